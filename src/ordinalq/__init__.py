@@ -1,0 +1,25 @@
+"""Ordinal quantification: the class distribution of unlabelled samples over ordered classes."""
+
+from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
+from ordinalq.ordinal import difference_matrix, jaggedness
+from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
+from ordinalq.samples import Samples
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "APP",
+    "APPOQ",
+    "NPP",
+    "RealPrevalences",
+    "Samples",
+    "difference_matrix",
+    "jaggedness",
+    "matching_fraction",
+    "md",
+    "nmd",
+    "protocol_table",
+    "rnadw",
+    "rnod",
+    "rsnod",
+]

@@ -1,0 +1,135 @@
+"""Ordered class labels: which classes there are, in which order, and the code 0..n-1 of each item."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.intp]
+MIN_CLASSES = 3
+
+
+def encode_labels(
+    y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y"
+) -> tuple[npt.NDArray[Any], Codes]:
+    """Order the labels `y` and give each its position in the order.
+
+    Numbers are ordered by value; an ordered pandas Categorical and a polars Enum keep their order; other labels
+    (strings) need `classes`, because their alphabetical order would be a silent mistake.
+
+    Parameters
+    ----------
+    y : array-like (N,)
+        Labels.
+    classes : array-like (n,), default=None
+        All classes in ascending order; None reads the order from `y`.
+    every_class : bool, default=False
+        Whether each class must occur in `y`.
+    name : str, default="y"
+        What the errors call `y`.
+
+    Returns
+    -------
+    classes : ndarray (n,)
+        Labels in ascending order, n >= 3.
+    codes : ndarray (N,)
+        Integers in 0..n-1 with ``classes[codes] == y``.
+
+    Examples
+    --------
+    >>> encode_labels([5, 1, 3, 1])
+    (array([1, 3, 5]), array([2, 0, 1, 0]))
+    """
+    if y is None or isinstance(y, str | bytes) or np.ndim(y) != 1:
+        raise ValueError(f"{name} must be a one-dimensional array of labels, got {_describe(y)}.")
+    if len(y) == 0:
+        raise ValueError(f"{name} must hold at least one label, got an empty array.")
+    ordered = _check_classes(classes) if classes is not None else _own_order(y, name)
+    values = _values(y, name)
+    if len(ordered) < MIN_CLASSES:
+        raise ValueError(f"{name} must have at least {MIN_CLASSES} ordered classes, got {_listing(ordered)}.")
+    codes = _positions(values, ordered, name)
+    if every_class:
+        empty = np.bincount(codes, minlength=len(ordered)) == 0
+        if empty.any():
+            raise ValueError(
+                f"{name} must have at least one item of every class, but has none of {_listing(ordered[empty])}."
+            )
+    return ordered, codes
+
+
+def _values(y: Any, name: str) -> npt.NDArray[Any]:
+    """Return the labels as a plain array without missing ones."""
+    values = np.asarray(y)
+    if values.dtype.kind == "O":
+        missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values], dtype=bool)
+    elif values.dtype.kind == "f":
+        missing = np.isnan(values)
+    else:
+        missing = np.zeros(len(values), dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"{name} must have no missing labels, got {missing.sum()}, the first at item {np.argmax(missing)}."
+        )
+    if values.dtype.kind == "O" and all(isinstance(v, int | float | np.number) for v in values):
+        values = values.astype(np.float64)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"{name} must have finite labels, got {values[~np.isfinite(values)][0]!r}.")
+    return values
+
+
+def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
+    """Return the classes in the order that `y` itself implies."""
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas; polars
+        return np.asarray(getattr(dtype, "categories"))  # noqa: B009 - not every dtype has it
+    values = _values(y, name)
+    if values.dtype.kind in "biuf":
+        return np.unique(values)
+    example = ", ".join(repr(str(v)) for v in sorted({str(v) for v in values})[:3])
+    raise ValueError(
+        f"{name} has labels without an order ({example}, ...): "
+        "give classes=[...] with all labels in ascending order, or an ordered Categorical."
+    )
+
+
+def _check_classes(classes: Any) -> npt.NDArray[Any]:
+    ordered = np.asarray(classes)
+    if ordered.ndim != 1 or isinstance(classes, str | bytes):
+        raise ValueError(f"classes must be a list of labels in ascending order, got {_describe(classes)}.")
+    if len(ordered) < MIN_CLASSES:
+        raise ValueError(f"classes must name at least {MIN_CLASSES} classes, got {_listing(ordered)}.")
+    if len(set(ordered.tolist())) < len(ordered):
+        raise ValueError(f"classes must be distinct, got {_listing(ordered)}.")
+    return ordered
+
+
+def _positions(values: npt.NDArray[Any], ordered: npt.NDArray[Any], name: str) -> Codes:
+    """Return the position of each value in `ordered`."""
+    position = {label: i for i, label in enumerate(ordered.tolist())}
+    # The distinct values are few, so the slow part (a dictionary) sees only those.
+    distinct, inverse = _unique(values)
+    unknown = [v for v in distinct if v not in position]
+    if unknown:
+        raise ValueError(f"{name} has labels that are not in classes {_listing(ordered)}: {_listing(unknown)}.")
+    return np.array([position[v] for v in distinct], dtype=np.intp)[inverse]
+
+
+def _unique(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    """Return distinct values and the index of each item's value; objects need not be sortable."""
+    if values.dtype.kind != "O":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct.tolist(), inverse
+    seen: dict[Any, int] = {}
+    inverse = np.array([seen.setdefault(v, len(seen)) for v in values.tolist()], dtype=np.intp)
+    return list(seen), inverse
+
+
+def _listing(labels: Any) -> str:
+    items = [repr(v) for v in np.asarray(labels).tolist()]
+    return "[" + ", ".join(items if len(items) <= 12 else [*items[:10], "..."]) + "]"
+
+
+def _describe(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"shape {shape}" if shape is not None else repr(value)[:80]

@@ -1,0 +1,117 @@
+"""The printed figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
+
+`amazon_categories` and `fact_spectrum` are distributions that occur in nature; `results`, `protocols`,
+`ordinal_classifiers` and `grids` are the paper's tables, to be set beside our own.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ordinalq.validation import Floats
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is printed for it."""
+
+    name: str
+    p: Floats
+    xi1_printed: float
+
+
+@dataclass(frozen=True)
+class Spectrum(Distribution):
+    """The Crab nebula as the FACT telescope sees it: p over 12 bins of equal width in log10(energy / GeV).
+
+    ``edges`` (13,) are in log10(energy / GeV), ``energies`` (12,) the bin centres in GeV, ``effective_areas`` (12,).
+    """
+
+    edges: Floats
+    energies: Floats
+    effective_areas: Floats
+
+
+def amazon_categories() -> list[Distribution]:
+    """Return the star distributions of the 28 categories of Amazon reviews, as Distribution objects, n = 5.
+
+    >>> len(amazon_categories()), amazon_categories()[0].name
+    (28, 'Video Games')
+    """
+    return [_distribution(entry["name"], entry) for entry in _load("distributions")["amazon_categories"]]
+
+
+def amazon_training() -> Floats:
+    """Return the class distribution p_L of the training set of Amazon-OQ-BK, (5,)."""
+    return np.array(_load("distributions")["amazon_books_training"])
+
+
+def fact_spectrum(*, bin_width: bool = False) -> Spectrum:
+    """Return the expected spectrum of Fact-OQ: p_i ~ flux(E_i) a_i, normalized (SPEC 5.2).
+
+    flux(E) = 3.23e-10 (E/1000)^(-2.47 - 0.24 log10(E/1000)) with E in GeV; a_i are the effective areas.
+
+    Parameters
+    ----------
+    bin_width : bool, default=False
+        Multiply by the width of the energy bins, as a differential flux asks for; the paper does not.
+    """
+    entry = _load("distributions")["fact_crab_expected"]
+    edges = np.array(entry["log10_energy_edges"])
+    energies = np.array(entry["energy_bin_centers_GeV"])
+    areas = np.array(entry["effective_area"])
+    ratio = energies / 1000
+    p = 3.23e-10 * ratio ** (-2.47 - 0.24 * np.log10(ratio)) * areas
+    if bin_width:
+        p *= np.diff(10**edges)
+    return Spectrum("Fact (Crab nebula)", p / p.sum(), entry["xi1_printed"], edges, energies, areas)
+
+
+def example_distributions() -> dict[str, Floats]:
+    """Return sigma_1..sigma_5, the paper's examples of smooth and jagged shapes, by name, each (5,)."""
+    return {name: np.array(p) for name, p in _load("distributions")["examples"].items()}
+
+
+def results() -> Any:
+    """Return the main tables: method -> data set -> protocol -> measure -> {mean, std, bold}.
+
+    >>> results()["o-SLD"]["Amazon-OQ-BK"]["APP"]["NMD"]["mean"]
+    0.0194
+    """
+    return _load("tables")["results"]
+
+
+def protocols() -> dict[str, Any]:
+    """Return the protocol table: data set -> protocol -> {xi1, nmd_to_training}."""
+    return {
+        data: {name.partition(" (")[0]: row for name, row in table.items()}
+        for data, table in _load("tables")["protocols"].items()
+    }
+
+
+def ordinal_classifiers() -> Any:
+    """Return NMD on Amazon-OQ-BK under APP: classifier -> quantifier -> {mean, std, percentages, bold}."""
+    return _load("tables")["ordinal_classifiers_NMD_APP_Amazon"]
+
+
+def grids() -> Any:
+    """Return the hyperparameter tables as printed, with the reference implementation's deviations."""
+    return _load("tables")["grids"]
+
+
+def app_oq_percent(data: str) -> int:
+    """Return which percentage of the APP samples the paper's APP-OQ keeps on a data set of its tables."""
+    percent = _load("tables")["app_oq_percent"]
+    return int(percent.get(data, percent["others"]))
+
+
+def _distribution(name: str, entry: dict[str, Any]) -> Distribution:
+    return Distribution(name, np.array(entry["p"]), entry["xi1_printed"])
+
+
+def _load(name: str) -> Any:
+    """Read a file anew each time, so that what a caller changes is his own copy."""
+    return json.loads((files("ordinalq") / "paper" / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,258 @@
+"""B samples over one pool of N items, kept as the rows of a sparse (B, N) matrix.
+
+Whatever concerns an item (scores, features) is computed once for the pool; what concerns a sample is then one sparse
+product, however often an item is drawn.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ordinalq.labels import encode_labels
+from ordinalq.ordinal import jaggedness
+from ordinalq.validation import Floats, check_integer, check_real
+
+# Drawn items treated at once: bounds the memory of everything that walks over the samples (32 MB of float64).
+CHUNK_ITEMS = 2**22
+
+
+class Samples:
+    """B samples of items 0..N-1; an item may be in many samples, and several times in one.
+
+    Make them with :meth:`from_index`, :meth:`from_groups` or :meth:`whole`, or draw them with a protocol. The memory is
+    four bytes per drawn item.
+
+    Attributes
+    ----------
+    items : ndarray (sum of sizes,)
+        The drawn items of all samples, one sample after the other.
+    offsets : ndarray (B + 1,)
+        Sample b holds ``items[offsets[b]:offsets[b + 1]]``.
+    n_items : int
+        N, the size of the pool.
+    classes : ndarray (n,) or None
+        Ordered classes, where labels were given.
+    prevalences : ndarray (B, n) or None
+        Class distribution of each sample, where labels were given.
+    groups_ : ndarray (B,) or None
+        The value that each sample stands for, where :meth:`from_groups` made it.
+    """
+
+    def __init__(
+        self,
+        items: npt.NDArray[np.integer[Any]],
+        offsets: npt.NDArray[np.int64],
+        n_items: int,
+        *,
+        classes: npt.NDArray[Any] | None = None,
+        prevalences: Floats | None = None,
+        groups: npt.NDArray[Any] | None = None,
+    ) -> None:
+        self.items = items
+        self.offsets = offsets
+        self.n_items = n_items
+        self.classes = classes
+        self.prevalences = prevalences
+        self.groups_ = groups
+
+    @classmethod
+    def from_index(cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
+        """Make samples from the items that each one holds.
+
+        Parameters
+        ----------
+        index : integer array (B, m) or list of B integer arrays
+            Items 0..N-1 of each sample; repeated items count repeatedly.
+        n_items : int
+            N.
+        y : array-like (N,), default=None
+            Labels of the pool, from which the prevalences follow.
+        classes : array-like (n,), default=None
+            Order of the labels, see :func:`ordinalq.labels.encode_labels`.
+
+        Examples
+        --------
+        >>> samples = Samples.from_index([[0, 1], [2, 2], [1, 3]], 4, y=[1, 2, 3, 3])
+        >>> samples.prevalences
+        array([[0.5, 0.5, 0. ],
+               [0. , 0. , 1. ],
+               [0. , 0.5, 0.5]])
+        """
+        n_items = check_integer("n_items", n_items, minimum=1)
+        rows = _rows(index)
+        sizes = np.array([len(row) for row in rows], dtype=np.int64)
+        if len(rows) == 0:
+            raise ValueError("index must hold at least one sample, got none.")
+        if not sizes.all():
+            raise ValueError(f"index must hold no empty sample, but sample {np.argmin(sizes)} is empty.")
+        items = rows.ravel() if isinstance(rows, np.ndarray) else np.concatenate(rows)
+        outside = (items < 0) | (items >= n_items)
+        if outside.any():
+            at = int(np.argmax(outside))
+            row = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+            raise ValueError(
+                f"index must lie in 0..{n_items - 1} for n_items={n_items}, got {items[at]} in sample {row}."
+            )
+        return cls._labelled(items, sizes, n_items, y, classes)
+
+    @classmethod
+    def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None) -> "Samples":
+        """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
+
+        Examples
+        --------
+        >>> samples = Samples.from_groups(["pen", "ink", "pen"])
+        >>> samples.groups_.tolist(), samples.sizes.tolist()
+        (['ink', 'pen'], [1, 2])
+        """
+        array = np.asarray(groups)
+        if array.ndim != 1 or len(array) == 0:
+            raise ValueError(f"groups must be a one-dimensional array with items, got shape {array.shape}.")
+        missing = array != array if array.dtype.kind in "fcmM" else np.array([g is None or g != g for g in array])
+        if missing.any():
+            raise ValueError(
+                f"groups must have no missing values, got {missing.sum()}, the first at item {np.argmax(missing)}."
+            )
+        try:
+            values, codes = np.unique(array, return_inverse=True)
+        except TypeError as error:
+            raise TypeError(
+                "groups must be values that can be sorted, got a mixture of types; make them strings."
+            ) from error
+        samples = cls._labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(array), y, classes)
+        samples.groups_ = values
+        return samples
+
+    @classmethod
+    def whole(cls, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
+        """Make a single sample that holds each of the N items once."""
+        n_items = check_integer("n_items", n_items, minimum=1)
+        return cls._labelled(np.arange(n_items), np.array([n_items]), n_items, y, classes)
+
+    @classmethod
+    def _labelled(
+        cls, items: npt.NDArray[Any], sizes: npt.NDArray[Any], n_items: int, y: Any, classes: Any
+    ) -> "Samples":
+        """Assemble the parts; with labels, compute the prevalences."""
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        dtype = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64
+        samples = cls(items.astype(dtype, copy=False), offsets, n_items)
+        if y is not None:
+            samples.classes, codes = encode_labels(y, classes)
+            if len(codes) != n_items:
+                raise ValueError(f"y must have one label per item of the pool, {n_items}, got {len(codes)}.")
+            samples.prevalences = samples.average(np.eye(len(samples.classes))[codes])
+        return samples
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        sizes = self.sizes
+        size = f"{sizes[0]}" if sizes.min() == sizes.max() else f"{sizes.min()}..{sizes.max()}"
+        return f"Samples({len(self)} samples of {size} items, pool of {self.n_items})"
+
+    def __getitem__(self, key: Any) -> "Samples":
+        """Return the samples that a mask (B,), a slice, an integer array or an integer chooses."""
+        chosen = np.atleast_1d(np.arange(len(self))[key])
+        if len(chosen) == 0:
+            raise ValueError(f"the selection must hold at least one of the {len(self)} samples, got none.")
+        sizes = self.sizes[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        # Positions of the chosen samples' items: a ramp within each sample plus where the sample starts.
+        positions = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][chosen] - offsets[:-1], sizes)
+        return Samples(
+            self.items[positions],
+            offsets,
+            self.n_items,
+            classes=self.classes,
+            prevalences=None if self.prevalences is None else self.prevalences[chosen],
+            groups=None if self.groups_ is None else self.groups_[chosen],
+        )
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Number of items of each sample, (B,)."""
+        return np.diff(self.offsets)
+
+    def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
+        """Return the items of sample b, (sizes[b],)."""
+        return self.items[self.offsets[b] : self.offsets[b + 1]]
+
+    def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:
+        """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each."""
+        start = 0
+        while start < len(self):
+            stop = int(np.searchsorted(self.offsets, self.offsets[start] + chunk_items, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield slice(start, stop)
+            start = stop
+
+    def counts(self, rows: slice = slice(None)) -> sparse.csr_array:
+        """Return the sparse matrix of the chosen samples, (B', N): how often each item was drawn."""
+        start, stop, _ = rows.indices(len(self))
+        offsets = self.offsets[start : stop + 1]
+        items = self.items[offsets[0] : offsets[-1]]
+        return sparse.csr_array((np.ones(len(items)), items, offsets - offsets[0]), shape=(stop - start, self.n_items))
+
+    def average(self, F: Any) -> Floats:
+        """Mean embedding of each sample, q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding).
+
+        Parameters
+        ----------
+        F : array or sparse array (N, d)
+            f(x) of each item of the pool.
+
+        Returns
+        -------
+        ndarray (B, d)
+        """
+        if np.ndim(F) != 2 or F.shape[0] != self.n_items:
+            raise ValueError(f"F must have shape ({self.n_items}, d), one row per item, got {np.shape(F)}.")
+        F = sparse.csr_array(F) if sparse.issparse(F) else np.ascontiguousarray(F, dtype=np.float64)
+        Q = np.empty((len(self), F.shape[1]))
+        for rows in self.chunks():
+            total = self.counts(rows) @ F
+            Q[rows] = total.toarray() if sparse.issparse(total) else total
+        return np.asarray(Q / self.sizes[:, None])
+
+    def smoothest(self, fraction: float) -> "Samples":
+        """Keep the samples whose jaggedness xi_1 is at most the `fraction`-quantile of its distinct values.
+
+        This is the selection of APP-OQ; the samples need prevalences.
+        """
+        fraction = check_real("fraction", fraction, low=0, high=1, open_low=True)
+        if self.prevalences is None:
+            raise ValueError("smoothest needs samples with prevalences: give y when you make them.")
+        return self[smoothest_mask(self.prevalences, fraction)]
+
+
+def smoothest_mask(P: Floats, fraction: float) -> npt.NDArray[np.bool_]:
+    """Say which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,)."""
+    # Equal jaggedness may differ in the last bits (a vector and its mirror image): 12 digits make it distinct.
+    xi = np.round(jaggedness(P), 12)
+    return np.asarray(xi <= np.quantile(np.unique(xi), fraction))
+
+
+def _rows(index: Any) -> Any:
+    """Return `index` as an integer matrix or as a list of integer vectors."""
+    if isinstance(index, Samples):
+        raise TypeError("index must be an integer array, got Samples, which need no conversion.")
+    if isinstance(index, np.ndarray) and index.ndim == 2:
+        rows: Any = index
+        parts = [index]
+    else:
+        try:
+            parts = [np.asarray(row) for row in index]
+        except TypeError as error:
+            raise TypeError(f"index must be an integer array (B, m) or a list of them, got {index!r}.") from error
+        rows = parts
+    for b, part in enumerate(parts):
+        if part.ndim != 1 and rows is parts:
+            raise ValueError(f"index must be one list of items per sample, but sample {b} has shape {part.shape}.")
+        if part.size and part.dtype.kind not in "iu":
+            raise TypeError(f"index must hold integers, got {part.dtype} in sample {b}.")
+    return rows

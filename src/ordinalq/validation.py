@@ -1,0 +1,94 @@
+"""Checks of arguments: each error names the argument, what was got and what is expected."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+# How far the sum of a distribution may be from one.
+SUM_TOLERANCE = 1e-6
+
+
+def check_integer(name: str, value: Any, *, minimum: int) -> int:
+    """Return `value` as int; it must be an integer >= `minimum` (bool does not count)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer >= {minimum}, got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}.")
+    return int(value)
+
+
+def check_real(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = False) -> float:
+    """Return `value` as float; it must be a finite number in [low, high] (in (low, high] if `open_low`)."""
+    expected = f"a finite number {'>' if open_low else '>='} {low:g}"
+    if high < np.inf:
+        expected = f"a number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {expected}, got {value!r}.")
+    number = float(value)
+    if not (np.isfinite(number) and low <= number <= high) or (open_low and number == low):
+        raise ValueError(f"{name} must be {expected}, got {value!r}.")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return `value`, which must be one of the strings in `choices`."""
+    if not (isinstance(value, str) and value in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    return value
+
+
+def check_vectors(name: str, value: Any, *, min_classes: int = 3) -> Floats:
+    """Return `value` as a finite float array of shape (n,) or (B, n), n >= `min_classes`."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a vector or a matrix of numbers, got {_short(value)}.") from error
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (n,) or (B, n), got shape {array.shape}.")
+    if array.shape[-1] < min_classes:
+        raise ValueError(f"{name} must have at least {min_classes} classes, got {array.shape[-1]}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {_worst_row(array, ~np.isfinite(array))}.")
+    return array
+
+
+def check_distributions(name: str, value: Any, *, min_classes: int = 3) -> Floats:
+    """Return `value` (n,) or (B, n) whose rows are >= 0 and sum to one up to 1e-6."""
+    array = check_vectors(name, value, min_classes=min_classes)
+    negative = array < 0
+    if negative.any():
+        raise ValueError(f"{name} must not be negative, got {_worst_row(array, negative)}.")
+    sums = array.sum(axis=-1, keepdims=True)
+    off = np.broadcast_to(np.abs(sums - 1) > SUM_TOLERANCE, array.shape)
+    if off.any():
+        raise ValueError(f"{name} must sum to 1, got {_worst_row(array, off)} with another sum.")
+    return array
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """Return a generator for None, an integer seed >= 0, a SeedSequence or a Generator."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"random_state must be None, an integer >= 0 or a numpy Generator, got {random_state!r}."
+        ) from error
+
+
+def _worst_row(array: Floats, bad: npt.NDArray[np.bool_]) -> str:
+    """Name the first row with a bad entry: ``row 3: [0.2, nan, 0.1]``."""
+    if array.ndim == 1:
+        return _short(array)
+    row = int(np.flatnonzero(bad.any(axis=1))[0])
+    return f"row {row}: {_short(array[row])}"
+
+
+def _short(value: Any) -> str:
+    """Return a representation of at most 80 characters."""
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return text if len(text) <= 80 else text[:77] + "..."
