@@ -1,0 +1,1 @@
+"""Classifiers: held-out scores for any of them, and ordinal ones."""

@@ -1,0 +1,228 @@
+"""Scores of items by models that have not seen them.
+
+A quantifier learns how a classifier errs, so the scores of its training items must come from models that were fitted
+without them: from the other folds (`CrossFitted`), or from the trees of a forest whose bootstrap left them out.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalq.validation import Floats, check_integer
+
+Codes = npt.NDArray[np.intp]
+
+# A class may lose this part of its items for lack of an out-of-bag vote.
+MAX_LOST = 0.1
+
+
+class CrossFitted(ClassifierMixin, BaseEstimator):
+    """A classifier as k models, each fitted without one of k folds.
+
+    ``held_out_scores_`` holds the score of each training item by the model that has not seen it. New items get the mean
+    of the k models' scores: the ensemble has the accuracy that the held-out scores show, which a model that is refitted
+    on all items has not.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        None stands for ``LogisticRegression()``. One without ``predict_proba`` gives votes: 1 for the predicted class,
+        0 for the others.
+    cv : int or splitter, default=10
+        Number of stratified, shuffled folds (fewer where no class has so many items), or a scikit-learn splitter that
+        holds out every item once.
+    refit : bool, default=False
+        Score new items by one model that is fitted on all training items.
+    n_jobs : int, default=None
+        Number of models that are fitted at the same time.
+    random_state : int, default=0
+        Shuffles the folds.
+
+    Attributes
+    ----------
+    held_out_scores_ : ndarray (N, n)
+        Out-of-sample scores of the training items; columns follow ``classes_``.
+    estimators_ : list of fitted classifiers
+    classes_ : ndarray (n,)
+    gives_posteriors_ : bool
+        Whether the scores are probabilities, not votes.
+    """
+
+    def __init__(
+        self, estimator: Any = None, *, cv: Any = 10, refit: bool = False, n_jobs: Any = None, random_state: Any = 0
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "CrossFitted":
+        """Fit one model per fold on X (N, ...), y (N,)."""
+        y = np.asarray(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        estimator = LogisticRegression() if self.estimator is None else self.estimator
+        folds = list(self._splitter(codes).split(np.zeros(len(codes)), codes))
+        models = Parallel(n_jobs=self.n_jobs)(delayed(_fit)(estimator, X, y, train) for train, _ in folds)
+        self.gives_posteriors_ = hasattr(models[0], "predict_proba")
+        S = np.full((len(y), len(self.classes_)), np.nan)
+        for model, (_, test) in zip(models, folds, strict=True):
+            S[test] = class_scores(model, _safe_indexing(X, test), self.classes_)
+        self.held_out_scores_ = S
+        self.estimators_ = [clone(estimator).fit(X, y)] if self.refit else models
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(models[0], name):
+                setattr(self, name, getattr(models[0], name))
+        return self
+
+    def _splitter(self, codes: Codes) -> Any:
+        if not isinstance(self.cv, int | np.integer):
+            return check_cv(self.cv, codes, classifier=True)
+        k = check_integer("cv", self.cv, minimum=2)
+        largest = int(np.bincount(codes).max())
+        if largest < 2:
+            raise ValueError("y must have at least one class with two items, so that one can be held out.")
+        return _QuietStratifiedKFold(min(k, largest), shuffle=True, random_state=self.random_state)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the mean of the models' scores, (N, n)."""
+        check_is_fitted(self, "estimators_")
+        scores = [class_scores(model, X, self.classes_) for model in self.estimators_]
+        return np.asarray(np.mean(scores, axis=0))
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest mean score, ties to the lowest class, (N,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class InSample(ClassifierMixin, BaseEstimator):
+    """A classifier that is scored on its own training items: the mistake that the others avoid.
+
+    It serves to replicate the paper's EDy and PDF, whose reference implementation does this (docs/departures.md).
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        None stands for ``LogisticRegression()``.
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> "InSample":
+        """Fit the classifier on X (N, ...), y (N,), and score the same items."""
+        self.estimator_ = clone(LogisticRegression() if self.estimator is None else self.estimator).fit(X, y)
+        self.classes_ = np.unique(y)
+        self.gives_posteriors_ = hasattr(self.estimator_, "predict_proba")
+        self.held_out_scores_ = self.predict_proba(X)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the classifier's scores, (N, n)."""
+        return class_scores(self.estimator_, X, self.classes_)
+
+
+class OutOfBag(ClassifierMixin, BaseEstimator):
+    """A forest whose training items are scored by the trees that have not seen them.
+
+    Parameters
+    ----------
+    estimator : forest, or pipeline that ends with one
+        With ``oob_score=True``.
+
+    Attributes
+    ----------
+    held_out_scores_ : ndarray (N, n)
+        Out-of-bag scores; NaN for items that every tree has seen.
+    """
+
+    gives_posteriors_ = True
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> "OutOfBag":
+        """Fit the forest on X (N, ...), y (N,)."""
+        with warnings.catch_warnings():
+            # Items without a vote are left out below.
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            # The forest divides by the number of votes, zero for those items.
+            warnings.filterwarnings("ignore", message="invalid value encountered in divide", category=RuntimeWarning)
+            self.estimator_ = clone(self.estimator).fit(X, y)
+        forest = last_step(self.estimator_)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        S = np.asarray(forest.oob_decision_function_, dtype=np.float64)
+        voteless = unscored(S)
+        self.held_out_scores_ = np.where(voteless[:, None], np.nan, S)
+        lost = np.bincount(codes[voteless], minlength=len(self.classes_)) / np.bincount(codes)
+        if lost.max() > MAX_LOST:
+            raise ValueError(
+                f"class {self.classes_[lost.argmax()]} has no out-of-bag score for {lost.max():.0%} of its items, more "
+                f"than {MAX_LOST:.0%}: estimates would be badly biased. With class_weight='balanced', scikit-learn >= "
+                "1.9 draws items of rare classes into nearly every bag: use class_weight='balanced_subsample' instead. "
+                "Otherwise use more trees, or CrossFitted(forest)."
+            )
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the scores of the whole forest, (N, n)."""
+        return class_scores(self.estimator_, X, self.classes_)
+
+
+def held_out(classifier: Any) -> Any:
+    """Return an unfitted classifier that gives held-out scores, made from what the caller has.
+
+    None is ``CrossFitted(LogisticRegression())``; a forest with ``oob_score=True``, also at the end of a pipeline,
+    gives out-of-bag scores; what has held-out scores of its own is copied; anything else is cross-fitted.
+    """
+    if classifier is None:
+        return CrossFitted()
+    if not (hasattr(classifier, "fit") and hasattr(classifier, "get_params")):
+        raise TypeError(f"classifier must be a scikit-learn classifier or None, got {classifier!r}.")
+    if isinstance(classifier, CrossFitted | InSample | OutOfBag):
+        return clone(classifier)
+    if getattr(last_step(classifier), "oob_score", False):
+        return OutOfBag(classifier)
+    return CrossFitted(classifier)
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    return estimator[-1] if hasattr(estimator, "steps") else estimator
+
+
+def unscored(S: Floats) -> npt.NDArray[np.bool_]:
+    """Say which rows of S (N, n) hold no score: all NaN or all zero."""
+    return np.asarray(np.isnan(S).all(axis=1) | (S == 0).all(axis=1))
+
+
+def class_scores(model: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
+    """Return the scores of a fitted model in the columns of `classes` (n,); a class it does not know gets 0."""
+    known = np.searchsorted(classes, model.classes_)
+    S = np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(classes)))
+    if hasattr(model, "predict_proba"):
+        S[:, known] = model.predict_proba(X)
+    else:
+        S[np.arange(len(S)), np.searchsorted(classes, model.predict(X))] = 1
+    return S
+
+
+class _QuietStratifiedKFold(StratifiedKFold):
+    """Stratified folds without the warning that a class is smaller than their number: its items are few, not wrong."""
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class")
+            yield from super().split(X, y, groups)
+
+
+def _fit(estimator: Any, X: Any, y: Any, train: Any) -> Any:
+    return clone(estimator).fit(_safe_indexing(X, train), y[train])

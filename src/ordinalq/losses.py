@@ -1,0 +1,285 @@
+"""Losses: how far the mean embedding M p of a mixture p is from the mean embedding q of a sample.
+
+What to use when: `LeastSquares` for classifier votes and posteriors (ACC, PACC), `Poisson` for counts in physics (RUN),
+`Hellinger` for histograms (HDx, HDy), `Energy` for mean distances (EDy), `MatchDistance` and `CumulativeSquares` for
+histograms over ordered bins (PDF, o-PDF). A loss says what it is and knows no solver.
+
+Shapes: P (B, n), Q (B, d), M (d, n), sizes (B,). Letters of the einsums: b sample, k histogram, i j classes.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.base import BaseEstimator
+
+from ordinalq.simplex import Derivatives
+from ordinalq.validation import Floats, check_choice, check_real
+
+
+class Loss(BaseEstimator, ABC):
+    """A distance between q and M p, for B samples at once; ``convex`` says whether it is so in p."""
+
+    convex: bool = True
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return Q and M as the loss compares them.
+
+        Rows of M that are zero for all classes (values of f that no training item has) say nothing about p: their mass
+        in q is dropped, and not made up for.
+        """
+        empty = ~M.any(axis=1)
+        return (np.where(empty, 0.0, Q), M) if empty.any() else (Q, M)
+
+    @abstractmethod
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; Q and M are prepared."""
+
+    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+        """Return the value (B,) alone; infinite outside the domain of the loss."""
+        return self.derivatives(P, Q, M, sizes, n_blocks).value
+
+    def scale(self, sizes: Floats) -> Floats:
+        """Return by what (B,) gradients are divided in the optimality measure: one, or N for a likelihood."""
+        return np.ones(len(sizes))
+
+    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return A (n, n) and b (B, n) if the loss is p'Ap - 2 b'p up to a constant, else None."""
+        return None
+
+    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return D (d, n) and C (B, d) if the loss is ||c - Dp||_1, else None."""
+        return None
+
+    def stages(self) -> list["Loss"]:
+        """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
+        return []
+
+
+class LeastSquares(Loss):
+    """||q - M p||^2; gradient 2 M'(M p - q), Hessian 2 M'M [eq:o-acc-loss].
+
+    Parameters
+    ----------
+    weights : {None, "poisson"}, default=None
+        "poisson" weighs row i by 1 / w_i^2, w_i ~ sqrt(1 + max(1, N - d) q_i) with mean 1: the residuals of counts
+        relative to their standard deviations, as in SVD unfolding.
+    """
+
+    def __init__(self, weights: str | None = None) -> None:
+        self.weights = weights
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        if self.weights is not None:
+            check_choice("weights", self.weights, ("poisson",))
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        R = P @ M.T - Q
+        if self.weights is None:
+            H = np.broadcast_to(2 * M.T @ M, (len(P), M.shape[1], M.shape[1]))
+            return Derivatives((R * R).sum(axis=1), 2 * R @ M, H)
+        deviation = np.sqrt(1 + np.maximum(1, sizes - Q.shape[1])[:, None] * Q)
+        W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
+        return Derivatives((W * R * R).sum(axis=1), 2 * (W * R) @ M, 2 * weighted_gram(W, M))
+
+    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return M'M and M'q."""
+        return (M.T @ M, Q @ M) if self.weights is None else None
+
+
+class Poisson(Loss):
+    """N sum_i [v_i - q_i - q_i ln(v_i / q_i)], v = M p: the negative log-likelihood of counts N q [eq:run-likelihood].
+
+    It is relative to the saturated likelihood v = q: the same minimiser, but the value goes to 0, so that differences
+    between steps are not lost in rounding (values are around 1e4 otherwise). Gradient N M'(1 - q/v), Hessian
+    N M' diag(q/v^2) M.
+    """
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        V = P @ M.T
+        ratio = np.divide(Q, V, out=np.zeros_like(V), where=Q > 0)
+        curvature = np.divide(ratio, V, out=np.zeros_like(V), where=Q > 0)
+        N = sizes[:, None]
+        H = weighted_gram(N * curvature, M)
+        return Derivatives(self._value(V, Q, sizes), N * (1 - ratio) @ M, H)
+
+    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+        """Return the value alone; infinite where some q_i > 0 has v_i = 0."""
+        return self._value(P @ M.T, Q, sizes)
+
+    @staticmethod
+    def _value(V: Floats, Q: Floats, sizes: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = V - Q - xlogy(Q, np.divide(V, Q, out=np.ones_like(V), where=Q > 0))
+        return np.asarray(sizes * terms.sum(axis=1))
+
+    def scale(self, sizes: Floats) -> Floats:
+        """Return N: the likelihood counts per item."""
+        return sizes
+
+
+class Hellinger(Loss):
+    """(1/d) sum_k h_k, h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms [eq:hdx-loss].
+
+    With v = M p and a_k = M_k'(1 - sqrt(q_k / v_k)): gradient (1/d) sum_k a_k / (2 h_k), Hessian
+    (1/d) sum_k [M_k' diag(sqrt(q_k) v_k^(-3/2) / 2) M_k / (2 h_k) - a_k a_k' / (4 h_k^3)]. It is not convex, and has a
+    kink where a histogram fits exactly; h_k is computed as sqrt(h_k^2 + smoothing^2).
+
+    Columns of M are rescaled to the mass s = sum(q) / d that q has kept after :meth:`prepare`; since
+    HD(q, s M p) = sqrt(s) HD(q / s, M p), that is done by scaling q.
+
+    Parameters
+    ----------
+    smoothing : float, default=1e-8
+        Rounds off the kink; at most this much is added to the loss.
+    squared : bool, default=False
+        Sum h_k^2 instead: convex and smooth, the first stage of the solution.
+    """
+
+    def __init__(self, smoothing: float = 1e-8, *, squared: bool = False) -> None:
+        self.smoothing = smoothing
+        self.squared = squared
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the squares are summed."""
+        return self.squared
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        check_real("smoothing", self.smoothing, low=0, open_low=True)
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
+        B, n = P.shape
+        root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
+        curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
+        if self.squared:
+            G, H = (1 - root) @ M, weighted_gram(curvature, M)
+            value = (h * h).sum(axis=1)
+        else:
+            weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
+            # a (b, k, i): the gradient of each squared distance
+            a = np.matmul((1 - root).reshape(B, n_blocks, 1, -1), M.reshape(n_blocks, -1, n))[:, :, 0]
+            a_scaled = a / (2 * h**1.5)[:, :, None]
+            G = np.einsum("bk,bki->bi", 1 / (2 * h), a)
+            H = weighted_gram(curvature * weight, M) - np.matmul(a_scaled.transpose(0, 2, 1), a_scaled)
+            value = h.sum(axis=1)
+        factor = np.sqrt(mass) / n_blocks
+        return Derivatives(factor * value, factor[:, None] * G, factor[:, None, None] * H)
+
+    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+        """Return the value alone; infinite where some q_i > 0 has v_i = 0, whose slope is infinite."""
+        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
+        value = (h * h if self.squared else h).sum(axis=1) * np.sqrt(mass) / n_blocks
+        return np.where(((V <= 0) & (Q > 0)).any(axis=1), np.inf, value)
+
+    def _distances(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the kept mass s (B,), q / s (B, d), v (B, d) and the smoothed h (B, k)."""
+        mass = Q.sum(axis=1) / n_blocks
+        mass = np.where(mass > 0, mass, 1.0)
+        Q = Q / mass[:, None]
+        V = P @ M.T
+        R = np.sqrt(Q) - np.sqrt(V)
+        smoothing = 0.0 if self.squared else self.smoothing
+        h = np.sqrt((R * R).reshape(len(P), n_blocks, -1).sum(axis=2) + smoothing**2)
+        return mass, Q, V, h
+
+    def stages(self) -> list[Loss]:
+        """Return the convex squared version, then kinks that are less and less rounded off."""
+        if self.squared:
+            return []
+        return [Hellinger(squared=True), *(Hellinger(s) for s in (1e-2, 1e-4, 1e-6) if s > self.smoothing)]
+
+
+class Energy(Loss):
+    """2 p.q - p'Mp, the energy distance up to a constant; here q_i and M_ij are mean distances [eq:EDy].
+
+    Gradient 2 q - 2 M p, Hessian -2 M: convex along the simplex for distances of negative type.
+    """
+
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return Q and the symmetric part of M: rounding leaves it slightly asymmetric."""
+        return Q, (M + M.T) / 2
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        MP = P @ M
+        H = np.broadcast_to(-2 * M, (len(P), *M.shape))
+        return Derivatives((P * (2 * Q - MP)).sum(axis=1), 2 * (Q - MP), H)
+
+    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return -M and -q."""
+        return -M, -Q
+
+
+class CumulativeSquares(Loss):
+    """||S(q - M p)||_2^2 with the cumulative sum S without its last row: the loss of o-PDF.
+
+    Bins without training items are left out before cumulating.
+    """
+
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return the cumulated q and M of the bins that have training items, without the last one."""
+        kept = M.any(axis=1)
+        return cumulated(Q[:, kept], M[kept])
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        return LeastSquares().derivatives(P, Q, M, sizes, n_blocks)
+
+    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return (SM)'SM and (SM)'Sq."""
+        return LeastSquares().quadratic(Q, M)
+
+
+class MatchDistance(Loss):
+    """||S(q - M p)||_1, the match distance between histograms over ordered bins: the loss of PDF [eq:PDF].
+
+    Convex, with kinks; the derivatives are those of the linear piece that p lies on.
+    """
+
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return the cumulated q and M, without the last bin."""
+        return cumulated(Q, M)
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, a subgradient and a zero Hessian."""
+        R = P @ M.T - Q
+        B, n = P.shape
+        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ M, np.zeros((B, n, n)))
+
+    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return SM and Sq."""
+        return M, Q
+
+
+ALL_LOSSES = (
+    LeastSquares(),
+    LeastSquares("poisson"),
+    Poisson(),
+    Hellinger(),
+    Hellinger(squared=True),
+    Energy(),
+    CumulativeSquares(),
+    MatchDistance(),
+)
+
+
+def weighted_gram(W: Floats, M: Floats) -> Floats:
+    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product."""
+    n = M.shape[1]
+    pairs = (M[:, :, None] * M[:, None, :]).reshape(len(M), n * n)
+    return (W @ pairs).reshape(len(W), n, n)
+
+
+def cumulated(Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+    """Return S q and S M: cumulative sums over the bins, without the last bin."""
+    return np.cumsum(Q, axis=1)[:, :-1], np.cumsum(M, axis=0)[:-1]

@@ -1,0 +1,282 @@
+"""What all quantifiers share: labels, scores, samples, and the linear system q = M p."""
+
+import warnings
+from abc import ABC, abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from ordinalq.classify.held_out import held_out, unscored
+from ordinalq.labels import encode_labels
+from ordinalq.objectives import LinearObjective
+from ordinalq.representations import one_hot
+from ordinalq.samples import Samples
+from ordinalq.simplex import clean
+from ordinalq.solvers.choose import choose
+
+# How far the sum of a row of scores may be from one: single precision and rounded files stay below.
+SCORE_SUM_TOLERANCE = 1e-4
+
+
+class Quantifier(BaseEstimator, ABC):
+    """Estimates the class distribution of unlabelled samples over ordered classes.
+
+    Two stages: `scores` turns items into class scores (or takes the features as they are), `predict_scores` turns the
+    scores of samples into distributions. `fit` and `predict_samples` do both.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Classes in ascending order.
+    p_train_ : ndarray (n,)
+        Class distribution of the training items.
+    """
+
+    paper_name = ""
+    # What the method takes: "scores" of a classifier, or the "features" themselves.
+    _on = "scores"
+    _needs_posteriors = True
+
+    def fit(self, X, y, classes=None):
+        """Fit classifier and quantifier on labelled items.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Whatever the classifier takes.
+        y : array-like (N,)
+            Labels. Numbers are ordered by value, an ordered Categorical keeps its order.
+        classes : array-like (n,), default=None
+            All labels in ascending order; needed for strings.
+
+        Returns
+        -------
+        self
+        """
+        self.classes_, codes = encode_labels(y, classes, every_class=True)
+        self._check_parameters(len(self.classes_))
+        X = self._validate(X, reset=True)
+        check_consistent_length(X, codes)
+        self._fit_items(X, codes)
+        return self
+
+    def fit_scores(self, S, y, classes=None):
+        """Fit the quantifier on out-of-sample scores of labelled items.
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Scores by models that have not seen the item; rows that are all NaN or all zero stand for items without
+            such a score, which count in the training distribution only. Columns follow the order of the classes.
+        y : array-like (N,)
+            Labels, see :meth:`fit`.
+        classes : array-like (n,), default=None
+            All labels in ascending order.
+
+        Returns
+        -------
+        self
+        """
+        self.classes_, codes = encode_labels(y, classes, every_class=True)
+        self._check_parameters(len(self.classes_))
+        S = self._check_scores(S, missing=True)
+        check_consistent_length(S, codes)
+        self._fit_scores(S, codes)
+        return self
+
+    def scores(self, X):
+        """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
+        check_is_fitted(self, "classes_")
+        if self._on == "scores" and not hasattr(self, "classifier_"):
+            raise NotFittedError(f"{type(self).__name__} was fitted on scores: use predict_scores, or fit it on items.")
+        X = self._validate(X, reset=False)
+        return X if self._on == "features" else self.classifier_.predict_proba(X)
+
+    def predict(self, X):
+        """Estimate the class distribution of X as one sample, (n,)."""
+        S = self.scores(X)
+        return self.predict_scores(S, Samples.whole(_length(S)))[0]
+
+    def predict_samples(self, X, samples):
+        """Estimate the class distribution of each sample.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The pool of items.
+        samples : Samples or integer array (B, m)
+            The items of each sample.
+
+        Returns
+        -------
+        ndarray (B, n)
+        """
+        return self.predict_scores(self.scores(X), samples)
+
+    def predict_scores(self, S, samples):
+        """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
+        solution = self.solve_scores(S, samples)
+        failed = int((~solution.converged).sum())
+        if failed:
+            warnings.warn(
+                f"{failed} of {len(solution.p)} samples did not converge to the tolerance of the solver; "
+                "see solve_scores, and give a solver with a larger max_iter, or more regularization.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return clean(solution.p)
+
+    def solve_scores(self, S, samples):
+        """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
+        check_is_fitted(self, "classes_")
+        S = self._check_scores(S)
+        if not isinstance(samples, Samples):
+            samples = Samples.from_index(samples, len(S))
+        if samples.n_items != len(S):
+            raise ValueError(f"samples must be drawn from the {len(S)} given items, got a pool of {samples.n_items}.")
+        return self._solve(S, samples)
+
+    @abstractmethod
+    def _fit_scores(self, S, codes):
+        """Fit on held-out scores or features S (N, d) and codes (N,)."""
+
+    @abstractmethod
+    def _solve(self, S, samples):
+        """Return the Solution for valid scores and samples."""
+
+    def _fit_items(self, X, codes):
+        """Fit the classifier, then the quantifier on its held-out scores."""
+        if self._on == "features":
+            self._fit_scores(X, codes)
+            return
+        self.classifier_ = held_out(self.classifier).fit(X, codes)
+        if self._needs_posteriors and not self.classifier_.gives_posteriors_:
+            raise TypeError(
+                f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
+                "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
+                "need only its predictions."
+            )
+        self._fit_scores(self.classifier_.held_out_scores_, codes)
+
+    def _check_parameters(self, n_classes):
+        """Raise a clear error for parameters out of range, before anything expensive is done."""
+
+    def _solve_response(self, Q, M, sizes):
+        """Return the Solution of q = M p for given q (B, d) and M (d, n), see `ordinalq.solve`."""
+        raise TypeError(
+            f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
+            f"ComposedQuantifier), got {type(self).__name__}."
+        )
+
+    def _validate(self, X, *, reset):
+        """Return X with its feature names and number remembered or compared, as floats where it is used directly."""
+        if self._on == "features":
+            return validate_data(self, X, reset=reset, dtype=np.float64)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if _length(X) == 0:
+            raise ValueError("X must have at least one item, got none.")
+        return X
+
+    def _check_scores(self, S, *, missing=False):
+        """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+        try:
+            S = np.asarray(S, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
+        if S.ndim != 2 or len(S) == 0:
+            raise ValueError(f"S must have shape (N, n) with at least one row, got {S.shape}.")
+        if self._on == "features":
+            expected = getattr(self, "n_features_in_", S.shape[1])
+            if S.shape[1] != expected:
+                raise ValueError(f"S must have {expected} features, got {S.shape[1]}.")
+            _refuse(~np.isfinite(S).all(axis=1), S, "must be finite")
+            return S
+        n = len(self.classes_)
+        if S.shape[1] != n:
+            raise ValueError(f"S must have one column per class, {n}, got {S.shape[1]}.")
+        empty = unscored(S) if missing else np.zeros(len(S), dtype=bool)
+        total = S.sum(axis=1)
+        _refuse(~(np.isfinite(total) | empty), S, "must be finite")
+        _refuse((S < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, S, "must not be negative")
+        _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, S, "must sum to 1")
+        if empty.any() or (np.abs(total - 1) > 1e-12).any() or (S < 0).any():
+            S = np.where(empty[:, None], S, np.maximum(S, 0))
+            total = np.where(empty, 1.0, S.sum(axis=1))
+            S = S / total[:, None]
+        return S
+
+
+class LinearQuantifier(Quantifier):
+    """Solves q = M p for every sample at once; subclasses say with which parts.
+
+    Attributes
+    ----------
+    M_ : ndarray (d, n)
+        Mean representation of each class over the held-out training items [eq:system-of-linear-equations].
+    """
+
+    @abstractmethod
+    def _parts(self):
+        """Return representation, loss and regularizer."""
+
+    def _check_parameters(self, n_classes):
+        representation, loss, regularizer = self._parts()
+        representation.check()
+        loss.check()
+        regularizer.check(n_classes)
+
+    def _fit_scores(self, S, codes):
+        n = len(self.classes_)
+        self.representation_, self.loss_, self.regularizer_ = self._parts()
+        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        if self._on == "scores":
+            scored = ~unscored(S)
+            S, codes = S[scored], codes[scored]
+        _every_class(codes, self.classes_)
+        F = self.representation_.fit(S, codes, n).transform(S)
+        for_means = self.representation_.for_means_
+        if for_means is not None:
+            F, codes = F[for_means], codes[for_means]
+            _every_class(codes, self.classes_)
+        self.M_ = class_means(F, codes, n)
+
+    def _solve(self, S, samples):
+        Q = samples.average(self.representation_.transform(S))
+        return self._minimize(Q, self.M_, samples.sizes, self.representation_.n_blocks_)
+
+    def _solve_response(self, Q, M, sizes):
+        self._check_parameters(M.shape[1])
+        _, self_loss, self_regularizer = self._parts()
+        objective = LinearObjective(self_loss, self_regularizer, Q, M, sizes)
+        return choose(objective, self.solver).minimize(objective)
+
+    def _minimize(self, Q, M, sizes, n_blocks):
+        objective = LinearObjective(self.loss_, self.regularizer_, Q, M, sizes, n_blocks)
+        return choose(objective, self.solver).minimize(objective)
+
+
+def class_means(F, codes, n_classes):
+    """Return M (d, n), the mean of F (N, d) over the items of each class."""
+    members = one_hot(codes, n_classes)
+    return (F.T @ members) / members.sum(axis=0)
+
+
+def _every_class(codes, classes):
+    missing = np.bincount(codes, minlength=len(classes)) == 0
+    if missing.any():
+        raise ValueError(
+            f"class {classes[missing.argmax()]} has no training item with an out-of-sample score; "
+            f"M needs every one of the {len(classes)} classes."
+        )
+
+
+def _refuse(bad, S, what):
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
+
+
+def _length(X):
+    return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -1,0 +1,106 @@
+"""ACC and PACC, and their ordinal versions o-ACC and o-PACC. Paper: sec:CCandfamily and sec:OACCandOPACC."""
+
+from ordinalq.losses import LeastSquares
+from ordinalq.methods._base import LinearQuantifier
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.representations import HardVotes, Posteriors
+
+
+class ACC(LinearQuantifier):
+    """Adjusted classify and count: min_p ||q - M p||^2 with f(x) = onehot(h(x)).
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the predictions h(x), see :class:`CC`.
+    solver : solver or name, default=None
+        None stands for the exact "quadratic".
+    """
+
+    paper_name = "ACC"
+    _needs_posteriors = False
+
+    def __init__(self, classifier=None, *, solver=None):
+        self.classifier = classifier
+        self.solver = solver
+
+    def _parts(self):
+        return HardVotes(), LeastSquares(), NoPenalty()
+
+
+class PACC(LinearQuantifier):
+    """Probabilistic adjusted classify and count: min_p ||q - M p||^2 with f(x) = s(x).
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors s(x), see :class:`CC`.
+    solver : solver or name, default=None
+        None stands for the exact "quadratic".
+    """
+
+    paper_name = "PACC"
+
+    def __init__(self, classifier=None, *, solver=None):
+        self.classifier = classifier
+        self.solver = solver
+
+    def _parts(self):
+        return Posteriors(), LeastSquares(), NoPenalty()
+
+
+class OACC(LinearQuantifier):
+    """o-ACC: ACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2.
+
+    Parameters
+    ----------
+    classifier, solver
+        See :class:`ACC`.
+    tau : float, default=1e-3
+        Pull towards smooth p; ``tau=0`` is ACC.
+    order : int, default=1
+        C is ``difference_matrix(n, order)``.
+    target : array-like (n,), default=None
+        Penalize C (p - target) instead of C p.
+    """
+
+    paper_name = "o-ACC"
+    _needs_posteriors = False
+
+    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+        self.classifier = classifier
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)
+
+
+class OPACC(LinearQuantifier):
+    """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2.
+
+    Parameters
+    ----------
+    classifier, solver
+        See :class:`PACC`.
+    tau : float, default=1e-3
+        Pull towards smooth p; ``tau=0`` is PACC.
+    order : int, default=1
+        C is ``difference_matrix(n, order)``.
+    target : array-like (n,), default=None
+        Penalize C (p - target) instead of C p.
+    """
+
+    paper_name = "o-PACC"
+
+    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+        self.classifier = classifier
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)

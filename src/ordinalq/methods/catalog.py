@@ -1,0 +1,89 @@
+"""The list of methods: names, groups and the paper's grids. Tests, docs, command line and tables read it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.methods.counting import CC, PCC
+from ordinalq.methods.energy import EDy, OEDy
+from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
+from ordinalq.methods.ranking import OPDF, PDF
+from ordinalq.methods.unfolding import RUN
+from ordinalq.validation import check_choice
+
+TAUS = [1e-5, 1e-3, 1e-1]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method of the catalog.
+
+    Attributes
+    ----------
+    cls : type
+        The estimator class; its name is the method's id.
+    group : {"non-ordinal", "ordinal", "new ordinal"}
+        As in the paper's tables.
+    """
+
+    cls: Any
+    group: str
+
+    @property
+    def name(self) -> str:
+        """Id of the method, also in configs, results and the command line."""
+        return str(self.cls.__name__)
+
+    @property
+    def paper_name(self) -> str:
+        """Name in the paper's tables."""
+        return str(self.cls.paper_name)
+
+    def grid(self, n_classes: int, settings: str = "reference") -> dict[str, list[Any]]:
+        """Return the paper's grid: parameter -> values (tab:hyperparameter).
+
+        Parameters
+        ----------
+        n_classes : int
+            n, on which the grids of RUN, PDF and o-PDF depend.
+        settings : {"reference", "paper"}, default="reference"
+            What the authors' program did, or what the text says, where they differ.
+        """
+        check_choice("settings", settings, ("reference", "paper"))
+        printed = settings == "paper"
+        grids: dict[str, dict[str, list[Any]]] = {
+            "HDx": {"n_bins": [2, 3, 4]},
+            "HDy": {"n_bins": [2, 4]},
+            "OQT": {"held_out": [1 / 3 if printed else 0.334]},
+            "ARC": {"held_out": [1 / 3 if printed else 0.334]},
+            # The program left the printed grid on the five stars of Amazon only.
+            "RUN": {"tau": [1e-3, 1e-1, 1e1] if printed or n_classes == 5 else [1e-1, 1e1, 1e3]},
+            "IBU": {"order": [0, 1], "interpolation": [1e-2, 1e-1]},
+            "PDF": {"n_bins": [5 * (n_classes - 1), 10 * (n_classes - 1)]},
+            "OACC": {"tau": TAUS},
+            "OPACC": {"tau": TAUS},
+            "OHDx": {"n_bins": [2, 3, 4], "tau": TAUS},
+            "OHDy": {"n_bins": [2, 4], "tau": TAUS},
+            "OSLD": {"order": [0, 1], "interpolation": [1e-2, 1e-1]},
+            "OEDy": {"tau": TAUS},
+            # The program took the bins of 12 classes for 10 classes too.
+            "OPDF": {
+                "n_bins": [55, 110] if n_classes == 10 and not printed else [5 * (n_classes - 1), 10 * (n_classes - 1)],
+                "tau": TAUS,
+            },
+        }
+        return {name: list(values) for name, values in grids.get(self.name, {}).items()}
+
+
+def catalog() -> list[Entry]:
+    """Return all methods, in the order of the paper's tables.
+
+    >>> [entry.name for entry in catalog() if entry.group == "non-ordinal"][:4]
+    ['CC', 'PCC', 'ACC', 'PACC']
+    """
+    groups = {
+        "non-ordinal": [CC, PCC, ACC, PACC, HDx, HDy],
+        "ordinal": [RUN, EDy, PDF],
+        "new ordinal": [OACC, OPACC, OHDx, OHDy, OEDy, OPDF],
+    }
+    return [Entry(cls, group) for group, classes in groups.items() for cls in classes]

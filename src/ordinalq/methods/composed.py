@@ -1,0 +1,58 @@
+"""Quantifiers from parts of one's choice."""
+
+from sklearn.base import clone
+
+from ordinalq.methods._base import LinearQuantifier
+from ordinalq.regularizers import NoPenalty
+
+
+class ComposedQuantifier(LinearQuantifier):
+    """Any representation, loss and regularizer: min_p loss(q, M p) + regularizer(p).
+
+    Parameters
+    ----------
+    representation : Representation
+        f(x): what is averaged over samples and classes.
+    loss : Loss
+        How far q is from M p.
+    regularizer : Regularizer, default=None
+        None stands for no regularization.
+    solver : solver or name, default=None
+        None stands for the one that suits the loss.
+    classifier : classifier, default=None
+        Gives the scores, see :class:`CC`; not used by representations of features.
+
+    Examples
+    --------
+    The SVD unfolding of Hoecker and Kartvelishvili, and the energy distance of features:
+
+    >>> from ordinalq import ComposedQuantifier
+    >>> from ordinalq.losses import Energy, LeastSquares
+    >>> from ordinalq.regularizers import Tikhonov
+    >>> from ordinalq.representations import HardVotes, MeanDistances
+    >>> svd = ComposedQuantifier(HardVotes(), LeastSquares("poisson"), Tikhonov(1e-2))
+    >>> edx = ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy())
+    >>> svd.set_params(regularizer__tau=0.1).regularizer
+    Tikhonov(tau=0.1)
+    """
+
+    paper_name = ""
+
+    def __init__(self, representation, loss, regularizer=None, solver=None, classifier=None):
+        self.representation = representation
+        self.loss = loss
+        self.regularizer = regularizer
+        self.solver = solver
+        self.classifier = classifier
+
+    @property
+    def _on(self):
+        return self.representation.on
+
+    @property
+    def _needs_posteriors(self):
+        return self.representation.needs_posteriors
+
+    def _parts(self):
+        regularizer = NoPenalty() if self.regularizer is None else clone(self.regularizer)
+        return clone(self.representation), clone(self.loss), regularizer

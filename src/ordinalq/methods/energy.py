@@ -1,0 +1,58 @@
+"""EDy and its ordinal version o-EDy. Paper: the sections on EDy and o-EDy."""
+
+from ordinalq.losses import Energy
+from ordinalq.methods._base import LinearQuantifier, Quantifier
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.representations import MeanDistances
+
+
+class EDy(LinearQuantifier):
+    """Energy distance of posteriors: min_p 2 p.q - p'Mp with mean distances q and M between items.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    distance : {"md", "euclidean"}, default="md"
+        Distance between posterior vectors: the match distance, or the Euclidean one.
+    solver : solver or name, default=None
+        None stands for the exact "quadratic".
+    """
+
+    paper_name = "EDy"
+    # The matrix of mean distances is no response matrix.
+    _solve_response = Quantifier._solve_response
+
+    def __init__(self, classifier=None, *, distance="md", solver=None):
+        self.classifier = classifier
+        self.distance = distance
+        self.solver = solver
+
+    def _parts(self):
+        return MeanDistances(self.distance), Energy(), NoPenalty()
+
+
+class OEDy(LinearQuantifier):
+    """o-EDy: EDy plus Tikhonov regularization tau/2 ||C p||^2.
+
+    Parameters
+    ----------
+    classifier, distance, solver
+        See :class:`EDy`.
+    tau, order, target
+        See :class:`OPACC`.
+    """
+
+    paper_name = "o-EDy"
+    _solve_response = Quantifier._solve_response
+
+    def __init__(self, classifier=None, *, distance="md", tau=1e-3, order=1, target=None, solver=None):
+        self.classifier = classifier
+        self.distance = distance
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, target=self.target)

@@ -1,0 +1,105 @@
+"""HDx and HDy, and their ordinal versions o-HDx and o-HDy. Paper: the sections on HDx, HDy, o-HDx and o-HDy."""
+
+from ordinalq.losses import Hellinger
+from ordinalq.methods._base import LinearQuantifier
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.representations import Histograms
+
+
+class HDx(LinearQuantifier):
+    """Hellinger distance of feature histograms: min_p (1/d) sum_k HD(q_k, M_k p) [eq:hdx].
+
+    It needs no classifier; `scores` gives the features themselves.
+
+    Parameters
+    ----------
+    n_bins : int, default=4
+        Bins per feature, of equal width over the training range.
+    solver : solver or name, default=None
+        None stands for "newton".
+    """
+
+    paper_name = "HDx"
+    _on = "features"
+
+    def __init__(self, *, n_bins=4, solver=None):
+        self.n_bins = n_bins
+        self.solver = solver
+
+    def _parts(self):
+        return Histograms(self.n_bins, on="features"), Hellinger(), NoPenalty()
+
+
+class HDy(LinearQuantifier):
+    """Hellinger distance of posterior histograms: HDx with the posteriors s_1..s_n as features [eq:hdy].
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    n_bins : int, default=4
+        Bins per class, of equal width over the range of the held-out posteriors.
+    solver : solver or name, default=None
+        None stands for "newton".
+    """
+
+    paper_name = "HDy"
+
+    def __init__(self, classifier=None, *, n_bins=4, solver=None):
+        self.classifier = classifier
+        self.n_bins = n_bins
+        self.solver = solver
+
+    def _parts(self):
+        return Histograms(self.n_bins), Hellinger(), NoPenalty()
+
+
+class OHDx(LinearQuantifier):
+    """o-HDx: HDx plus Tikhonov regularization tau/2 ||C p||^2 [eq:o-hdx-loss].
+
+    Parameters
+    ----------
+    n_bins, solver
+        See :class:`HDx`.
+    tau, order, target
+        See :class:`OPACC`.
+    """
+
+    paper_name = "o-HDx"
+    _on = "features"
+
+    def __init__(self, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+        self.n_bins = n_bins
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+        return Histograms(self.n_bins, on="features"), Hellinger(), penalty
+
+
+class OHDy(LinearQuantifier):
+    """o-HDy: HDy plus Tikhonov regularization tau/2 ||C p||^2.
+
+    Parameters
+    ----------
+    classifier, n_bins, solver
+        See :class:`HDy`.
+    tau, order, target
+        See :class:`OPACC`.
+    """
+
+    paper_name = "o-HDy"
+
+    def __init__(self, classifier=None, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+        self.classifier = classifier
+        self.n_bins = n_bins
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, target=self.target)

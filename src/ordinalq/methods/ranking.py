@@ -1,0 +1,62 @@
+"""PDF and its ordinal version o-PDF. Paper: the sections on PDF and o-PDF (sec:OPDF)."""
+
+from ordinalq.losses import CumulativeSquares, MatchDistance
+from ordinalq.methods._base import LinearQuantifier
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.representations import RankHistogram
+
+
+class PDF(LinearQuantifier):
+    """Match distance of histograms of the expected class index: min_p ||S(q - M p)||_1 over the simplex.
+
+    Bins have equal width over [1, n].
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    n_bins : int, default=None
+        Total number of bins; None stands for 5 (n - 1).
+    solver : solver or name, default=None
+        None stands for the exact "l1".
+    """
+
+    paper_name = "PDF"
+
+    def __init__(self, classifier=None, *, n_bins=None, solver=None):
+        self.classifier = classifier
+        self.n_bins = n_bins
+        self.solver = solver
+
+    def _parts(self):
+        return RankHistogram(self.n_bins), MatchDistance(), NoPenalty()
+
+
+class OPDF(LinearQuantifier):
+    """o-PDF: min_p ||S(q - M p)||_2^2 + tau/2 ||C p||^2 on histograms of the expected class index.
+
+    Bins have equal width between the training minimum and maximum; those without training items are left out.
+
+    Parameters
+    ----------
+    classifier, n_bins
+        See :class:`PDF`.
+    tau, order, target
+        See :class:`OPACC`.
+    solver : solver or name, default=None
+        None stands for the exact "quadratic".
+    """
+
+    paper_name = "o-PDF"
+
+    def __init__(self, classifier=None, *, n_bins=None, tau=1e-3, order=1, target=None, solver=None):
+        self.classifier = classifier
+        self.n_bins = n_bins
+        self.tau = tau
+        self.order = order
+        self.target = target
+        self.solver = solver
+
+    def _parts(self):
+        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+        return RankHistogram(self.n_bins, span="data"), CumulativeSquares(), penalty

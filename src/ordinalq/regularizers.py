@@ -1,0 +1,142 @@
+"""Regularizers: what an estimate should look like, apart from the data.
+
+`Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
+unfolding, on the logarithm of acceptance-corrected counts.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ordinalq.ordinal import difference_matrix
+from ordinalq.simplex import Derivatives
+from ordinalq.validation import Floats, check_integer, check_real, check_vectors
+
+
+class Regularizer(BaseEstimator, ABC):
+    """A penalty on p, added to the loss of every sample; ``convex`` says whether it is so in p."""
+
+    convex: bool = True
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+
+    @abstractmethod
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value (B,), gradient (B, n) and Hessian (B, n, n) at P (B, n); sizes (B,) of the samples."""
+
+    def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
+        """Return K (n, n) and k (n,) if the penalty is p'Kp/2 - k'p up to a constant, else None."""
+        return None
+
+
+class NoPenalty(Regularizer):
+    """Zero."""
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return zeros."""
+        B, n = P.shape
+        return Derivatives(np.zeros(B), np.zeros((B, n)), np.zeros((B, n, n)))
+
+    def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
+        """Return zeros."""
+        return np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+
+
+class Tikhonov(Regularizer):
+    """tau/2 ||C (p - target)||^2, zero where p - target is a polynomial of degree <= order [eq:run-regularizer].
+
+    Parameters
+    ----------
+    tau : float
+        Strength, >= 0.
+    order : int, default=1
+        C is ``difference_matrix(n, order)``; 1 penalizes curvature.
+    target : array-like (n,), default=None
+        A reference shape; None stands for zero.
+    """
+
+    def __init__(self, tau: float, *, order: int = 1, target: Any = None) -> None:
+        self.tau = tau
+        self.order = order
+        self.target = target
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+        check_real("tau", self.tau, low=0)
+        check_integer("order", self.order, minimum=0)
+        if self.order > n_classes - 2:
+            raise ValueError(
+                f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {self.order}."
+            )
+        if self.target is not None and check_vectors("target", self.target, min_classes=2).shape != (n_classes,):
+            raise ValueError(f"target must be a vector of {n_classes} numbers, got {self.target!r}.")
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - target."""
+        K, _ = self.quadratic(P.shape[1])
+        D = P if self.target is None else P - np.asarray(self.target, dtype=np.float64)
+        G = D @ K
+        return Derivatives((D * G).sum(axis=1) / 2, G, np.broadcast_to(K, (len(P), *K.shape)))
+
+    def quadratic(self, n_classes: int) -> tuple[Floats, Floats]:
+        """Return tau C'C and tau C'C target."""
+        C = difference_matrix(n_classes, self.order)
+        K = self.tau * C.T @ C
+        return K, np.zeros(n_classes) if self.target is None else K @ np.asarray(self.target, dtype=np.float64)
+
+
+class LogTikhonov(Regularizer):
+    """tau/2 ||C z||^2 with z_i = log10(1 + m a_i p_i / sum_j a_j p_j) and m = max(N - n, 1).
+
+    This is the regularizer of the original RUN: spectra are smooth on a logarithmic scale, after the correction by
+    the acceptance. It is not convex.
+
+    Parameters
+    ----------
+    tau : float
+        Strength, >= 0.
+    order : int, default=1
+        C is ``difference_matrix(n, order)``.
+    acceptance : array-like (n,)
+        Factors a_i > 0 that correct p for the acceptance of the detector.
+    """
+
+    convex = False
+
+    def __init__(self, tau: float, *, order: int = 1, acceptance: Any = None) -> None:
+        self.tau = tau
+        self.order = order
+        self.acceptance = acceptance
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+        Tikhonov(self.tau, order=self.order).check(n_classes)
+        a = check_vectors("acceptance", self.acceptance, min_classes=2)
+        if a.shape != (n_classes,) or not (a > 0).all():
+            raise ValueError(f"acceptance must be {n_classes} positive numbers, got {self.acceptance!r}.")
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value, gradient and Hessian by the chain rule p -> w = a p / (a.p) -> z -> tau/2 ||C z||^2."""
+        n = P.shape[1]
+        a = np.asarray(self.acceptance, dtype=np.float64)
+        C = difference_matrix(n, self.order)
+        m = np.maximum(sizes - n, 1)[:, None]
+        total = (P @ a)[:, None]
+        w = a * P / total
+        z = np.log10(1 + m * w)
+        # dw_i/dp_j = (a_i [i = j] - w_i a_j) / (a.p), as J (B, i, j)
+        J = (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        slope = m / (1 + m * w) / np.log(10)  # dz_i/dw_i
+        pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
+        Z = slope[:, :, None] * J
+        G = np.einsum("bi,bij->bj", pull, Z)
+        H = np.einsum("bij,ik,bkl->bjl", Z, self.tau * C.T @ C, Z)
+        # Curvature of z: d2z_i = slope_i d2w_i - ln(10) slope_i^2 dw_i dw_i'
+        H -= np.einsum("bi,bij,bik->bjk", np.log(10) * pull, Z, Z)
+        # d2w_i/dp_j dp_k = -(a_k J_ij + a_j J_ik) / (a.p)
+        mixed = np.einsum("bi,bij,k->bjk", pull * slope, J, a) / total[:, :, None]
+        H -= mixed + mixed.transpose(0, 2, 1)
+        return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)

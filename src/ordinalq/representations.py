@@ -1,0 +1,286 @@
+"""Representations f: what of an item is averaged over a sample and over each class.
+
+`HardVotes` and `Posteriors` take the classifier's word, `Histograms` bins each feature or posterior, `MeanDistances`
+measures how far an item is from each class, `RankHistogram` bins the expected class index, `Partition` the leaves of a
+decision tree. Shapes: scores S (N, n), features X (N, d'), labels as codes (N,), representation F (N, d).
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+from ordinalq.validation import Floats, check_choice, check_integer, check_real
+
+Codes = npt.NDArray[np.intp]
+
+
+class Representation(BaseEstimator, ABC):
+    """A map f from items to R^d.
+
+    Attributes
+    ----------
+    on : {"scores", "features"}
+        What f takes.
+    needs_posteriors : bool
+        Whether votes instead of probabilities would not do.
+    n_blocks_ : int
+        Of how many histograms f consists.
+    for_means_ : ndarray (N,) or None
+        Which training items may enter the class means M; None for all.
+    """
+
+    on: str = "scores"
+    needs_posteriors: bool = True
+    n_blocks_: int = 1
+    for_means_: npt.NDArray[np.bool_] | None = None
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+
+    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Representation":
+        """Learn what f needs (bin edges, distances) from the held-out scores or features."""
+        return self
+
+    @abstractmethod
+    def transform(self, S: Floats) -> Floats:
+        """Return f of each item, (N, d)."""
+
+
+class HardVotes(Representation):
+    """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class [eq:acc-R]."""
+
+    needs_posteriors = False
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the votes, (N, n)."""
+        return one_hot(S.argmax(axis=1), S.shape[1])
+
+
+class Posteriors(Representation):
+    """f(x) = s(x) [eq:pacc-R]."""
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the scores themselves, (N, n)."""
+        return S
+
+
+class Histograms(Representation):
+    """One-hot encoding of the bin of each feature, side by side [eq:hdx-R].
+
+    Bins have equal width between the training minimum and maximum of a feature: inner edges
+    e_k = min + k (max - min) / b, k = 1..b-1, outer bins unbounded, bin index 1 + #{k : e_k < x} (a value on an edge
+    belongs to the lower bin).
+
+    Parameters
+    ----------
+    n_bins : int, default=4
+        b >= 2, per feature.
+    on : {"scores", "features"}, default="scores"
+        Posteriors (HDy) or features (HDx).
+    """
+
+    def __init__(self, n_bins: int = 4, *, on: str = "scores") -> None:
+        self.n_bins = n_bins
+        self.on = on
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        check_integer("n_bins", self.n_bins, minimum=2)
+        check_choice("on", self.on, ("scores", "features"))
+
+    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Histograms":
+        """Set the bin edges."""
+        self.edges_ = np.array([inner_edges(column.min(), column.max(), self.n_bins) for column in S.T])
+        self.n_blocks_ = S.shape[1]
+        return self
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the one-hot bins, (N, d' b)."""
+        F = np.zeros((S.shape[0], S.shape[1], self.n_bins))
+        for j, edges in enumerate(self.edges_):
+            F[np.arange(len(S)), j, np.searchsorted(edges, S[:, j])] = 1
+        return F.reshape(len(S), -1)
+
+
+class MeanDistances(Representation):
+    """f_i(x) = mean over the training items x' of class i of the distance between x and x' [eq:EDy].
+
+    With "md" the distance is the match distance sum_{k<n} |A_k - B_k| of cumulated scores, a sum of one-dimensional
+    distances: with the values of each coordinate sorted and summed up from below, mean distances to all classes take
+    one binary search per item and coordinate instead of all pairs.
+
+    Parameters
+    ----------
+    metric : {"md", "euclidean"}, default="md"
+        "euclidean" goes through all pairs.
+    on : {"scores", "features"}, default="scores"
+        Posteriors (EDy) or features (EDx, only "euclidean").
+    """
+
+    def __init__(self, metric: str = "md", *, on: str = "scores") -> None:
+        self.metric = metric
+        self.on = on
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        check_choice("metric", self.metric, ("md", "euclidean"))
+        check_choice("on", self.on, ("scores", "features"))
+        if self.metric == "md" and self.on == "features":
+            raise ValueError("metric must be 'euclidean' with on='features': the match distance needs class scores.")
+
+    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "MeanDistances":
+        """Keep the training items, sorted per coordinate for "md"."""
+        self.counts_ = np.bincount(codes, minlength=n_classes)
+        if self.metric == "euclidean":
+            order = np.argsort(codes, kind="stable")
+            self.items_ = S[order]
+            return self
+        A = np.cumsum(S, axis=1)[:, :-1]  # (N, n - 1)
+        order = np.argsort(A, axis=0, kind="stable")
+        self.values_ = np.take_along_axis(A, order, axis=0).T.copy()
+        # Number and sum of the values of each class among the r smallest, r = 0..N: (n - 1, N + 1, 2, n)
+        self.below_ = np.zeros((A.shape[1], len(A) + 1, 2, n_classes))
+        for k in range(A.shape[1]):
+            members = one_hot(codes[order[:, k]], n_classes)
+            np.cumsum(members, axis=0, out=self.below_[k, 1:, 0])
+            np.cumsum(members * self.values_[k][:, None], axis=0, out=self.below_[k, 1:, 1])
+        return self
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the mean distances to the classes, (N, n)."""
+        if self.metric == "euclidean":
+            return self._all_pairs(S)
+        A = np.cumsum(S, axis=1)[:, :-1]
+        F = np.zeros((len(A), len(self.counts_)))
+        for a, values, below in zip(A.T, self.values_, self.below_, strict=True):
+            number, total = below[np.searchsorted(values, a)].transpose(1, 0, 2)  # (N, n) each
+            # sum of |a - v| over a class: a - v for the values below, v - a for the others
+            F += a[:, None] * (2 * number - self.counts_) + below[-1, 1] - 2 * total
+        return F / self.counts_
+
+    def _all_pairs(self, S: Floats) -> Floats:
+        """Return mean Euclidean distances, a block of items at a time: at most 2^24 distances are in memory."""
+        F = np.empty((len(S), len(self.counts_)))
+        starts = np.cumsum(self.counts_) - self.counts_
+        step = max(1, 2**24 // len(self.items_))
+        for i in range(0, len(S), step):
+            distances = cdist(S[i : i + step], self.items_)
+            F[i : i + step] = np.add.reduceat(distances, starts, axis=1) / self.counts_
+        return F
+
+
+class RankHistogram(Representation):
+    """One-hot encoding of the bin of the expected class index r(x) = sum_i i s_i(x) in [1, n].
+
+    Parameters
+    ----------
+    n_bins : int, default=None
+        Total number of bins, at least 2; None stands for 5 (n - 1).
+    span : {"classes", "data"}, default="classes"
+        Bins of equal width over [1, n], left-closed (PDF), or between the training minimum and maximum of r with
+        unbounded outer bins, right-closed (o-PDF).
+    """
+
+    def __init__(self, n_bins: int | None = None, *, span: str = "classes") -> None:
+        self.n_bins = n_bins
+        self.span = span
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        if self.n_bins is not None:
+            check_integer("n_bins", self.n_bins, minimum=2)
+        check_choice("span", self.span, ("classes", "data"))
+
+    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "RankHistogram":
+        """Set the bin edges."""
+        self.n_bins_ = 5 * (n_classes - 1) if self.n_bins is None else self.n_bins
+        r = expected_rank(S)
+        low, high = (1.0, float(n_classes)) if self.span == "classes" else (r.min(), r.max())
+        self.edges_ = inner_edges(low, high, self.n_bins_)
+        return self
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the one-hot bins, (N, n_bins)."""
+        r = expected_rank(S)
+        bins = self.edges_.searchsorted(r, "right") if self.span == "classes" else self.edges_.searchsorted(r)
+        return one_hot(bins, self.n_bins_)
+
+
+class Partition(Representation):
+    """One-hot encoding of the leaf of a decision tree that an item falls into; it takes the classifier's place.
+
+    The tree is grown on one part of the training items, the class means are taken over the other part.
+
+    Parameters
+    ----------
+    max_leaf_nodes : int, default=20
+        Number of leaves.
+    fit_fraction : float, default=0.5
+        Part of the items that the tree is grown on.
+    random_state : int, default=0
+        Of the split and the tree.
+    """
+
+    on = "features"
+
+    def __init__(self, max_leaf_nodes: int = 20, *, fit_fraction: float = 0.5, random_state: Any = 0) -> None:
+        self.max_leaf_nodes = max_leaf_nodes
+        self.fit_fraction = fit_fraction
+        self.random_state = random_state
+
+    def check(self) -> None:
+        """Raise a clear error for parameters out of range."""
+        check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
+        check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
+
+    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Partition":
+        """Grow the tree."""
+        grown, rest = train_test_split(
+            np.arange(len(S)), train_size=self.fit_fraction, stratify=codes, random_state=self.random_state
+        )
+        tree = DecisionTreeClassifier(max_leaf_nodes=self.max_leaf_nodes, random_state=self.random_state)
+        self.tree_ = tree.fit(S[grown], codes[grown])
+        self.leaves_ = np.flatnonzero(self.tree_.tree_.children_left == -1)
+        self.for_means_ = np.zeros(len(S), dtype=bool)
+        self.for_means_[rest] = True
+        return self
+
+    def transform(self, S: Floats) -> Floats:
+        """Return the one-hot leaves, (N, max_leaf_nodes)."""
+        return one_hot(self.leaves_.searchsorted(self.tree_.apply(S)), len(self.leaves_))
+
+
+ALL_REPRESENTATIONS = (
+    HardVotes(),
+    Posteriors(),
+    Histograms(),
+    Histograms(3, on="features"),
+    MeanDistances(),
+    MeanDistances("euclidean"),
+    MeanDistances("euclidean", on="features"),
+    RankHistogram(),
+    RankHistogram(span="data"),
+    Partition(),
+)
+
+
+def one_hot(codes: npt.NDArray[Any], n: int) -> Floats:
+    """Return rows of the identity matrix, (N, n), for codes 0..n-1 (N,)."""
+    rows: Floats = np.eye(n)[codes]
+    return rows
+
+
+def inner_edges(low: float, high: float, n_bins: int) -> Floats:
+    """Return the n_bins - 1 edges between bins of equal width over [low, high]."""
+    return np.linspace(low, high, n_bins + 1)[1:-1]
+
+
+def expected_rank(S: Floats) -> Floats:
+    """Return r(x) = sum_i i s_i(x), classes counted from 1, (N,)."""
+    return S @ np.arange(1.0, S.shape[1] + 1)

@@ -1,0 +1,29 @@
+"""Which solver an objective gets, and solvers by name."""
+
+from typing import Any
+
+from ordinalq.objectives import Objective
+from ordinalq.solvers.l1 import L1Solver
+from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.quadratic import QuadraticSolver
+
+SOLVERS = {"quadratic": QuadraticSolver, "newton": NewtonSolver, "l1": L1Solver}
+
+
+def choose(objective: Objective, solver: Any = None) -> Any:
+    """Return the solver for an objective: the given one, the one of the given name, or the best suited.
+
+    A quadratic objective gets the exact `QuadraticSolver`, a sum of absolute residuals the exact `L1Solver`, anything
+    else the `NewtonSolver`.
+    """
+    if solver is None:
+        if objective.quadratic() is not None:
+            return QuadraticSolver()
+        return L1Solver() if objective.absolute() is not None else NewtonSolver()
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, or an object, got {solver!r}.")
+        return SOLVERS[solver]()
+    if not hasattr(solver, "minimize"):
+        raise TypeError(f"solver must be None, a name or an object with a method minimize, got {solver!r}.")
+    return solver

@@ -1,0 +1,57 @@
+"""What a solver returns for a batch of B problems, and the optimality measure in it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.simplex import centred_gradient
+from ordinalq.validation import Floats
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Minimisers of B objectives over the simplex; a failure is data, not an exception.
+
+    Attributes
+    ----------
+    p : ndarray (B, n)
+        Estimates, on the simplex.
+    value : ndarray (B,)
+        Objective at p, regularizer included.
+    n_iter : ndarray (B,)
+        Iterations spent.
+    converged : ndarray (B,)
+        Whether p is optimal up to the tolerance of the solver.
+    kkt : ndarray (B,)
+        How far p is from optimal, see :func:`kkt_residual`; 0 where nothing is minimised.
+    """
+
+    p: Floats
+    value: Floats
+    n_iter: npt.NDArray[np.int64]
+    converged: npt.NDArray[np.bool_]
+    kkt: Floats
+
+    @classmethod
+    def closed_form(cls, P: Floats) -> "Solution":
+        """Return estimates P (B, n) that no solver was needed for."""
+        zeros = np.zeros(len(P))
+        return cls(P, zeros, np.zeros(len(P), dtype=np.int64), np.ones(len(P), dtype=bool), zeros.copy())
+
+    @classmethod
+    def concatenate(cls, parts: list["Solution"]) -> "Solution":
+        """Join the solutions of successive parts of a batch."""
+        fields: list[Any] = [[getattr(part, name) for part in parts] for name in cls.__annotations__]
+        return cls(*(np.concatenate(field) for field in fields))
+
+
+def kkt_residual(P: Floats, G: Floats) -> Floats:
+    """max_i max(-ghat_i, p_i |ghat_i|) with ghat = g - (p.g) 1: zero exactly at the KKT points of the simplex.
+
+    The first part says that no class without mass should get some, the second that the classes with mass have equal
+    gradients. P and G, the gradient, have shape (B, n); the result (B,).
+    """
+    ghat = centred_gradient(P, G)
+    return np.asarray(np.maximum(-ghat, P * np.abs(ghat)).max(axis=1))
