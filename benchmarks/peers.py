@@ -112,7 +112,7 @@ class _GivenScores(ClassifierMixin, BaseEstimator):
         self.n_classes = n_classes
         self.classes_ = np.arange(n_classes)
 
-    def fit(self, X, y):  # noqa: ARG002
+    def fit(self, X, y):
         """Do nothing: the scores are given."""
         return self
 
@@ -148,12 +148,12 @@ def _per_sample(quantify, pool, index, n):
     error = None
     for b, rows in enumerate(index):
         sample, p = pool[rows], None
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             p = quantify(sample)
         except Exception as e:  # peers raise all sorts of errors on hard samples
             error = e
-        seconds[b] = time.perf_counter() - start
+        seconds[b] = time.process_time() - start
         if p is not None:  # some peers answer None instead of raising
             P_hat[b] = np.asarray(p, float).reshape(n)
     if len(index) > 0 and np.isnan(P_hat).all():
@@ -164,7 +164,7 @@ def _per_sample(quantify, pool, index, n):
 def _on_scores(prepare, feed=_posteriors):
     """``run`` of a peer on scores; ``prepare(V, y, n)`` fits it and returns its function of one sample."""
 
-    def run(V, y, T, index, X_train=None, X_test=None):  # noqa: ARG001 - one signature for all peers
+    def run(V, y, T, index, X_train=None, X_test=None):  # one signature for all peers
         n = V.shape[1]
         train, pool = feed(np.asarray(V, float), np.asarray(T, float))
         with _quiet():
@@ -176,7 +176,7 @@ def _on_scores(prepare, feed=_posteriors):
 def _on_features(prepare):
     """``run`` of a peer on raw features; ``prepare(X_train, y, n)`` as in :func:`_on_scores`."""
 
-    def run(V, y, T, index, X_train=None, X_test=None):  # noqa: ARG001 - one signature for all peers
+    def run(V, y, T, index, X_train=None, X_test=None):  # one signature for all peers
         if X_train is None or X_test is None:
             raise ValueError("HDx needs the features: pass X_train and X_test.")
         n = V.shape[1]
@@ -247,7 +247,7 @@ def _quapy_ibu():
 def _quapy_features(**options):
     """``run`` of QuaPy's distribution matching on features."""
 
-    def prepare(X_train, y, n):  # noqa: ARG001
+    def prepare(X_train, y, n):
         DMx = importlib.import_module("quapy.method.non_aggregative").DMx
         return DMx(**options).fit(X_train, y).predict
 
@@ -260,7 +260,7 @@ def _quapy_features(**options):
 def _quantificationlib(path, feed=_posteriors, **options):
     """``run`` of a quantifier of quantificationlib that takes given predictions; path is "module.Class"."""
 
-    def prepare(train, y, n):  # noqa: ARG001
+    def prepare(train, y, n):
         module, name = path.rsplit(".", 1)
         q = getattr(importlib.import_module(f"quantificationlib.{module}"), name)(**options)
         q.fit(train, y, predictions_train=train)
@@ -272,7 +272,7 @@ def _quantificationlib(path, feed=_posteriors, **options):
 def _quantificationlib_features(path, **options):
     """``run`` of a quantifier of quantificationlib on features."""
 
-    def prepare(X_train, y, n):  # noqa: ARG001
+    def prepare(X_train, y, n):
         module, name = path.rsplit(".", 1)
         q = getattr(importlib.import_module(f"quantificationlib.{module}"), name)(**options)
         q.fit(X_train, y)
@@ -329,7 +329,7 @@ def _mlquantify(path, feed=_posteriors, **options):
 def _mlquantify_counting(name, feed):
     """``run`` of CC or PCC of mlquantify, which need no training."""
 
-    def prepare(train, y, n):  # noqa: ARG001
+    def prepare(train, y, n):
         q = getattr(importlib.import_module("mlquantify.counting"), name)()
         classes = np.arange(n)
         return lambda S: _as_array(q.aggregate(S, classes=classes), n)

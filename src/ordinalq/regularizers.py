@@ -76,10 +76,12 @@ class Tikhonov(Regularizer):
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
         """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - target."""
-        K, _ = self.quadratic(P.shape[1])
+        C = difference_matrix(P.shape[1], self.order)
         D = P if self.target is None else P - np.asarray(self.target, dtype=np.float64)
-        G = D @ K
-        return Derivatives((D * G).sum(axis=1) / 2, G, np.broadcast_to(K, (len(P), *K.shape)))
+        # C d first: its rounding errors stay as small as C d itself, however large tau is.
+        R = D @ C.T
+        H = np.broadcast_to(self.tau * C.T @ C, (len(P), C.shape[1], C.shape[1]))
+        return Derivatives(self.tau / 2 * (R * R).sum(axis=1), self.tau * R @ C, H)
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats]:
         """Return tau C'C and tau C'C target."""

@@ -25,8 +25,8 @@ Mask = npt.NDArray[np.bool_]
 ROUNDING = 1e-13
 # The primal-dual rounds end after 4 to 6 unless they cycle.
 MAX_ROUNDS = 12
-# Below this relative curvature along the simplex, A counts as singular there.
-SINGULAR = 1e-11
+# A curvature along the simplex below this part of A's entries is rounding error: A counts as singular.
+SINGULAR = 1e-14
 
 
 class QuadraticSolver(BaseEstimator):
@@ -68,11 +68,12 @@ def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, 
         Rounds needed.
     """
     if A.ndim == 2:
-        curvature = np.linalg.eigvalsh(_along_simplex(A))
+        curvature = np.sort(np.abs(np.linalg.eigvalsh(_along_simplex(A))))
+        size = np.abs(A).max()
         # One eigenvalue belongs to the direction (1, ..., 1), which the projection has set to zero.
-        second, largest = np.sort(np.abs(curvature))[1], np.abs(curvature).max()
-        if second <= SINGULAR * largest or largest == 0:
-            return _nearest_to_uniform(A, b, largest)
+        if curvature[1] <= SINGULAR * size:
+            positive = curvature[curvature > SINGULAR * size]
+            return _nearest_to_uniform(A, b, 1e-8 * np.sqrt(size * positive[0]) if len(positive) else 1.0)
     return _active_set(A, b, np.ones(b.shape, dtype=bool) if free is None else free)
 
 
@@ -82,17 +83,18 @@ def _along_simplex(A: Floats) -> Floats:
     return T @ A @ T
 
 
-def _nearest_to_uniform(A: Floats, b: Floats, curvature: float) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _nearest_to_uniform(A: Floats, b: Floats, ridge: float) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Solve a problem with many optima by proximal steps that start at the uniform p.
 
-    Each step minimises the objective plus ridge * ||p - previous||^2. The first is within O(ridge) of the optimum that
-    is nearest to uniform, the others remove the ridge's own effect on the optimality.
+    Each step minimises the objective plus ridge * ||p - previous||^2. The first is as near to the optimum that is
+    nearest to uniform as the ridge is small against the positive curvatures, the others remove the ridge's own effect
+    on the optimality. A ridge of 1e-8 times the geometric mean of the largest and the smallest curvature balances this
+    against the rounding errors, which grow as the ridge shrinks.
     """
     n = len(A)
-    ridge = 1e-7 * curvature if curvature > 0 else 1.0
     P = np.full(b.shape, 1 / n)
     rounds = np.zeros(len(b), dtype=np.int64)
-    for _ in range(4):
+    for _ in range(3):
         P, n_iter = _active_set(A + ridge * np.eye(n), b + ridge * P, P > 0)
         rounds += n_iter
     return P, rounds

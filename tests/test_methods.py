@@ -1,0 +1,279 @@
+"""Promises of the methods: limits, symmetry, recovery, the simplex; naive twins of M and q."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+import ordinalq as oq
+from ordinalq.losses import CumulativeSquares, Energy, LeastSquares, Poisson
+from ordinalq.methods._base import LinearQuantifier
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.representations import MeanDistances, Partition, RankHistogram
+from ordinalq.solvers.newton import NewtonSolver
+
+CATALOG = {entry.name: entry for entry in oq.catalog()}
+REGULARIZED = {"OACC": "ACC", "OPACC": "PACC", "OHDx": "HDx", "OHDy": "HDy", "OEDy": "EDy"}
+# Methods that can be fitted on scores or features alone.
+SCORED = [name for name in CATALOG if name not in ("OQT", "ARC")]
+
+
+def fit(name, data, **params):
+    V, y, S, X, Z, _ = data
+    cls = CATALOG[name].cls
+    features = name in ("HDx", "OHDx")
+    return cls(**params).fit_scores(X if features else V, y), Z if features else S
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Held-out scores V (2000, 5), labels 1..5, pool scores S (2500, 5), features X, Z and samples of 400 items."""
+    rng = np.random.default_rng(5)
+
+    def items(n):
+        codes = rng.permutation(np.repeat(np.arange(5), n // 5))
+        X = np.column_stack([codes + rng.normal(size=n), codes**2 / 4 + rng.normal(size=n), rng.normal(size=n)])
+        logits = -np.square(X[:, :1] - np.arange(5)) + 0.2 * rng.normal(size=(n, 5))
+        S = np.exp(logits)
+        return S / S.sum(axis=1, keepdims=True), codes, X
+
+    V, codes, X = items(2000)
+    S, pool, Z = items(2500)
+    samples = oq.APP(30, 400, random_state=3).draw(pool)
+    return V, codes + 1, S, X, Z, samples
+
+
+@pytest.mark.parametrize(("ordinal", "plain"), REGULARIZED.items())
+def test_tau_zero_is_the_plain_method(ordinal, plain, data):
+    regularized, S = fit(ordinal, data, tau=0.0)
+    unregularized, _ = fit(plain, data)
+    expected = unregularized.predict_scores(S, data[-1])
+    assert_allclose(regularized.predict_scores(S, data[-1]), expected, atol=1e-7)
+
+
+def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(data):
+    regularized, S = fit("OPDF", data, tau=0.0)
+    f = RankHistogram(span="data").fit(data[0], data[1] - 1, 5)
+    F = f.transform(data[0])
+    M = np.array([F[data[1] == c].mean(axis=0) for c in range(1, 6)]).T
+    kept = M.any(axis=1)
+    D = np.cumsum(M[kept], axis=0)[:-1]
+    Q = np.cumsum(data[-1].average(f.transform(S))[:, kept], axis=1)[:, :-1]
+    P = regularized.predict_scores(S, data[-1])
+    # Optimality of least squares over the simplex, written out.
+    G = 2 * (P @ D.T - Q) @ D
+    ghat = G - (P * G).sum(axis=1, keepdims=True)
+    assert ghat.min() > -1e-10
+    assert np.abs(P * ghat).max() < 1e-10
+
+
+@pytest.mark.parametrize("name", [name for name in SCORED if "tau" in CATALOG[name].cls().get_params()])
+def test_strong_regularization_makes_estimates_smooth(name, data):
+    if name == "SLD":
+        return  # tau = 0 by default; its limit is tested with the likelihood methods
+    jagged, S = fit(name, data, tau=1e-9)
+    smooth, _ = fit(name, data, tau=1e9)
+    assert oq.jaggedness(smooth.predict_scores(S, data[-1])).max() < 1e-6
+    assert oq.jaggedness(jagged.predict_scores(S, data[-1])).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["OACC", "OPACC", "OHDy", "OEDy", "OPDF", "RUN"])
+def test_strong_regularization_towards_a_target_gives_its_shape(name, data):
+    target = np.array([0.1, 0.35, 0.1, 0.35, 0.1])
+    quantifier, S = fit(name, data, tau=1e9, target=target, order=0)
+    assert_allclose(quantifier.predict_scores(S, data[-1]), np.tile(target, (30, 1)), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_reversing_the_classes_reverses_the_estimate(name, data):
+    V, y, S, X, Z, samples = data
+    if name in ("HDx", "OHDx"):
+        forward = CATALOG[name].cls().fit_scores(X, y).predict_scores(Z, samples)
+        backward = CATALOG[name].cls().fit_scores(X, 6 - y).predict_scores(Z, samples)
+    else:
+        forward = CATALOG[name].cls().fit_scores(V, y).predict_scores(S, samples)
+        backward = CATALOG[name].cls().fit_scores(V[:, ::-1], 6 - y).predict_scores(S[:, ::-1], samples)
+    assert_allclose(backward[:, ::-1], forward, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in SCORED if issubclass(CATALOG[name].cls, LinearQuantifier)])
+def test_transfer_matrix_is_the_mean_over_the_items_of_each_class(name, data):
+    quantifier, _ = fit(name, data)
+    V = data[3] if name in ("HDx", "OHDx") else data[0]
+    F = quantifier.representation_.transform(V)
+    for c in range(5):
+        assert_allclose(quantifier.M_[:, c], F[data[1] == c + 1].mean(axis=0), atol=1e-12)
+
+
+def test_counting_methods_count(data):
+    V, y, S, _, _, samples = data
+    cc, pcc = oq.CC().fit_scores(V, y), oq.PCC().fit_scores(V, y)
+    for b in range(5):
+        sample = S[samples.index(b)]
+        assert_allclose(cc.predict_scores(S, samples)[b], np.bincount(sample.argmax(axis=1), minlength=5) / 400)
+        assert_allclose(pcc.predict_scores(S, samples)[b], sample.mean(axis=0))
+
+
+@pytest.mark.parametrize("name", [name for name in SCORED if name not in ("CC", "PCC")])
+def test_adjusted_estimates_beat_counting_under_prior_shift(name, data):
+    V, y, S, _, _, samples = data
+    quantifier, T = fit(name, data)
+    error = oq.nmd(samples.prevalences, quantifier.predict_scores(T, samples)).mean()
+    counting = oq.nmd(samples.prevalences, oq.PCC().fit_scores(V, y).predict_scores(S, samples)).mean()
+    assert error < 0.85 * counting
+
+
+@pytest.mark.parametrize("name", SCORED)
+@given(seed=st.integers(0, 2**32 - 1), concentration=st.sampled_from([0.02, 0.3, 3.0]), size=st.integers(1, 30))
+@settings(max_examples=15, deadline=None)
+def test_estimates_lie_on_the_simplex_whatever_the_scores(name, seed, concentration, size):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 8))
+    codes = np.concatenate([np.arange(n), rng.integers(n, size=20)])
+    V, S = (np.maximum(rng.dirichlet(np.full(n, concentration), k), 0) for k in (len(codes), 40))
+    V, S = (np.where(np.isnan(A), 1 / n, A) for A in (V, S))
+    V, S = V / V.sum(axis=1, keepdims=True), S / S.sum(axis=1, keepdims=True)
+    quantifier = CATALOG[name].cls().fit_scores(V, codes)
+    solution = quantifier.solve_scores(S, rng.integers(40, size=(3, size)))
+    assert np.isfinite(solution.p).all()
+    assert (solution.p >= 0).all()
+    assert_allclose(solution.p.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_tikhonov_of_every_order_is_zero_on_its_polynomials(order, data):
+    # With a huge tau only polynomials of that degree are left: C p = 0.
+    quantifier, S = fit("OPACC", data, tau=1e8, order=order)
+    P = quantifier.predict_scores(S, data[-1])
+    inside = (P > 1e-6).all(axis=1)  # where p >= 0 does not bend it
+    assert np.abs(P[inside] @ oq.difference_matrix(5, order).T).max() < 1e-5
+
+
+def test_edy_with_euclidean_distance_differs_but_agrees_on_the_easy_part(data):
+    md, S = fit("EDy", data)
+    euclidean, _ = fit("EDy", data, distance="euclidean")
+    P, E = md.predict_scores(S, data[-1]), euclidean.predict_scores(S, data[-1])
+    assert oq.nmd(P, E).mean() < 0.05
+    assert np.abs(P - E).max() > 1e-4
+
+
+def test_run_with_a_partition_of_the_features(data):
+    _, y, _, X, Z, samples = data
+    run = oq.ComposedQuantifier(Partition(12), Poisson(), Tikhonov(0.1)).fit(X, y)
+    error = oq.nmd(samples.prevalences, run.predict_samples(Z, samples)).mean()
+    assert error < 0.12
+    assert run.M_.shape == (12, 5)
+
+
+def test_run_with_unit_acceptance_is_smooth_on_the_logarithmic_scale(data):
+    weak, S = fit("RUN", data, tau=1e-6, acceptance=np.ones(5))
+    strong, _ = fit("RUN", data, tau=1e6, acceptance=np.ones(5))
+    C = oq.difference_matrix(5)
+    rough, smooth = (np.log10(1 + 395 * q.predict_scores(S, data[-1])) @ C.T for q in (weak, strong))
+    assert np.abs(smooth).max() < 0.05 < np.abs(rough).max()
+
+
+def test_energy_distance_of_features_is_a_composition(data):
+    _, y, _, X, Z, samples = data
+    edx = oq.ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy()).fit(X, y)
+    assert oq.nmd(samples.prevalences, edx.predict_samples(Z, samples)).mean() < 0.06
+    assert_array_equal(edx.scores(Z), Z)
+
+
+def test_svd_unfolding_is_a_composition_that_weighs_rows_by_their_poisson_errors(data):
+    V, y, S, _, _, samples = data
+    svd = oq.ComposedQuantifier(oq.ACC()._parts()[0], LeastSquares("poisson"), Tikhonov(1e-3)).fit_scores(V, y)
+    assert oq.nmd(samples.prevalences, svd.predict_scores(S, samples)).mean() < 0.06
+
+
+def test_opdf_is_the_composition_of_its_parts(data):
+    V, y, S, _, _, samples = data
+    parts = oq.ComposedQuantifier(RankHistogram(span="data"), CumulativeSquares(), Tikhonov(1e-3)).fit_scores(V, y)
+    named, _ = fit("OPDF", data, tau=1e-3)
+    assert_array_equal(parts.predict_scores(S, samples), named.predict_scores(S, samples))
+
+
+def test_solution_reports_value_with_the_regularizer(data):
+    quantifier, S = fit("OPACC", data, tau=0.5)
+    solution = quantifier.solve_scores(S, data[-1])
+    Q = data[-1].average(S)
+    C = oq.difference_matrix(5)
+    expected = np.square(Q - solution.p @ quantifier.M_.T).sum(axis=1) + 0.25 * np.square(solution.p @ C.T).sum(axis=1)
+    assert_allclose(solution.value, expected, rtol=1e-10)
+    assert solution.converged.all()
+    assert solution.kkt.max() < 1e-12
+
+
+def test_samples_that_do_not_converge_are_counted_in_one_warning(data):
+    quantifier, S = fit("RUN", data, tau=0.0, solver=NewtonSolver(max_iter=1))
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of 30 samples did not converge") as caught:
+        P = quantifier.predict_scores(S, data[-1])
+    assert len(caught) == 1
+    assert_allclose(P.sum(axis=1), 1)
+
+
+def test_solver_by_name_gives_the_same_estimate(data):
+    exact, S = fit("OPACC", data)
+    newton, _ = fit("OPACC", data, solver="newton")
+    assert_allclose(newton.predict_scores(S, data[-1]), exact.predict_scores(S, data[-1]), atol=1e-6)
+
+
+def test_items_without_a_held_out_score_count_in_the_training_distribution_only(data):
+    V, y = data[:2]
+    missing = np.arange(2000) % 7 == 0
+    with_nan, with_zero = (np.where(missing[:, None], value, V) for value in (np.nan, 0.0))
+    a, b = oq.PACC().fit_scores(with_nan, y), oq.PACC().fit_scores(with_zero, y)
+    c = oq.PACC().fit_scores(V[~missing], y[~missing])
+    assert_allclose(a.M_, c.M_)
+    assert_allclose(b.M_, c.M_)
+    assert_allclose(a.p_train_, 0.2)
+    assert_allclose(b.p_train_, 0.2)
+
+
+def test_scores_that_miss_one_by_a_little_are_renormalized(data):
+    V, y, S, _, _, samples = data
+    quantifier = oq.PACC().fit_scores(V, y)
+    rounded = np.round(S, 5)
+    assert_allclose(
+        quantifier.predict_scores(rounded, samples),
+        quantifier.predict_scores(rounded / rounded.sum(axis=1, keepdims=True), samples),
+        atol=1e-12,
+    )
+
+
+def test_grids_of_the_paper_and_of_the_reference():
+    printed = oq.catalog()
+    assert {e.name: e.grid(5, "paper") for e in printed}["RUN"] == {"tau": [1e-3, 1e-1, 1e1]}
+    assert CATALOG["RUN"].grid(10) == {"tau": [1e-1, 1e1, 1e3]}
+    assert CATALOG["PDF"].grid(10) == {"n_bins": [45, 90]}
+    assert CATALOG["OPDF"].grid(10)["n_bins"] == [55, 110]
+    assert CATALOG["OPDF"].grid(10, "paper")["n_bins"] == [45, 90]
+    assert CATALOG["OPDF"].grid(12)["n_bins"] == [55, 110]
+    assert CATALOG["OPDF"].grid(5)["n_bins"] == [20, 40]
+    for entry in printed:
+        params = entry.cls().get_params()
+        assert set(entry.grid(5)) <= set(params)
+
+
+def test_grids_agree_with_the_printed_tables():
+    printed = oq.reference.grids()["quantifier_paper"]
+    renamed = {"val_split": "held_out", "n_bins_per_class": "n_bins"}
+    for entry in oq.catalog():
+        expected = {renamed.get(k, k): v for k, v in printed[entry.paper_name].items() if k != "ground_distance"}
+        if "n_bins_per_class" in printed[entry.paper_name]:
+            expected["n_bins"] = [9 * j for j in printed[entry.paper_name]["n_bins_per_class"]]
+        assert entry.grid(10, "paper") == expected, entry.name
+
+
+def test_catalog_follows_the_order_of_the_papers_tables():
+    order = list(oq.reference.results())
+    names = [entry.paper_name for entry in oq.catalog()]
+    assert names == [name for name in order if name in names]
+
+
+def test_no_penalty_is_no_penalty(data):
+    composed = oq.ComposedQuantifier(oq.PACC()._parts()[0], LeastSquares(), NoPenalty()).fit_scores(data[0], data[1])
+    plain = oq.PACC().fit_scores(data[0], data[1])
+    assert_array_equal(composed.predict_scores(data[2], data[-1]), plain.predict_scores(data[2], data[-1]))

@@ -1,0 +1,290 @@
+"""Solvers: optimal, exact, never worse than scipy, the same for a batch as for each sample alone."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import random_objective, scipy_runs
+from scipy.optimize import linprog, minimize
+
+from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
+from ordinalq.objectives import LinearObjective
+from ordinalq.regularizers import LogTikhonov, NoPenalty
+from ordinalq.solvers import quadratic
+from ordinalq.solvers.choose import choose
+from ordinalq.solvers.l1 import L1Solver
+from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.quadratic import QuadraticSolver, simplex_qp
+from ordinalq.solvers.solution import kkt_residual
+
+ROW = np.zeros(1, dtype=int)
+
+
+def scipy_qp(objective, starts):
+    """Best value that SLSQP finds on the simplex from the given starts."""
+    n = objective.n_classes
+    A, (b,) = objective.quadratic()
+    constant = objective.value(starts[0][None], ROW)[0] - starts[0] @ (A @ starts[0] - 2 * b)
+
+    def function(p):
+        return p @ (A @ p - 2 * b) + constant, 2 * (A @ p - b)
+
+    best = np.inf
+    for start in starts:
+        run = minimize(
+            function,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0, 1)] * n,
+            constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": lambda p: np.ones(n)},
+            options={"ftol": 1e-14, "maxiter": 300},
+        )
+        p = np.maximum(run.x, 0)
+        best = min(best, function(p / p.sum())[0])
+    return best
+
+
+def check_quadratic_problems(loss, n_problems, rng):
+    for _ in range(n_problems):
+        objective = random_objective(rng, loss)
+        solution = QuadraticSolver().minimize(objective)
+        assert solution.converged.all()
+        assert solution.kkt.max() <= 1e-10
+        assert_allclose(solution.p.sum(axis=1), 1, atol=1e-14)
+        assert (solution.p >= 0).all()
+        starts = [
+            np.full(objective.n_classes, 1 / objective.n_classes),
+            *rng.dirichlet(np.ones(objective.n_classes), 2),
+        ]
+        assert solution.value[0] <= scipy_qp(objective, starts) + 1e-9
+
+
+QUADRATIC = [LeastSquares(), Energy(), CumulativeSquares()]
+
+
+@pytest.mark.parametrize("loss", QUADRATIC, ids=repr)
+def test_quadratic_solutions_are_optimal_and_never_worse_than_scipy(loss, rng):
+    check_quadratic_problems(loss, 500, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", QUADRATIC, ids=repr)
+def test_ten_thousand_quadratic_solutions_are_optimal_and_never_worse_than_scipy(loss, rng):
+    check_quadratic_problems(loss, 10_000, rng)
+
+
+@pytest.mark.parametrize(("loss", "n_blocks"), [(Poisson(), 1), (Hellinger(), 1), (Hellinger(), 5)], ids=str)
+def test_newton_is_never_worse_than_the_best_of_ten_scipy_runs(loss, n_blocks, rng):
+    for _ in range(300 if n_blocks == 1 else 100):
+        objective = random_objective(rng, loss, n=int(rng.integers(3, 11)), n_blocks=n_blocks)
+        runs = scipy_runs(objective, rng.uniform(-1, 1, (10, objective.n_classes - 1)))
+        solution = NewtonSolver().minimize(objective)
+        assert solution.converged.all()
+        assert solution.value[0] <= min(runs) + 1e-7
+
+
+def linear_program(D, c):
+    """Smallest ||c - D p||_1 over the simplex, by HiGHS."""
+    d, n = D.shape
+    A = np.vstack([np.hstack([D, np.eye(d), -np.eye(d)]), [1.0] * n + [0.0] * 2 * d])
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return linprog(np.r_[np.zeros(n), np.ones(2 * d)], A_eq=A, b_eq=np.r_[c, 1], method="highs", options=options).fun
+
+
+def test_l1_attains_the_value_of_the_linear_program(rng):
+    for _ in range(500):
+        objective = random_objective(rng, MatchDistance(), tau=0)
+        solution = L1Solver().minimize(objective)
+        assert solution.converged.all()
+        assert_allclose(solution.value[0], linear_program(objective.M, objective.Q[0]), atol=1e-9)
+
+
+def test_l1_takes_the_optimum_nearest_to_uniform(rng):
+    several = 0
+    for k in range(60):
+        n, d = int(rng.integers(3, 9)), int(rng.integers(2, 5))
+        M = rng.dirichlet(np.ones(d), n).T
+        if k % 3 == 0:
+            M = M[:, rng.integers(0, n, n)]
+        q = rng.dirichlet(np.ones(d)) if k % 2 else M @ rng.dirichlet(np.ones(n))
+        objective = LinearObjective(MatchDistance(), NoPenalty(), q[None], M, np.array([50]))
+        p = L1Solver().minimize(objective).p[0]
+        D, c = objective.M, objective.Q[0]
+        best = linear_program(D, c)
+
+        # The nearest point of the optimal face {p, s : |c - D p| <= s, sum s <= best}, by SLSQP from our solution.
+        def slack(z, D=D, c=c, n=n, best=best):
+            r = c - D @ z[:n]
+            return np.concatenate([z[n:] - r, z[n:] + r, [best + 1e-11 - z[n:].sum()]])
+
+        run = minimize(
+            lambda z, n=n: np.square(z[:n] - 1 / n).sum(),
+            np.concatenate([p, np.abs(c - D @ p)]),
+            method="SLSQP",
+            bounds=[(0, None)] * (n + len(c)),
+            constraints=[
+                {"type": "ineq", "fun": slack},
+                {"type": "eq", "fun": lambda z, n=n: z[:n].sum() - 1},
+            ],
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        assert_allclose(p, run.x[:n], atol=2e-5)
+        several += np.linalg.matrix_rank(np.vstack([D, np.ones(n)])) < n
+    assert several > 20
+
+
+def test_l1_with_a_quadratic_regularizer_is_optimal(rng):
+    for _ in range(30):
+        objective = random_objective(rng, MatchDistance(), n=6, tau=0.1)
+        solution = L1Solver().minimize(objective)
+        assert solution.converged.all()
+        D, C, K, k = objective.absolute()
+
+        def value(z, D=D, K=K, k=k):
+            return z[6:].sum() + z[:6] @ K @ z[:6] / 2 - k @ z[:6]
+
+        def slack(z, D=D, c=C[0]):
+            r = c - D @ z[:6]
+            return np.concatenate([z[6:] - r, z[6:] + r])
+
+        p = solution.p[0]
+        run = minimize(
+            value,
+            np.concatenate([np.full(6, 1 / 6), np.ones(len(D))]),
+            method="SLSQP",
+            bounds=[(0, None)] * (6 + len(D)),
+            constraints=[{"type": "ineq", "fun": slack}, {"type": "eq", "fun": lambda z: z[:6].sum() - 1}],
+            options={"ftol": 1e-13, "maxiter": 1000},
+        )
+        assert value(np.concatenate([p, np.abs(C[0] - D @ p)])) <= run.fun + 1e-8
+
+
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
+def test_recovers_known_prevalence(loss, rng):
+    """q = M p holds exactly, so p is the optimum of every loss."""
+    n = 5
+    P = rng.dirichlet(np.ones(n), 20)
+    M = 0.6 * np.eye(n) + 0.4 * rng.dirichlet(np.ones(n), n).T
+    if isinstance(loss, Energy):
+        M = np.abs(np.arange(n)[:, None] - np.arange(n)) * 1.0  # distances between the classes themselves
+    objective = LinearObjective(loss, NoPenalty(), P @ M.T, M, np.full(20, 1000))
+    solution = choose(objective).minimize(objective)
+    assert solution.converged.all()
+    assert_allclose(solution.p, P, atol=1e-6)
+
+
+@pytest.mark.parametrize("tau", [0.0, 1e-2])
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
+def test_batch_equals_loop(loss, tau, rng):
+    objective = random_objective(rng, loss, n=6, n_batch=30, tau=tau)
+    whole = choose(objective).minimize(objective)
+    for b in range(30):
+        single = _row(objective, b)
+        alone = choose(single).minimize(single)
+        # Several optima may be equally good: then the values agree, and p where it is determined.
+        assert_allclose(alone.value[0], whole.value[b], rtol=1e-9, atol=1e-10)
+        assert_allclose(alone.p[0], whole.p[b], atol=2e-5)
+
+
+def _row(objective, b):
+    single = object.__new__(LinearObjective)
+    single.__dict__.update(objective.__dict__)
+    single.Q, single.sizes, single.scale = (
+        objective.Q[b : b + 1],
+        objective.sizes[b : b + 1],
+        objective.scale[b : b + 1],
+    )
+    single.n_samples = 1
+    return single
+
+
+@pytest.mark.parametrize("loss", [LeastSquares(), Poisson(), Hellinger()], ids=repr)
+def test_newton_reaches_the_quadratic_and_any_other_optimum_up_to_its_tolerance(loss, rng):
+    for _ in range(20):
+        objective = random_objective(rng, loss, n=6, n_batch=10, tau=1e-3)
+        solution = NewtonSolver().minimize(objective)
+        assert solution.converged.all()
+        at = objective.derivatives(solution.p, np.arange(10))
+        # Where a histogram fits exactly, the gradient's last digits hang on those of p.
+        digits = 1e-6 if isinstance(loss, Hellinger) else 1e-12
+        assert_allclose(solution.kkt, kkt_residual(solution.p, at.gradient) / objective.scale, atol=digits)
+        if isinstance(loss, LeastSquares):
+            assert_allclose(solution.value, QuadraticSolver().minimize(objective).value, atol=1e-10)
+
+
+def test_newton_minimises_the_log_regularizer(rng):
+    for _ in range(20):
+        n = int(rng.integers(3, 9))
+        M = 0.7 * np.eye(n) + 0.3 * rng.dirichlet(np.ones(n), n).T
+        q = rng.multinomial(500, M @ rng.dirichlet(np.ones(n))) / 500
+        penalty = LogTikhonov(1.0, acceptance=rng.random(n) + 0.5)
+        objective = LinearObjective(Poisson(), penalty, q[None], M, np.array([500]))
+        solution = NewtonSolver().minimize(objective)
+        assert solution.converged.all()
+        assert solution.value[0] <= min(scipy_runs(objective, rng.uniform(-1, 1, (5, n - 1)))) + 1e-6
+
+
+def test_kkt_residual_is_zero_at_optima_only():
+    G = np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 0.5], [1.0, 2.0, 3.0]])
+    P = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    assert_allclose(kkt_residual(P, G), [0.0, 0.5, 0.5])
+
+
+def test_degenerate_problems_that_make_the_guess_cycle_are_solved_by_the_safe_method(rng, monkeypatch):
+    # Without any round of the fast method, everything goes to the safe one.
+    objectives = [random_objective(rng, LeastSquares(), tau=1e-3) for _ in range(50)]
+    fast = [QuadraticSolver().minimize(objective) for objective in objectives]
+    monkeypatch.setattr(quadratic, "MAX_ROUNDS", 1)
+    for objective, expected in zip(objectives, fast, strict=True):
+        safe = QuadraticSolver().minimize(objective)
+        assert safe.kkt.max() <= 1e-10
+        assert_allclose(safe.p, expected.p, atol=1e-8)
+
+
+def test_where_all_p_are_optimal_the_estimate_is_uniform():
+    M = np.full((4, 4), 0.25)
+    for loss in (LeastSquares(), CumulativeSquares(), MatchDistance(), Poisson(), Hellinger()):
+        objective = LinearObjective(loss, NoPenalty(), np.array([[0.1, 0.2, 0.3, 0.4]]), M, np.array([100]))
+        assert_allclose(choose(objective).minimize(objective).p, 0.25, atol=1e-9)
+
+
+def test_singular_problems_give_the_optimum_nearest_to_uniform(rng):
+    for _ in range(50):
+        n = int(rng.integers(4, 9))
+        M = rng.dirichlet(np.ones(n), 3).T[:, rng.integers(0, 3, n)]  # at most three different classes
+        q = M @ rng.dirichlet(np.ones(n))
+        objective = LinearObjective(LeastSquares(), NoPenalty(), q[None], M, np.array([100]))
+        p = QuadraticSolver().minimize(objective).p[0]
+        # Classes with the same column share their mass evenly: that is nearest to uniform.
+        for i in range(n):
+            same = np.abs(M - M[:, [i]]).max(axis=0) == 0
+            assert_allclose(p[same], p[i], atol=1e-6)
+
+
+def test_own_matrices_equal_a_shared_one(rng):
+    A = rng.normal(size=(6, 6))
+    A = A @ A.T
+    b = rng.normal(size=(40, 6))
+    shared, _ = simplex_qp(A, b)
+    own, _ = simplex_qp(np.broadcast_to(A, (40, 6, 6)), b)
+    assert_allclose(own, shared, atol=1e-12)
+
+
+def test_solvers_refuse_objectives_they_cannot_solve(rng):
+    poisson, absolute = random_objective(rng, Poisson()), random_objective(rng, MatchDistance())
+    with pytest.raises(TypeError, match="'quadratic' needs a quadratic objective"):
+        QuadraticSolver().minimize(poisson)
+    with pytest.raises(TypeError, match="'l1' needs a sum of absolute residuals"):
+        L1Solver().minimize(poisson)
+    with pytest.raises(TypeError, match="'newton' needs a smooth objective"):
+        NewtonSolver().minimize(absolute)
+
+
+def test_too_few_iterations_are_reported_not_hidden(rng):
+    M = 0.5 * np.eye(8) + 0.5 * rng.dirichlet(np.ones(8), 8).T
+    Q = rng.multinomial(1000, rng.dirichlet(np.ones(8)), size=5) / 1000
+    objective = LinearObjective(Poisson(), NoPenalty(), Q, M, np.full(5, 1000))
+    solution = NewtonSolver(max_iter=1).minimize(objective)
+    assert not solution.converged.any()
+    assert (solution.n_iter == 1).all()
+    assert_allclose(solution.p.sum(axis=1), 1)
