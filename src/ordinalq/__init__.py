@@ -8,9 +8,11 @@ from ordinalq.methods.composed import ComposedQuantifier
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
+from ordinalq.methods.likelihood import OSLD, SLD
 from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
-from ordinalq.methods.unfolding import RUN
+from ordinalq.methods.trees import ARC, OQT
+from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
@@ -21,15 +23,20 @@ __all__ = [
     "ACC",
     "APP",
     "APPOQ",
+    "ARC",
     "CC",
+    "IBU",
     "NPP",
     "OACC",
     "OPACC",
     "OPDF",
+    "OQT",
+    "OSLD",
     "PACC",
     "PCC",
     "PDF",
     "RUN",
+    "SLD",
     "ComposedQuantifier",
     "CrossFitted",
     "EDy",

@@ -1,17 +1,31 @@
-"""What a solver sees: a function of p for each of B samples, with its derivatives."""
+"""What a solver sees: a function of p for each of B samples, with its derivatives.
+
+`LinearObjective` compares q with M p; `MixtureObjective` is the likelihood of the items' scores.
+"""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.losses import Loss
-from ordinalq.regularizers import Regularizer
+from ordinalq.regularizers import NoPenalty, Regularizer
+from ordinalq.samples import Samples
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats
 
 Rows = npt.NDArray[np.intp]
+
+# Samples of a linear objective that are treated in one pass: their Hessians stay in the cache.
+PASS = 2048
+# Numbers in the score ratios of a block of samples, half a megabyte, and of a pass of blocks.
+BLOCK = 2**16
+BLOCKS = 2**20
+# Floor of densities: an item that p cannot explain has a density of zero.
+TINY = 1e-300
 
 
 class Objective(ABC):
@@ -45,6 +59,10 @@ class Objective(ABC):
     def stages(self) -> list["Objective"]:
         """Return easier objectives, easiest first, whose optima lead to this one's; usually none."""
         return []
+
+    @abstractmethod
+    def passes(self) -> Iterator[tuple[Rows, "Objective"]]:
+        """Yield the samples in portions that fit the cache: rows (b,) and an objective of these b samples alone."""
 
 
 class LinearObjective(Objective):
@@ -110,9 +128,126 @@ class LinearObjective(Objective):
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None else (*form, *penalty)
 
+    def passes(self) -> Iterator[tuple[Rows, "LinearObjective"]]:
+        """Yield portions of the samples."""
+        for start in range(0, self.n_samples, PASS):
+            rows = np.arange(start, min(start + PASS, self.n_samples))
+            part = copy(self)
+            part.Q, part.sizes, part.scale = self.Q[rows], self.sizes[rows], self.scale[rows]
+            part.n_samples = len(rows)
+            yield rows, part
+
     def stages(self) -> list[Objective]:
         """Return the objectives with the loss's easier versions."""
         return [
             LinearObjective(loss, self.regularizer, self.Q, self.M, self.sizes, self.n_blocks)
             for loss in self.loss.stages()
         ]
+
+
+class Block(NamedTuple):
+    """The score ratios of a few samples.
+
+    ``rows`` (b,) are their positions among the requested ones, R (b, n, m) the ratios of their items (items last, so
+    that products run along contiguous memory), W (b, m) the weights of the items: 1 / size, or 0 where a shorter sample
+    is padded.
+    """
+
+    rows: Rows
+    R: Floats
+    W: Floats
+
+    def densities(self, P: Floats) -> Floats:
+        """Return r(x).p of each item for P (b, n), shape (b, m)."""
+        return np.asarray(np.matmul(P[:, None, :], self.R)[:, 0])
+
+    def weighted_ratios(self, P: Floats) -> Floats:
+        """Return sum_x w(x) r(x) / (r(x).p), (b, n)."""
+        inverse = self.W / np.maximum(self.densities(P), TINY)
+        return np.asarray(np.matmul(self.R, inverse[:, :, None])[:, :, 0])
+
+
+class MixtureObjective(Objective):
+    """-(1/N) sum_x ln(r(x).p) plus a regularizer: the likelihood of p under prior probability shift.
+
+    r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i. Gradient
+    -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
+
+    Parameters
+    ----------
+    ratios : ndarray (N, n)
+        r of each item of the pool.
+    samples : Samples
+        B samples of the pool.
+    regularizer : Regularizer, default=None
+        None stands for no regularization.
+    """
+
+    def __init__(self, ratios: Floats, samples: Samples, regularizer: Regularizer | None = None) -> None:
+        self.ratios = ratios
+        self.samples = samples
+        self.regularizer = NoPenalty() if regularizer is None else regularizer
+        self.n_samples, self.n_classes = len(samples), ratios.shape[1]
+        self.scale = np.ones(len(samples))
+        self.convex = self.regularizer.convex
+        self._held: Block | None = None  # the ratios of all samples, where they are kept for many evaluations
+
+    def __repr__(self) -> str:
+        return f"mixture likelihood + {self.regularizer}"
+
+    def blocks(self, rows: Rows, numbers: int = BLOCK) -> Iterator[Block]:
+        """Yield the ratios of the samples `rows`, a few samples of similar size at a time."""
+        sizes = self.samples.sizes[rows]
+        order = np.argsort(sizes, kind="stable")
+        start = 0
+        while start < len(order):
+            step = max(1, numbers // (int(sizes[order[start]]) * self.n_classes))
+            chosen = order[start : start + step]
+            # Padding may double the work at most.
+            chosen = chosen[sizes[chosen] <= 2 * sizes[chosen[0]]]
+            start += len(chosen)
+            yield self._block(chosen, rows[chosen], sizes[chosen])
+
+    def _block(self, chosen: Rows, rows: Rows, sizes: npt.NDArray[np.int64]) -> Block:
+        if self._held is not None:
+            return Block(chosen, self._held.R[rows], self._held.W[rows])
+        items, offsets = self.samples.items, self.samples.offsets[rows]
+        ramp = np.arange(sizes.max())
+        inside = ramp < sizes[:, None]
+        index = items[np.where(inside, offsets[:, None] + ramp, offsets[:, None])]
+        return Block(chosen, self.ratios[index].transpose(0, 2, 1).copy(), inside / sizes[:, None])
+
+    def passes(self) -> Iterator[tuple[Rows, "MixtureObjective"]]:
+        """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""
+        for block in self.blocks(np.arange(self.n_samples), BLOCKS):
+            part = MixtureObjective(self.ratios, self.samples[block.rows], self.regularizer)
+            part._held = block
+            yield block.rows, part
+
+    def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
+        """Return value, gradient and Hessian of likelihood plus regularizer."""
+        B, n = P.shape
+        value, gradient, hessian = np.empty(B), np.empty((B, n)), np.empty((B, n, n))
+        for block in self.blocks(rows):
+            V = block.densities(P[block.rows])
+            # The root of the weights goes to both sides, so that the Hessian is one product.
+            root = np.sqrt(block.W)
+            scaled = block.R * (root / np.maximum(V, TINY))[:, None, :]
+            value[block.rows] = negative_log_likelihood(V, block.W)
+            gradient[block.rows] = -np.matmul(scaled, root[:, :, None])[:, :, 0]
+            hessian[block.rows] = np.matmul(scaled, scaled.transpose(0, 2, 1))
+        penalty = self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64))
+        return Derivatives(value + penalty.value, gradient + penalty.gradient, hessian + penalty.hessian)
+
+    def value(self, P: Floats, rows: Rows) -> Floats:
+        """Return likelihood plus regularizer; infinite where p cannot explain an item."""
+        value = np.empty(len(P))
+        for block in self.blocks(rows):
+            value[block.rows] = negative_log_likelihood(block.densities(P[block.rows]), block.W)
+        return value + self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64)).value
+
+
+def negative_log_likelihood(V: Floats, W: Floats) -> Floats:
+    """Return -sum_x w(x) ln v(x), (b,), for densities V and weights W (b, m); infinite where v = 0 < w."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(-np.where(W > 0, W * np.log(V), 0.0).sum(axis=1))

@@ -1,10 +1,11 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
 `Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
-unfolding, on the logarithm of acceptance-corrected counts.
+unfolding, on the logarithm of acceptance-corrected counts; `PolynomialSmoothing` smooths between the steps of an EM.
 """
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -142,3 +143,45 @@ class LogTikhonov(Regularizer):
         mixed = np.einsum("bi,bij,k->bjk", pull * slope, J, a) / total[:, :, None]
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
+
+
+class PolynomialSmoothing(BaseEstimator):
+    """lam u + (1 - lam) p, with u the least-squares polynomial through the points (i, p_i), made a distribution.
+
+    It is no penalty: EM methods (IBU, o-SLD) smooth the prior of each iteration with it.
+
+    Parameters
+    ----------
+    order : int, default=0
+        Degree of the polynomial; 0 makes u uniform.
+    interpolation : float, default=0.1
+        lam in [0, 1], the weight of the polynomial.
+    """
+
+    def __init__(self, order: int = 0, interpolation: float = 0.1) -> None:
+        self.order = order
+        self.interpolation = interpolation
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+        check_integer("order", self.order, minimum=0)
+        check_real("interpolation", self.interpolation, low=0, high=1)
+        if self.order > n_classes - 1:
+            raise ValueError(
+                f"order must be at most n - 1 = {n_classes - 1} for {n_classes} classes, got {self.order}."
+            )
+
+    def smooth(self, P: Floats) -> Floats:
+        """Return the smoothed distributions, (B, n); negative values of the polynomial become 0."""
+        if self.interpolation == 0:
+            return P
+        U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
+        mixed = self.interpolation * U / U.sum(axis=1, keepdims=True) + (1 - self.interpolation) * P
+        return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times
+def polynomial_projection(n: int, order: int) -> Floats:
+    """Return the (n, n) matrix that takes p to the values of its least-squares polynomial: that fit is linear in p."""
+    Z, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, n), order + 1))
+    return np.asarray(Z @ Z.T)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
@@ -225,4 +226,7 @@ class _QuietStratifiedKFold(StratifiedKFold):
 
 
 def _fit(estimator: Any, X: Any, y: Any, train: Any) -> Any:
+    """Fit one model; where only one class is left without the fold, the model can only say that class."""
+    if len(np.unique(y[train])) == 1:
+        estimator = DummyClassifier(strategy="most_frequent")
     return clone(estimator).fit(_safe_indexing(X, train), y[train])

@@ -244,16 +244,16 @@ class LinearQuantifier(Quantifier):
 
     def _solve(self, S, samples):
         Q = samples.average(self.representation_.transform(S))
-        return self._minimize(Q, self.M_, samples.sizes, self.representation_.n_blocks_)
+        return self._minimize(self.loss_, self.regularizer_, Q, self.M_, samples.sizes, self.representation_.n_blocks_)
 
     def _solve_response(self, Q, M, sizes):
         self._check_parameters(M.shape[1])
-        _, self_loss, self_regularizer = self._parts()
-        objective = LinearObjective(self_loss, self_regularizer, Q, M, sizes)
-        return choose(objective, self.solver).minimize(objective)
+        _, loss, regularizer = self._parts()
+        return self._minimize(loss, regularizer, Q, M, sizes, 1)
 
-    def _minimize(self, Q, M, sizes, n_blocks):
-        objective = LinearObjective(self.loss_, self.regularizer_, Q, M, sizes, n_blocks)
+    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
+        """Return the Solution for mean embeddings Q (B, d), M (d, n) and sizes (B,)."""
+        objective = LinearObjective(loss, regularizer, Q, M, sizes, n_blocks)
         return choose(objective, self.solver).minimize(objective)
 
 

@@ -7,8 +7,10 @@ from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
+from ordinalq.methods.likelihood import OSLD, SLD
 from ordinalq.methods.ranking import OPDF, PDF
-from ordinalq.methods.unfolding import RUN
+from ordinalq.methods.trees import ARC, OQT
+from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.validation import check_choice
 
 TAUS = [1e-5, 1e-3, 1e-1]
@@ -82,8 +84,8 @@ def catalog() -> list[Entry]:
     ['CC', 'PCC', 'ACC', 'PACC']
     """
     groups = {
-        "non-ordinal": [CC, PCC, ACC, PACC, HDx, HDy],
-        "ordinal": [RUN, EDy, PDF],
-        "new ordinal": [OACC, OPACC, OHDx, OHDy, OEDy, OPDF],
+        "non-ordinal": [CC, PCC, ACC, PACC, HDx, HDy, SLD],
+        "ordinal": [OQT, ARC, IBU, RUN, EDy, PDF],
+        "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]

@@ -1,9 +1,10 @@
-"""RUN, the regularized unfolding of physics. Paper: the section on RUN and IBU [eq:unfolding1] [eq:unfolding2]."""
+"""RUN and IBU, the unfolding methods of physics. Paper: the section on methods from experimental physics."""
 
 from ordinalq.losses import Poisson
 from ordinalq.methods._base import LinearQuantifier
-from ordinalq.regularizers import LogTikhonov, Tikhonov
+from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.solvers.em import em_counts
 
 
 class RUN(LinearQuantifier):
@@ -43,3 +44,40 @@ class RUN(LinearQuantifier):
         if self.target is not None:
             raise ValueError("target must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
+
+
+class IBU(LinearQuantifier):
+    """Iterative Bayesian unfolding: Bayes' theorem on the counts of predictions, with a smoothed prior.
+
+    p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start; the last p is not
+    smoothed.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the predictions h(x), see :class:`CC`.
+    order, interpolation
+        Of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1.
+    max_iter, tol
+        See :class:`SLD`; by default 100 iterations.
+    """
+
+    paper_name = "IBU"
+    _needs_posteriors = False
+
+    def __init__(self, classifier=None, *, order=0, interpolation=0.1, max_iter=100, tol=0.0):
+        self.classifier = classifier
+        self.order = order
+        self.interpolation = interpolation
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _parts(self):
+        return HardVotes(), Poisson(), NoPenalty()
+
+    def _check_parameters(self, n_classes):
+        PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
+
+    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
+        smoothing = PolynomialSmoothing(self.order, self.interpolation)
+        return em_counts(Q, M, sizes, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)

@@ -15,8 +15,6 @@ from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
 
-# Samples per pass: their Hessians stay in the cache, and memory does not grow with the batch.
-CHUNK = 2048
 # The optimum of a stage is only a start for the next.
 STAGE_TOL = 1e-4
 # Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
@@ -48,45 +46,40 @@ class NewtonSolver(BaseEstimator):
         tol = check_real("tol", self.tol, low=0)
         if objective.absolute() is not None:
             raise TypeError(f"solver 'newton' needs a smooth objective, got {objective}; use solver='l1'.")
-        parts = []
-        for start in range(0, objective.n_samples, CHUNK):
-            rows = np.arange(start, min(start + CHUNK, objective.n_samples))
-            P = np.full((len(rows), objective.n_classes), 1 / objective.n_classes)
+        B, n = objective.n_samples, objective.n_classes
+        solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
+        for rows, part in objective.passes():
+            P = np.full((len(rows), n), 1 / n)
             steps = np.zeros(len(rows), dtype=np.int64)
-            for stage in objective.stages():
-                staged = _minimize(stage, rows, P, max_iter, max(tol, STAGE_TOL))
+            for stage in part.stages():
+                staged = _minimize(stage, P, max_iter, max(tol, STAGE_TOL))
                 P, steps = staged.p, steps + staged.n_iter
-            parts.append(_minimize(objective, rows, P, max_iter, tol, steps))
-        return Solution.concatenate(parts)
+            solution.put(rows, _minimize(part, P, max_iter, tol, steps))
+        return solution
 
 
 def _minimize(
-    objective: Objective,
-    rows: npt.NDArray[np.intp],
-    P: Floats,
-    max_iter: int,
-    tol: float,
-    steps: npt.NDArray[np.int64] | None = None,
+    objective: Objective, P: Floats, max_iter: int, tol: float, steps: npt.NDArray[np.int64] | None = None
 ) -> Solution:
-    """Minimise the objectives of `rows` from the points P (B', n)."""
+    """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
     P = P.copy()
-    B = len(rows)
+    B = len(P)
     value, kkt = np.empty(B), np.empty(B)
     n_iter = np.zeros(B, dtype=np.int64) if steps is None else steps.copy()
     stuck = np.zeros(B, dtype=bool)
     polished = np.zeros(B, dtype=np.int64)
     open_ = np.arange(B)
     for iteration in range(max_iter + 1):
-        at = objective.derivatives(P[open_], rows[open_])
+        at = objective.derivatives(P[open_], open_)
         value[open_] = at.value
-        kkt[open_] = kkt_residual(P[open_], at.gradient) / objective.scale[rows[open_]]
+        kkt[open_] = kkt_residual(P[open_], at.gradient) / objective.scale[open_]
         going = (kkt[open_] > tol) & ~stuck[open_] & (polished[open_] < POLISHING)
         if iteration == max_iter or not going.any():
             break
         open_, at = open_[going], Derivatives(*(part[going] for part in at))
         n_iter[open_] += 1
-        noise = 1e-14 * (np.abs(at.value) + objective.scale[rows[open_]])
-        P[open_], moved, promised = _step(objective, rows[open_], P[open_], at, noise)
+        noise = 1e-14 * (np.abs(at.value) + objective.scale[open_])
+        P[open_], moved, promised = _step(objective, open_, P[open_], at, noise)
         polished[open_] += promised <= noise
         stuck[open_] = ~moved
     return Solution(P, value, n_iter, (kkt <= tol) | (polished > 0), kkt)
@@ -111,7 +104,9 @@ def _step(
     while len(open_):
         trial = P[open_] + step[open_, None] * D[open_]
         value = objective.value(trial, rows[open_])
-        good = value <= at.value[open_] + ARMIJO * step[open_] * slope[open_] + noise[open_]
+        # A step that promises less than the noise is too small to be judged by the value: it polishes p.
+        good = value <= at.value[open_] + np.maximum(ARMIJO * step[open_] * slope[open_] + noise[open_], 0)
+        good |= (-slope[open_] <= noise[open_]) & np.isfinite(value)
         new[open_[good]], moved[open_[good]] = trial[good], True
         open_ = open_[~good]
         step[open_] /= 2

@@ -40,6 +40,11 @@ class Solution:
         zeros = np.zeros(len(P))
         return cls(P, zeros, np.zeros(len(P), dtype=np.int64), np.ones(len(P), dtype=bool), zeros.copy())
 
+    def put(self, rows: npt.NDArray[np.intp], part: "Solution") -> None:
+        """Write the solution of some samples into the rows (b,) of this one."""
+        for name in self.__annotations__:
+            getattr(self, name)[rows] = getattr(part, name)
+
     @classmethod
     def concatenate(cls, parts: list["Solution"]) -> "Solution":
         """Join the solutions of successive parts of a batch."""

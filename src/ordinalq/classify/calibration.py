@@ -1,0 +1,70 @@
+"""Calibration of scores: posteriors that mean what they say, fitted on held-out scores.
+
+Maximum likelihood (SLD, o-SLD) believes the scores; a forest's are pulled towards the middle.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator
+
+from ordinalq.validation import Floats, check_choice
+
+CALIBRATIONS = ("none", "bcts", "vector")
+# Scores are mixed with this much of the uniform distribution before their logarithm: a forest's zeros are no proofs.
+FLOOR = 1e-4
+
+
+class Calibration(BaseEstimator):
+    """softmax(w * ln(s) + c), with w and c that maximise the likelihood of the labels of held-out items.
+
+    Parameters
+    ----------
+    kind : {"none", "bcts", "vector"}, default="none"
+        "bcts", bias-corrected temperature scaling (Alexandari et al., ICML 2020): one w for all classes; "vector": one
+        per class; "none" leaves the scores alone.
+    """
+
+    def __init__(self, kind: str = "none") -> None:
+        self.kind = kind
+
+    def check(self) -> None:
+        """Raise a clear error for an unknown kind."""
+        check_choice("calibration", self.kind, CALIBRATIONS)
+
+    def fit(self, S: Floats, codes: npt.NDArray[np.intp]) -> "Calibration":
+        """Fit w and c on held-out scores S (N, n) and codes (N,)."""
+        n = S.shape[1]
+        self.weights_, self.biases_ = np.ones(n), np.zeros(n)
+        if self.kind == "none":
+            return self
+        L = _logarithms(S)
+        n_weights = n if self.kind == "vector" else 1
+        observed = np.zeros_like(L)
+        observed[np.arange(len(L)), codes] = 1
+
+        def loss(x: Floats) -> tuple[float, Any]:
+            w, c = x[:n_weights], x[n_weights:]
+            logits = log_softmax(L * w + c, axis=1)
+            error = (np.exp(logits) - observed) / len(L)  # derivative in the logits
+            slope = (error * L).sum(axis=0)
+            slope = slope if n_weights > 1 else slope.sum(keepdims=True)
+            return -(logits * observed).sum() / len(L), np.concatenate([slope, error.sum(axis=0)])
+
+        start = np.concatenate([np.ones(n_weights), np.zeros(n)])
+        best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-8}).x
+        self.weights_, self.biases_ = np.broadcast_to(best[:n_weights], n).copy(), best[n_weights:]
+        return self
+
+    def transform(self, S: Floats) -> Floats:
+        """Return calibrated scores, (N, n)."""
+        if self.kind == "none":
+            return S
+        return np.asarray(np.exp(log_softmax(_logarithms(S) * self.weights_ + self.biases_, axis=1)))
+
+
+def _logarithms(S: Floats) -> Floats:
+    return np.asarray(np.log((1 - FLOOR) * S + FLOOR / S.shape[1]))

@@ -1,0 +1,290 @@
+"""OQT and ARC: trees of binary classifiers over the ordered classes. Paper: the section on existing OQ methods."""
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalq.classify.held_out import CrossFitted, held_out, last_step
+from ordinalq.losses import LeastSquares
+from ordinalq.methods._base import Quantifier, _every_class, class_means
+from ordinalq.objectives import LinearObjective
+from ordinalq.regularizers import NoPenalty
+from ordinalq.representations import one_hot
+from ordinalq.solvers.choose import choose
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import check_choice, check_real
+
+
+class _TreeQuantifier(Quantifier):
+    """Binary classifiers "left or right", grown on one part of the training items and judged on the other.
+
+    A tree is an int, the class of a leaf, or a tuple (t, left, right): the classes up to t go left, the others right.
+    """
+
+    def fit_scores(self, S, y, classes=None):
+        """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
+        raise TypeError(
+            f"{type(self).__name__} fits binary classifiers of its own and cannot be fitted on scores: use fit(X, y)."
+        )
+
+    def scores(self, X):
+        """Return the class scores of the tree, (N, n)."""
+        check_is_fitted(self, "classes_")
+        return self._class_scores(self._validate(X, reset=False))
+
+    def _check_parameters(self, n_classes):
+        check_real("held_out", self.held_out, low=0, high=1, open_low=True)
+        if self.held_out == 1:
+            raise ValueError("held_out must be below 1: the classifiers need items too.")
+
+    def _fit_scores(self, S, codes):
+        raise NotImplementedError
+
+    def _fit_items(self, X, codes):
+        n = len(self.classes_)
+        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        few = np.bincount(codes, minlength=n) < 2
+        if few.any():
+            raise ValueError(
+                f"class {self.classes_[few.argmax()]} has a single item, but {type(self).__name__} needs at least two "
+                "of every class: one to fit on, one to hold out."
+            )
+        grown, kept = train_test_split(
+            np.arange(len(codes)), test_size=self.held_out, stratify=codes, random_state=self.random_state
+        )
+        _every_class(codes[grown], self.classes_)
+        self._grow(_safe_indexing(X, grown), codes[grown])
+        self._judge(_safe_indexing(X, kept), codes[kept])
+
+
+class OQT(_TreeQuantifier):
+    """Ordinal quantification tree (Da San Martino et al., 2016): the most reliable binary quantifiers come first.
+
+    For each threshold j a classifier g_j of "y <= j" is fitted; D_j, the Kullback-Leibler divergence between the
+    fraction of y <= j and the mean of g_j on the held-out items, says how reliable it is. The tree takes the threshold
+    of the smallest D_j at its root (ties: the smallest j) and goes on within both sides. The posterior of a class is
+    the product of g_t (going left) and 1 - g_t (going right) along its path; the estimate is their mean over the sample.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Of the binary problems, see :class:`CC`.
+    held_out : float, default=1/3
+        Part of the training items that the divergences are measured on.
+    n_jobs : int, default=None
+        Number of classifiers that are fitted at the same time.
+    random_state : int, default=0
+        Of the split.
+
+    Attributes
+    ----------
+    divergences_ : ndarray (n - 1,)
+        D_j of each threshold.
+    tree_ : tuple
+        (t, left, right) with thresholds as positions 0..n-2 in ``classes_``; leaves are positions of classes.
+    """
+
+    paper_name = "OQT"
+
+    def __init__(self, classifier=None, *, held_out=1 / 3, n_jobs=None, random_state=0):
+        self.classifier = classifier
+        self.held_out = held_out
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _grow(self, X, codes):
+        model = _binary_classifier(self.classifier)
+        self.models_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_side)(model, X, codes > j) for j in range(len(self.classes_) - 1)
+        )
+        if not all(_gives_posteriors(model) for model in self.models_):
+            raise TypeError(
+                f"OQT needs class probabilities, but {self.classifier!r} has no predict_proba: use for example "
+                "LogisticRegression, or CalibratedClassifierCV around it."
+            )
+
+    def _judge(self, X, codes):
+        n = len(self.classes_)
+        true = np.array([np.mean(codes <= j) for j in range(n - 1)])
+        self.divergences_ = divergence(true, self._left(X).mean(axis=0))
+        self.tree_ = most_reliable_first(self.divergences_)
+
+    def _left(self, X):
+        """Return g_j of each item, (N, n - 1)."""
+        return np.column_stack([model.predict_proba(X)[:, 0] for model in self.models_])
+
+    def _class_scores(self, X):
+        G = self._left(X)
+        S = np.empty((len(G), len(self.classes_)))
+
+        def descend(tree, product):
+            if isinstance(tree, int):
+                S[:, tree] = product
+                return
+            t, left, right = tree
+            descend(left, product * G[:, t])
+            descend(right, product * (1 - G[:, t]))
+
+        descend(self.tree_, np.ones(len(G)))
+        return S
+
+    def _solve(self, S, samples):
+        return Solution.closed_form(samples.average(S))
+
+
+class ARC(_TreeQuantifier):
+    """ARC (Esuli, 2016): hard decisions down a tree that halves the items, then a correction per class.
+
+    A node splits its classes where the fraction of its items on the left is nearest to one half (ties: the first), and
+    fits a classifier on its own items. An item descends to one class.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Of the binary problems, see :class:`CC`; it need not give probabilities.
+    held_out : float, default=1/3
+        Part of the training items that the correction is measured on.
+    n_jobs : int, default=None
+        Number of classifiers of one level that are fitted at the same time.
+    random_state : int, default=0
+        Of the split.
+    correction : {"ratio", "acc"}, default="ratio"
+        "ratio": predicted fractions times true / predicted fraction of the class on the held-out items (the class is
+        left as it is where either is zero), normalized; "acc": adjusted count, as in :class:`ACC`.
+
+    Attributes
+    ----------
+    tree_ : tuple
+        (t, left, right): classes up to position t go left; leaves are positions of classes.
+    """
+
+    paper_name = "ARC"
+
+    def __init__(self, classifier=None, *, held_out=1 / 3, n_jobs=None, random_state=0, correction="ratio"):
+        self.classifier = classifier
+        self.held_out = held_out
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.correction = correction
+
+    def _check_parameters(self, n_classes):
+        super()._check_parameters(n_classes)
+        check_choice("correction", self.correction, ("ratio", "acc"))
+
+    def _grow(self, X, codes):
+        n = len(self.classes_)
+        model = _binary_classifier(self.classifier)
+        self.tree_ = halving_tree(np.bincount(codes, minlength=n))
+        self.models_ = {}
+        level = [(0, n - 1, self.tree_)]
+        while level:
+            inner = [(low, high, tree) for low, high, tree in level if not isinstance(tree, int)]
+            members = [np.flatnonzero((codes >= low) & (codes <= high)) for low, high, _ in inner]
+            fitted = Parallel(n_jobs=self.n_jobs)(
+                delayed(_fit_side)(model, _safe_indexing(X, items), codes[items] > tree[0])
+                for (_, _, tree), items in zip(inner, members, strict=True)
+            )
+            level = []
+            for (low, high, (t, left, right)), side in zip(inner, fitted, strict=True):
+                self.models_[low, high] = side
+                level += [(low, t, left), (t + 1, high, right)]
+
+    def _judge(self, X, codes):
+        n = len(self.classes_)
+        votes = self._class_scores(X)
+        true, predicted = np.bincount(codes, minlength=n) / len(codes), votes.mean(axis=0)
+        both = (true > 0) & (predicted > 0)
+        self.ratios_ = np.where(both, np.divide(true, predicted, out=np.ones(n), where=both), 1.0)
+        if self.correction == "acc":
+            _every_class(codes, self.classes_)
+            self.M_ = class_means(votes, codes, n)
+
+    def _class_scores(self, X):
+        """Return the class that each item descends to as one-hot votes, (N, n)."""
+        n_items = X.shape[0] if hasattr(X, "shape") else len(X)
+        predicted = np.empty(n_items, dtype=np.intp)
+
+        def descend(low, high, tree, items):
+            if isinstance(tree, int) or len(items) == 0:
+                predicted[items] = low
+                return
+            t, left, right = tree
+            goes_right = self.models_[low, high].predict(_safe_indexing(X, items)) > 0
+            descend(low, t, left, items[~goes_right])
+            descend(t + 1, high, right, items[goes_right])
+
+        descend(0, len(self.classes_) - 1, self.tree_, np.arange(n_items))
+        return one_hot(predicted, len(self.classes_))
+
+    def _solve(self, S, samples):
+        Q = samples.average(S)
+        if self.correction == "acc":
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Q, self.M_, samples.sizes)
+            return choose(objective).minimize(objective)
+        P = Q * self.ratios_
+        return Solution.closed_form(P / P.sum(axis=1, keepdims=True))
+
+
+def divergence(true, estimated):
+    """Kullback-Leibler divergence in bits between binary distributions with P(left) = true, estimated; any shape.
+
+    Both are smoothed, z <- (z + e) / (1 + 2 e) with e = 1e-6.
+    """
+    e = 1e-6
+    a, b = (true + e) / (1 + 2 * e), (estimated + e) / (1 + 2 * e)
+    return a * np.log2(a / b) + (1 - a) * np.log2((1 - a) / (1 - b))
+
+
+def most_reliable_first(divergences):
+    """Return the tree over thresholds 0..n-2 whose nodes take the smallest divergence (n - 1,) of their interval.
+
+    >>> most_reliable_first([0.3, 0.1, 0.2])
+    (1, (0, 0, 1), (2, 2, 3))
+    """
+
+    def grow(low, high):  # thresholds low..high-1, classes low..high
+        if low == high:
+            return low
+        t = low + int(np.argmin(divergences[low:high]))
+        return t, grow(low, t), grow(t + 1, high)
+
+    return grow(0, len(divergences))
+
+
+def halving_tree(counts):
+    """Return the tree whose nodes split their items, with `counts` (n,) per class, as evenly as possible.
+
+    >>> halving_tree([10, 10, 10, 30])
+    (2, (0, 0, (1, 1, 2)), 3)
+    """
+    counts = np.asarray(counts)
+
+    def grow(low, high):  # classes low..high
+        if low == high:
+            return low
+        fractions = np.cumsum(counts[low : high + 1])[:-1] / counts[low : high + 1].sum()
+        t = low + int(np.argmin(np.abs(0.5 - fractions)))
+        return t, grow(low, t), grow(t + 1, high)
+
+    return grow(0, len(counts) - 1)
+
+
+def _binary_classifier(classifier):
+    """Return the classifier of the binary problems: a forest without out-of-bag scores, or a cross-fitted one."""
+    if classifier is not None and getattr(last_step(classifier), "oob_score", False):
+        forest = clone(classifier)
+        last_step(forest).set_params(oob_score=False)
+        return forest
+    return held_out(classifier)
+
+
+def _gives_posteriors(model):
+    return model.gives_posteriors_ if isinstance(model, CrossFitted) else hasattr(model, "predict_proba")
+
+
+def _fit_side(model, X, right):
+    """Fit a classifier of 0 (left, the lower classes) against 1 (right)."""
+    return clone(model).fit(X, right.astype(np.intp))

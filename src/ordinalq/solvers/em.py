@@ -1,0 +1,112 @@
+"""Expectation maximization for mixtures, a batch of samples at once: SLD, o-SLD and IBU.
+
+Every one of them iterates p = prior * sum_x w(x) r(x) / (r(x).prior) and takes the (smoothed) result as the next prior.
+In SLD the x are the items of the sample and r their score ratios, in IBU the observed bins and the rows of M.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.losses import Poisson
+from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
+from ordinalq.solvers.solution import Solution, kkt_residual
+from ordinalq.validation import Floats, check_integer, check_real
+
+NO_SMOOTHING = PolynomialSmoothing(0, 0.0)
+
+
+def em_mixture(
+    objective: MixtureObjective,
+    prior: Floats,
+    *,
+    smoothing: PolynomialSmoothing = NO_SMOOTHING,
+    max_iter: int = 100,
+    tol: float = 0.0,
+) -> Solution:
+    """p_i^(k) = (1/N) sum_x [p~_i r_i(x)] / [sum_j p~_j r_j(x)], p~ the smoothed p^(k-1) [eq:sld].
+
+    Parameters
+    ----------
+    objective : MixtureObjective
+        Score ratios and samples; its regularizer plays no part.
+    prior : ndarray (n,)
+        p~ of the first iteration.
+    smoothing : PolynomialSmoothing
+        From p^(k) to the prior of the next iteration.
+    max_iter : int, default=100
+        Number of iterations.
+    tol : float, default=0.0
+        Stop where the mean absolute change of p is at most this; 0 never stops early.
+
+    Returns
+    -------
+    Solution
+        The last, unsmoothed p; value and kkt are those of the likelihood.
+    """
+    P, n_iter = np.empty((objective.n_samples, objective.n_classes)), np.empty(objective.n_samples, dtype=np.int64)
+    converged = np.empty(objective.n_samples, dtype=bool)
+    value, kkt = np.empty(objective.n_samples), np.empty(objective.n_samples)
+    for block in objective.blocks(np.arange(objective.n_samples)):
+        rows, ratios = block.rows, block.weighted_ratios
+        start = np.tile(prior, (len(rows), 1))
+        P[rows], n_iter[rows], converged[rows] = _iterate(ratios, start, smoothing, max_iter, tol)
+        value[rows] = negative_log_likelihood(block.densities(P[rows]), block.W)
+        kkt[rows] = kkt_residual(P[rows], -block.weighted_ratios(P[rows]))
+    return Solution(P, value, n_iter, converged, kkt)
+
+
+def em_counts(
+    Q: Floats,
+    M: Floats,
+    sizes: npt.NDArray[np.float64],
+    *,
+    smoothing: PolynomialSmoothing = NO_SMOOTHING,
+    max_iter: int = 100,
+    tol: float = 0.0,
+) -> Solution:
+    """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start [eq:ibu].
+
+    Q (B, d) are the observed fractions, M (d, n) the response matrix, sizes (B,) the numbers of items; the other
+    parameters as for :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
+    """
+    objective = LinearObjective(Poisson(), NoPenalty(), Q, M, sizes)
+    Q, M = objective.Q, objective.M
+
+    def ratios(prior: Floats) -> Floats:
+        return np.asarray((Q / np.maximum(prior @ M.T, TINY)) @ M)
+
+    start = np.full((len(Q), M.shape[1]), 1 / M.shape[1])
+    P, n_iter, converged = _iterate(ratios, start, smoothing, max_iter, tol)
+    P = P / P.sum(axis=1, keepdims=True)  # mass of q in rows that M does not know is lost
+    at = objective.derivatives(P, np.arange(len(Q)))
+    return Solution(P, at.value, n_iter, converged, kkt_residual(P, at.gradient) / objective.scale)
+
+
+def _iterate(
+    ratios: Callable[[Floats], Floats], prior: Floats, smoothing: PolynomialSmoothing, max_iter: int, tol: float
+) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Iterate p = prior * ratios(prior) from the priors (b, n).
+
+    Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not asked for).
+    """
+    max_iter = check_integer("max_iter", max_iter, minimum=1)
+    tol = check_real("tol", tol, low=0)
+    P = prior
+    n_iter = np.full(len(prior), max_iter, dtype=np.int64)
+    done = np.zeros(len(prior), dtype=bool)
+    for k in range(1, max_iter + 1):
+        new = prior * ratios(prior)
+        if tol > 0:
+            met = ~done & (np.abs(new - P).mean(axis=1) <= tol)
+            # A sample that is done keeps its p; the few others decide how long the block goes on.
+            new = np.where(done[:, None], P, new)
+            n_iter[met] = k
+            done |= met
+        P = new
+        if done.all():
+            break
+        prior = smoothing.smooth(P)
+    return P, n_iter, done | (tol == 0)
