@@ -56,7 +56,7 @@ def test_tau_zero_is_the_plain_method(ordinal, plain, data):
 def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(data):
     regularized, S = fit("OPDF", data, tau=0.0)
     f = RankHistogram(span="data").fit(data[0], data[1] - 1, 5)
-    F = f.transform(data[0])
+    F = np.asarray(f.transform(data[0]))
     M = np.array([F[data[1] == c].mean(axis=0) for c in range(1, 6)]).T
     kept = M.any(axis=1)
     D = np.cumsum(M[kept], axis=0)[:-1]
@@ -102,7 +102,7 @@ def test_reversing_the_classes_reverses_the_estimate(name, data):
 def test_transfer_matrix_is_the_mean_over_the_items_of_each_class(name, data):
     quantifier, _ = fit(name, data)
     V = data[3] if name in ("HDx", "OHDx") else data[0]
-    F = quantifier.representation_.transform(V)
+    F = np.asarray(quantifier.representation_.transform(V))
     for c in range(5):
         assert_allclose(quantifier.M_[:, c], F[data[1] == c + 1].mean(axis=0), atol=1e-12)
 

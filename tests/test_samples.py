@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from ordinalq import Samples, jaggedness
-from ordinalq.samples import CHUNK_ITEMS
+from ordinalq.samples import CHUNK_ITEMS, OneHot
 
 
 @pytest.fixture
@@ -25,6 +25,13 @@ def test_average_equals_a_loop_over_the_samples(ragged, rng):
     assert_allclose(samples.average(sparse.csr_array(F)), expected, rtol=1e-12)
     assert_allclose(samples.average(F.astype(np.float32)), expected, rtol=1e-4)
     assert_array_equal(samples.sizes, [len(index) for index in ragged])
+
+
+def test_one_hot_rows_are_counted_as_their_arrays_are_averaged(ragged, rng):
+    F = OneHot(rng.integers(4, size=(100, 3)), 4)
+    samples = Samples.from_index(ragged, 100)
+    assert F.shape == np.asarray(F).shape == (100, 12)
+    assert_allclose(samples.average(F), samples.average(np.asarray(F)), rtol=1e-12)
 
 
 def test_average_does_not_depend_on_the_chunks(ragged, rng, monkeypatch):

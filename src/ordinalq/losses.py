@@ -123,6 +123,10 @@ class Poisson(Loss):
         """Return N: the likelihood counts per item."""
         return sizes
 
+    def stages(self) -> list[Loss]:
+        """Return least squares, whose exact solution is a good start."""
+        return [LeastSquares()]
+
 
 class Hellinger(Loss):
     """(1/d) sum_k h_k, h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms [eq:hdx-loss].

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+from ordinalq.samples import OneHot
 from ordinalq.validation import Floats, check_choice, check_integer, check_real
 
 Codes = npt.NDArray[np.intp]
@@ -48,8 +49,8 @@ class Representation(BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def transform(self, S: Floats) -> Floats:
-        """Return f of each item, (N, d)."""
+    def transform(self, S: Floats) -> Floats | OneHot:
+        """Return f of each item, (N, d), as an array or as positions of ones."""
 
 
 class HardVotes(Representation):
@@ -57,9 +58,9 @@ class HardVotes(Representation):
 
     needs_posteriors = False
 
-    def transform(self, S: Floats) -> Floats:
+    def transform(self, S: Floats) -> OneHot:
         """Return the votes, (N, n)."""
-        return one_hot(S.argmax(axis=1), S.shape[1])
+        return OneHot(S.argmax(axis=1)[:, None], S.shape[1])
 
 
 class Posteriors(Representation):
@@ -100,12 +101,10 @@ class Histograms(Representation):
         self.n_blocks_ = S.shape[1]
         return self
 
-    def transform(self, S: Floats) -> Floats:
+    def transform(self, S: Floats) -> OneHot:
         """Return the one-hot bins, (N, d' b)."""
-        F = np.zeros((S.shape[0], S.shape[1], self.n_bins))
-        for j, edges in enumerate(self.edges_):
-            F[np.arange(len(S)), j, np.searchsorted(edges, S[:, j])] = 1
-        return F.reshape(len(S), -1)
+        columns = [np.searchsorted(edges, column) for edges, column in zip(self.edges_, S.T, strict=True)]
+        return OneHot(np.column_stack(columns), self.n_bins)
 
 
 class MeanDistances(Representation):
@@ -205,11 +204,11 @@ class RankHistogram(Representation):
         self.edges_ = inner_edges(low, high, self.n_bins_)
         return self
 
-    def transform(self, S: Floats) -> Floats:
+    def transform(self, S: Floats) -> OneHot:
         """Return the one-hot bins, (N, n_bins)."""
         r = expected_rank(S)
         bins = self.edges_.searchsorted(r, "right") if self.span == "classes" else self.edges_.searchsorted(r)
-        return one_hot(bins, self.n_bins_)
+        return OneHot(bins[:, None], self.n_bins_)
 
 
 class Partition(Representation):
@@ -251,9 +250,9 @@ class Partition(Representation):
         self.for_means_[rest] = True
         return self
 
-    def transform(self, S: Floats) -> Floats:
+    def transform(self, S: Floats) -> OneHot:
         """Return the one-hot leaves, (N, max_leaf_nodes)."""
-        return one_hot(self.leaves_.searchsorted(self.tree_.apply(S)), len(self.leaves_))
+        return OneHot(self.leaves_.searchsorted(self.tree_.apply(S))[:, None], len(self.leaves_))
 
 
 ALL_REPRESENTATIONS = (

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -89,8 +89,10 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
             return check_cv(self.cv, codes, classifier=True)
         k = check_integer("cv", self.cv, minimum=2)
         largest = int(np.bincount(codes).max())
-        if largest < 2:
-            raise ValueError("y must have at least one class with two items, so that one can be held out.")
+        if len(codes) < 2:
+            raise ValueError("y must have at least two items, so that one can be held out, got 1.")
+        if largest < 2:  # nothing to stratify
+            return KFold(min(k, len(codes)), shuffle=True, random_state=self.random_state)
         return _QuietStratifiedKFold(min(k, largest), shuffle=True, random_state=self.random_state)
 
     def predict_proba(self, X: Any) -> Floats:

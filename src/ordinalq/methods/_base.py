@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.labels import encode_labels
 from ordinalq.objectives import LinearObjective
-from ordinalq.representations import one_hot
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.choose import choose
@@ -238,9 +237,8 @@ class LinearQuantifier(Quantifier):
         F = self.representation_.fit(S, codes, n).transform(S)
         for_means = self.representation_.for_means_
         if for_means is not None:
-            F, codes = F[for_means], codes[for_means]
-            _every_class(codes, self.classes_)
-        self.M_ = class_means(F, codes, n)
+            _every_class(codes[for_means], self.classes_)
+        self.M_ = class_means(F, codes, for_means)
 
     def _solve(self, S, samples):
         Q = samples.average(self.representation_.transform(S))
@@ -257,10 +255,11 @@ class LinearQuantifier(Quantifier):
         return choose(objective, self.solver).minimize(objective)
 
 
-def class_means(F, codes, n_classes):
-    """Return M (d, n), the mean of F (N, d) over the items of each class."""
-    members = one_hot(codes, n_classes)
-    return (F.T @ members) / members.sum(axis=0)
+def class_means(F, codes, chosen=None):
+    """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too."""
+    items = np.arange(len(codes)) if chosen is None else np.flatnonzero(chosen)
+    members = [items[codes[items] == c] for c in range(codes.max() + 1)]
+    return Samples.from_index(members, len(codes)).average(F).T
 
 
 def _every_class(codes, classes):

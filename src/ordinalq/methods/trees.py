@@ -66,7 +66,7 @@ class OQT(_TreeQuantifier):
     For each threshold j a classifier g_j of "y <= j" is fitted; D_j, the Kullback-Leibler divergence between the
     fraction of y <= j and the mean of g_j on the held-out items, says how reliable it is. The tree takes the threshold
     of the smallest D_j at its root (ties: the smallest j) and goes on within both sides. The posterior of a class is
-    the product of g_t (going left) and 1 - g_t (going right) along its path; the estimate is their mean over the sample.
+    the product of g_t (going left) and 1 - g_t (going right) along its path; the estimate is the mean posterior.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class ARC(_TreeQuantifier):
         self.ratios_ = np.where(both, np.divide(true, predicted, out=np.ones(n), where=both), 1.0)
         if self.correction == "acc":
             _every_class(codes, self.classes_)
-            self.M_ = class_means(votes, codes, n)
+            self.M_ = class_means(votes, codes)
 
     def _class_scores(self, X):
         """Return the class that each item descends to as one-hot votes, (N, n)."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Derivatives, centred_gradient
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
@@ -52,10 +52,20 @@ class NewtonSolver(BaseEstimator):
             P = np.full((len(rows), n), 1 / n)
             steps = np.zeros(len(rows), dtype=np.int64)
             for stage in part.stages():
-                staged = _minimize(stage, P, max_iter, max(tol, STAGE_TOL))
+                form = stage.quadratic()
+                if form is not None:
+                    P, _ = simplex_qp(*form)
+                    continue
+                staged = _minimize(stage, _inside(stage, P), max_iter, max(tol, STAGE_TOL))
                 P, steps = staged.p, steps + staged.n_iter
-            solution.put(rows, _minimize(part, P, max_iter, tol, steps))
+            solution.put(rows, _minimize(part, _inside(part, P), max_iter, tol, steps))
         return solution
+
+
+def _inside(objective: Objective, P: Floats) -> Floats:
+    """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
+    outside = ~np.isfinite(objective.value(P, np.arange(len(P))))
+    return np.where(outside[:, None], 0.99 * P + 0.01 / P.shape[1], P)
 
 
 def _minimize(
@@ -96,7 +106,8 @@ def _step(
     b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
     X, _ = simplex_qp(H / 2, b / 2, P > 0)
     D = X - P
-    slope = (at.gradient * D).sum(axis=1)
+    # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
+    slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
     step = np.ones(len(P))
     new = P.copy()
     open_ = np.flatnonzero(slope < 0)

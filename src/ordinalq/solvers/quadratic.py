@@ -23,8 +23,8 @@ Mask = npt.NDArray[np.bool_]
 # A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the scale of
 # the problem: well above the errors of the small linear systems, far below what is seen in a result.
 ROUNDING = 1e-13
-# The primal-dual rounds end after 4 to 6 unless they cycle.
-MAX_ROUNDS = 12
+# The primal-dual rounds end after 2 to 5 unless they cycle.
+MAX_ROUNDS = 6
 # A curvature along the simplex below this part of A's entries is rounding error: A counts as singular.
 SINGULAR = 1e-14
 
@@ -141,35 +141,47 @@ def _equality_solution(A: Floats, b: Floats, free: Mask, rows: npt.NDArray[np.in
 
 
 def _shared_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
-    """One factorization for all problems with the same free classes."""
-    P, lam = np.zeros(b.shape), np.empty(len(b))
-    packed = np.packbits(free, axis=1)
-    group = np.unique(packed, axis=0, return_inverse=True)[1].ravel()
-    order = np.argsort(group, kind="stable")
-    for members in np.split(order, np.cumsum(np.bincount(group))[:-1]):
-        F = np.flatnonzero(free[members[0]])
-        K = np.zeros((len(F) + 1, len(F) + 1))
-        K[:-1, :-1] = A[np.ix_(F, F)]
-        K[:-1, -1] = K[-1, :-1] = 1
-        rhs = np.ones((len(F) + 1, len(members)))
-        rhs[:-1] = b[np.ix_(members, F)].T
-        x = np.linalg.solve(K, rhs)
-        P[np.ix_(members, F)] = x[:-1].T
-        lam[members] = -x[-1]
-    return P, lam
+    """One inverse for all problems with the same free classes."""
+    B, n = b.shape
+    sets, group = np.unique(np.packbits(free, axis=1), axis=0, return_inverse=True)
+    distinct = np.unpackbits(sets, axis=1, count=n).astype(bool)
+    K = _systems(A, distinct)
+    inverse = np.linalg.inv(K).astype(np.float64, copy=False)
+    rhs = np.ones((B, n + 1))
+    rhs[:, :n] = np.where(free, b, 0)
+    # Problems in the order of their sets, so that each set is one product.
+    order = np.argsort(group.ravel(), kind="stable")
+    x = np.empty((B, n + 1))
+    if len(sets) * 4 < B:
+        for i, members in enumerate(np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])):
+            x[members] = _refined(K[i], inverse[i], rhs[members])
+    else:
+        x = _refined(K[group.ravel()], inverse[group.ravel()], rhs[:, None, :])[:, 0]
+    return np.where(free, x[:, :n], 0), -x[:, n]
+
+
+def _refined(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
+    """Return the solutions x of K x = rhs for symmetric K, with one step of refinement; rhs (..., n + 1) in rows."""
+    x = np.matmul(rhs, inverse)
+    return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))
+
+
+def _systems(A: Floats, free: Mask) -> Floats:
+    """Return the bordered matrices (B, n + 1, n + 1), with unit vectors for the classes that are not free."""
+    B, n = free.shape
+    K = np.zeros((B, n + 1, n + 1))
+    K[:, :n, :n] = np.where(free[:, :, None] & free[:, None, :], A, 0)
+    K[:, np.arange(n), np.arange(n)] += ~free
+    K[:, :n, n] = K[:, n, :n] = free
+    return K
 
 
 def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
-    """One system per problem: rows and columns of the other classes are those of the identity."""
+    """One system per problem."""
     B, n = b.shape
-    K = np.zeros((B, n + 1, n + 1))
-    both = free[:, :, None] & free[:, None, :]
-    K[:, :n, :n] = np.where(both, A, 0)
-    K[:, np.arange(n), np.arange(n)] += ~free
-    K[:, :n, n] = K[:, n, :n] = free
     rhs = np.ones((B, n + 1, 1))
     rhs[:, :n, 0] = np.where(free, b, 0)
-    x = np.linalg.solve(K, rhs)[:, :, 0]
+    x = np.linalg.solve(_systems(A, free), rhs)[:, :, 0].astype(np.float64, copy=False)
     return x[:, :n], -x[:, n]
 
 

@@ -1,0 +1,607 @@
+"""Linear classifiers that know the order of the classes: OLR-AT, OLR-IT, ORidge and LAD.
+
+All four project an item onto one line, w.x, and differ in how they cut that line into classes.
+
+What to use when:
+
+* :class:`OrdinalLogisticAT` and :class:`OrdinalLogisticIT` learn the cuts and give posteriors, so every
+  quantifier can use them. AT charges an item for all thresholds, so that an error costs the more the farther
+  it goes; IT charges it for the two thresholds of its own class only.
+* :class:`OrdinalRidge` and :class:`LeastAbsoluteDeviation` regress on the codes 0..n-1 and round. They give
+  no posteriors and therefore serve the quantifiers that count votes.
+"""
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from numbers import Real
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import Bounds, minimize
+from scipy.sparse import issparse
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVR
+from sklearn.utils import check_array, gen_batches
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ordinalq.validation import check_choice, check_integer, check_real
+
+# Up to so many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
+# costs as much as some ten steps, and on correlated features (embeddings of texts) it saves hundreds.
+WHITENED_FEATURES = 2048
+# A column whose standard deviation is below this fraction of its mean is constant up to rounding.
+CONSTANT = 1e-13
+# Rows that are centred at once: while whitening, at most 16 MB of float64.
+BLOCK_ROWS = 1024
+# Added to the curvature of the standardized features, relative to it: columns that are constant or repeat
+# each other then leave the factor regular. It only chooses variables, so the optimum is untouched.
+JITTER = 1e-10
+# Steps after which a whitened problem is whitened anew; only almost separable classes need so many.
+STEPS_PER_CHART = 50
+# Least curvature of an item in a new chart, relative to the largest: it stays regular where all lie far away.
+LEAST_STEEPNESS = 1e-6
+# A line search that ends in rounding noise has converged if the gradient promises no larger relative gain.
+NEGLIGIBLE_GAIN = 1e-8
+
+
+class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Logistic losses of ordered thresholds on one line; subclasses say which of them count for an item."""
+
+    def __init__(self, alpha=1.0, *, class_weight=None, max_iter=1000, tol=1e-12):
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @staticmethod
+    @abstractmethod
+    def _counted(codes, n_classes):
+        """Whether threshold k counts for item i: boolean (N, n-1), from the codes (N,)."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Find w and theta.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+            Features; taken as float64, and as they are, without scaling.
+        y : array-like (N,)
+            Numbers, ordered by value; at least two classes.
+        sample_weight : array-like (N,), default=None
+            Non-negative weights of the items, multiplied by those of the classes.
+
+        Returns
+        -------
+        self : object
+        """
+        alpha = check_real("alpha", self.alpha, low=0)
+        max_iter = check_integer("max_iter", self.max_iter, minimum=1)
+        tol = check_real("tol", self.tol, low=0)
+        X, self.classes_, codes, weight = _validate(self, X, y, sample_weight)
+        n = len(self.classes_)
+        side = np.where(np.arange(n - 1) >= codes[:, None], 1.0, -1.0)  # (N, n-1)
+        weight = weight[:, None] * self._counted(codes, n)  # (N, n-1)
+        result = minimize_thresholds(X, side, weight, alpha, max_iter=max_iter, tol=tol)
+        self.coef_, self.theta_, self.loss_, self.n_iter_ = result
+        return self
+
+    def predict(self, X):
+        """Give the class of each item, by the number of thresholds #{k : theta_k < w.x} below it.
+
+        This is the median class of ``predict_proba``, which need not be the most probable one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+
+        Returns
+        -------
+        y : ndarray (N,)
+        """
+        line = self._project(X)[:, None]  # (N, 1)
+        return self.classes_[(line > self.theta_).sum(axis=1)]
+
+    def predict_proba(self, X):
+        """Class posteriors, the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+
+        Returns
+        -------
+        P : ndarray (N, n)
+            Rows >= 0 that sum to one; columns as in ``classes_``.
+        """
+        line = self._project(X)[:, None]  # (N, 1)
+        edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])  # (n+1,)
+        # sigmoid(a) - sigmoid(b) = (1 - exp(b - a)) sigmoid(a) sigmoid(-b): never negative, and small
+        # posteriors keep all their digits, which ratios of posteriors need.
+        return -np.expm1(-np.diff(edges)) * expit(edges[1:] - line) * expit(line - edges[:-1])
+
+    def _project(self, X):
+        """Return w.x (N,)."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False) @ self.coef_
+
+    def __sklearn_tags__(self):
+        return _ordinal_tags(super().__sklearn_tags__())
+
+
+class OrdinalLogisticAT(_ThresholdLogistic):
+    """OLR-AT: ordinal logistic regression with the all-threshold loss (Rennie & Srebro, 2005).
+
+    With labels coded 0..n-1, minimizes over w and theta_0 <= ... <= theta_{n-2}
+
+        sum_i w_i sum_{k=0..n-2} log(1 + exp(-S_ik (theta_k - w.x_i))) + alpha/2 ||w||^2,
+
+    S_ik = +1 if k >= y_i and -1 otherwise. The sum is convex, so a local minimum is the minimum. L-BFGS-B
+    seeks it in (w, theta_0, increments >= 0), after an exact change of variables thanks to which it converges
+    whatever the scale of the features. (The penalty does depend on their scale.)
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty, >= 0. With 0, perfectly separable classes have no finite solution.
+    class_weight : None, "balanced" or dict, default=None
+        Weight of each class in the item weights w_i. "balanced" gives every class the same total; a dict maps
+        labels to weights, and labels that it lacks weigh 1.
+    max_iter : int, default=1000
+        Most steps of L-BFGS-B; running out of them is a ``ConvergenceWarning``.
+    tol : float, default=1e-12
+        Stop when a step lowers the loss by less than this fraction.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Labels in ascending order.
+    coef_ : ndarray (d,)
+        w.
+    theta_ : ndarray (n-1,)
+        Thresholds in ascending order.
+    loss_ : float
+        Value of the minimum, penalty included.
+    n_iter_ : int
+        Steps taken.
+
+    References
+    ----------
+    J. Rennie, N. Srebro: Loss functions for preference levels: regression with discrete ordered labels. IJCAI
+    Workshop on Advances in Preference Handling, 2005.
+    F. Pedregosa, F. Bach, A. Gramfort: On the consistency of ordinal regression methods. JMLR 18, 2017.
+
+    Examples
+    --------
+    >>> model = OrdinalLogisticAT().fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [4.5]])
+    array([1, 2, 3])
+    >>> model.predict_proba([[2.5]]).round(2)
+    array([[0.18, 0.63, 0.18]])
+    """
+
+    @staticmethod
+    def _counted(codes, n_classes):
+        return np.ones((len(codes), n_classes - 1), dtype=bool)
+
+
+class OrdinalLogisticIT(_ThresholdLogistic):
+    """OLR-IT: ordinal logistic regression with the immediate-threshold loss (Rennie & Srebro, 2005).
+
+    Minimizes, over w and theta_0 <= ... <= theta_{n-2},
+
+        sum_i w_i sum_{k in {y_i - 1, y_i}} log(1 + exp(-S_ik (theta_k - w.x_i))) + alpha/2 ||w||^2,
+
+    the sum of :class:`OrdinalLogisticAT` restricted to the thresholds next to the class of the item (one, for
+    the first and the last class). For two classes both are the usual logistic regression. Thresholds may
+    coincide; the class between them then has posterior 0 and is never predicted.
+
+    Parameters
+    ----------
+    alpha, class_weight, max_iter, tol : see :class:`OrdinalLogisticAT`
+
+    Attributes
+    ----------
+    classes_, coef_, theta_, loss_, n_iter_ : see :class:`OrdinalLogisticAT`
+
+    Examples
+    --------
+    >>> model = OrdinalLogisticIT().fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [4.5]])
+    array([1, 2, 3])
+    """
+
+    @staticmethod
+    def _counted(codes, n_classes):
+        k = np.arange(n_classes - 1)
+        return (k == codes[:, None] - 1) | (k == codes[:, None])
+
+
+class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """A line f(x) = w.x + b fitted to the codes 0..n-1 and rounded; subclasses fit the line."""
+
+    @abstractmethod
+    def _fit_line(self, X, codes, weight):
+        """Set ``coef_`` (d,) and ``intercept_`` from X (N, d), codes (N,) and item weights (N,)."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Find w and b.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+            Features; taken as float64.
+        y : array-like (N,)
+            Numbers, ordered by value; at least two classes.
+        sample_weight : array-like (N,), default=None
+            Non-negative weights of the items, multiplied by those of the classes.
+
+        Returns
+        -------
+        self : object
+        """
+        X, self.classes_, codes, weight = _validate(self, X, y, sample_weight)
+        self._fit_line(X, codes.astype(np.float64), weight)
+        return self
+
+    def predict(self, X):
+        """Give the class of each item: f(x) rounded to the nearest code, clipped to 0..n-1.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+
+        Returns
+        -------
+        y : ndarray (N,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        code = np.rint(X @ self.coef_ + self.intercept_)
+        return self.classes_[np.clip(code, 0, len(self.classes_) - 1).astype(np.intp)]
+
+    def __sklearn_tags__(self):
+        return _ordinal_tags(super().__sklearn_tags__())
+
+
+class OrdinalRidge(_RoundedRegression):
+    """ORidge: ridge regression on the codes 0..n-1 of the classes, rounded.
+
+    Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||w||^2 over f(x) = w.x + b.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty, >= 0.
+    class_weight : None, "balanced" or dict, default=None
+        See :class:`OrdinalLogisticAT`.
+    normalize : bool, default=False
+        Whether the penalty is taken after centring each column of X and dividing it by its l2 norm
+        sqrt(sum_i w_i (x_ij - mean_j)^2). Such columns are short, so a given ``alpha`` then weighs far more.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Labels in ascending order.
+    coef_ : ndarray (d,)
+        w, in units of X also if ``normalize``.
+    intercept_ : float
+        b.
+
+    Examples
+    --------
+    >>> model = OrdinalRidge().fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [90.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(self, alpha=1.0, *, class_weight=None, normalize=False):
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.normalize = normalize
+
+    def _fit_line(self, X, codes, weight):
+        alpha = check_real("alpha", self.alpha, low=0)
+        scale = 1.0
+        if self.normalize:
+            # The norm is the standard deviation times sqrt(sum_i w_i), a factor that goes into alpha; Ridge
+            # centres the columns itself.
+            _, deviation = _moments(X, weight)
+            scale = np.where(deviation > 0, deviation, 1.0)
+            X = X.multiply(1 / scale).tocsr() if issparse(X) else X / scale
+            alpha *= weight.sum()
+        # tol matters for sparse X only, which Ridge solves iteratively: on words, its default 1e-4 was seen
+        # to leave f wrong by .02 of a class, 1e-6 by .0002.
+        ridge = Ridge(alpha, tol=1e-6).fit(X, codes, sample_weight=weight)
+        self.coef_ = ridge.coef_ / scale
+        self.intercept_ = ridge.intercept_
+
+
+class LeastAbsoluteDeviation(_RoundedRegression):
+    """LAD: least absolute deviations from the codes 0..n-1 of the classes, rounded.
+
+    Minimizes 1/2 ||w||^2 + C sum_i w_i |y_i - f(x_i)| over f(x) = w.x + b: linear support-vector regression
+    with epsilon 0. As in scikit-learn's ``LinearSVR``, b is penalized as if it were a coordinate of w.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the deviations against the penalty, > 0. Coordinate descent needs many passes if C is large
+        or the features are of different scale.
+    class_weight : None, "balanced" or dict, default=None
+        See :class:`OrdinalLogisticAT`.
+    max_iter : int, default=1000
+        Most passes over the data; running out of them is a ``ConvergenceWarning``.
+    tol : float, default=1e-4
+        Stop when the optimality conditions are violated by less than this.
+    random_state : None, int or RandomState, default=None
+        Seed of the order in which items are visited.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Labels in ascending order.
+    coef_ : ndarray (d,)
+        w.
+    intercept_ : float
+        b.
+    n_iter_ : int
+        Passes over the data.
+
+    Examples
+    --------
+    >>> model = LeastAbsoluteDeviation(C=10.0, random_state=0)
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [90.0]])
+    array([1, 2, 3])
+    """
+
+    def __init__(self, C=1.0, *, class_weight=None, max_iter=1000, tol=1e-4, random_state=None):
+        self.C = C
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit_line(self, X, codes, weight):
+        svr = LinearSVR(
+            epsilon=0.0,
+            C=check_real("C", self.C, low=0, open_low=True),
+            max_iter=check_integer("max_iter", self.max_iter, minimum=1),
+            tol=check_real("tol", self.tol, low=0, open_low=True),
+            random_state=self.random_state,
+        ).fit(X, codes, sample_weight=weight)
+        self.coef_ = svr.coef_
+        self.intercept_ = float(svr.intercept_[0])
+        self.n_iter_ = svr.n_iter_
+
+
+def threshold_loss(w, theta, X, side, weight, alpha):
+    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradient.
+
+    X is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1).
+
+    Parameters
+    ----------
+    w : ndarray (d,)
+    theta : ndarray (n-1,)
+    X : ndarray or sparse matrix (N, d)
+    side : ndarray (N, n-1)
+        +1 where the item belongs below the threshold, else -1.
+    weight : ndarray (N, n-1)
+        Weight of the item, 0 where the threshold does not count for it.
+    alpha : float
+
+    Returns
+    -------
+    value : float
+    gradient_w : ndarray (d,)
+    gradient_theta : ndarray (n-1,)
+    """
+    margin = side * (theta - (X @ w)[:, None])  # (N, n-1)
+    value = -np.vdot(weight, log_expit(margin)) + alpha / 2 * (w @ w)
+    slope = -weight * side * expit(-margin)  # (N, n-1) derivatives by theta_k - w.x_i
+    return value, alpha * w - X.T @ slope.sum(axis=1), slope.sum(axis=0)
+
+
+def minimize_thresholds(X, side, weight, alpha, *, max_iter, tol):
+    """Minimize :func:`threshold_loss` over w and theta_0 <= ... <= theta_{n-2}.
+
+    Starts at w = 0, theta_0 = 0 and increments 1, 2, ..., n-2.
+
+    Parameters
+    ----------
+    X, side, weight, alpha : see :func:`threshold_loss`
+    max_iter : int
+    tol : float
+
+    Returns
+    -------
+    w : ndarray (d,)
+    theta : ndarray (n-1,)
+    value : float
+    n_iter : int
+    """
+    w, theta = np.zeros(X.shape[1]), np.cumsum(np.arange(side.shape[1], dtype=np.float64))
+    lower = np.repeat([-np.inf, 0.0], [len(w) + 1, len(theta) - 1])  # increments are >= 0
+    steepness, n_iter, unfinished = 1.0, 0, True
+    while unfinished and n_iter < max_iter:
+        chart = _Chart(X, steepness * weight / 4, alpha)
+        steps = min(max_iter - n_iter, STEPS_PER_CHART if chart.whitened else max_iter)
+        result = minimize(
+            _charted_loss,
+            chart.coordinates(w, theta),
+            args=(chart, X, side, weight, alpha),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(lower, np.inf),
+            # A step takes at most 40 evaluations, so that the steps alone are limited.
+            options={"maxiter": steps, "maxfun": 50 * steps, "ftol": tol, "gtol": tol},
+        )
+        w, theta = chart.model(result.x)
+        n_iter += result.nit
+        unfinished = result.status == 1
+        # Where items lie far from the thresholds, the loss is much flatter than the 1/4 of the first chart.
+        below = expit(theta - (X @ w)[:, None])
+        steepness = np.maximum(4 * below * (1 - below), LEAST_STEEPNESS)  # (N, n-1)
+    uphill = (result.x <= lower) & (result.jac > 0)  # pressed against the bound
+    # The chart levels the curvature to about 1, hence a gradient g promises a gain of the order of g^2.
+    gain = np.sum(result.jac[~uphill] ** 2) / max(result.fun, 1.0)
+    if unfinished or (result.status == 2 and gain > NEGLIGIBLE_GAIN):
+        warnings.warn(
+            f"The loss did not converge in {n_iter} of {max_iter} steps ({result.message.strip(': ')}): "
+            "raise max_iter, tol or alpha, or standardize the features.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return w, theta, float(result.fun), n_iter
+
+
+def _charted_loss(u, chart, X, side, weight, alpha):
+    """Value of the threshold loss at the variables u of the chart, and its gradient by u."""
+    value, gradient_w, gradient_theta = threshold_loss(*chart.model(u), X, side, weight, alpha)
+    return value, chart.gradient(gradient_w, gradient_theta)
+
+
+class _Chart:
+    """Exact change of variables u = (v, t) -> (w, theta) that levels the curvature of the threshold loss.
+
+    w = D^-1 L^-T v   and   theta_k = sum_{j<=k} t_j / r_j + w.m,   t_j >= 0 for j >= 1,
+
+    with the mean m and the standard deviations D of the features, L L' the curvature of the loss in D w
+    (whole, or its diagonal if features are many) and r_j^2 that in the j-th increment. Since theta_0 is free,
+    moving it by w.m is centring the features without touching X. The steps of L-BFGS-B then do not depend on
+    units or offsets of the features, and hardly on their correlation.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix (N, d)
+    curvature : ndarray (N, n-1)
+        Second derivative of the loss by theta_k - w.x_i, or about that.
+    alpha : float
+    """
+
+    def __init__(self, X, curvature, alpha):
+        per_item = curvature.sum(axis=1)  # (N,)
+        self.mean, deviation = _moments(X, per_item)
+        self.scale = np.where(deviation > 0, deviation, 1.0)  # (d,)
+        ridge = alpha / self.scale**2 + JITTER * per_item.sum()  # (d,)
+        self.whitened = X.shape[1] <= WHITENED_FEATURES
+        if self.whitened:
+            self.root = cholesky(np.diag(ridge) + self._gram(X, per_item), lower=True)  # (d, d)
+        else:
+            self.root = np.sqrt(ridge + per_item.sum())  # (d,)
+        # The j-th increment moves all thresholds from the j-th on.
+        self.rate = np.sqrt(np.cumsum(curvature.sum(axis=0)[::-1])[::-1])  # (n-1,)
+
+    def _gram(self, X, per_item):
+        """Weighted Gram matrix (d, d) of the standardized features, by blocks of rows."""
+        gram = np.zeros((X.shape[1], X.shape[1]))
+        for rows in gen_batches(X.shape[0], BLOCK_ROWS):
+            block = X[rows].toarray() if issparse(X) else X[rows]
+            block = (block - self.mean) * (np.sqrt(per_item[rows])[:, None] / self.scale)
+            gram += block.T @ block
+        return gram
+
+    def coordinates(self, w, theta):
+        """Return the u of w (d,) and theta (n-1,)."""
+        v = w * self.scale
+        v = self.root.T @ v if self.whitened else self.root * v
+        steps = np.diff(theta - self.mean @ w, prepend=0.0)
+        return np.concatenate([v, self.rate * steps])
+
+    def model(self, u):
+        """Return the w (d,) and theta (n-1,) of u."""
+        v, t = np.split(u, [len(self.scale)])
+        w = self._divide(v, trans=1) / self.scale
+        return w, np.cumsum(t / self.rate) + self.mean @ w
+
+    def gradient(self, gradient_w, gradient_theta):
+        """Return the gradient by u, from those by w (d,) and theta (n-1,)."""
+        gradient_v = self._divide((gradient_w + self.mean * gradient_theta.sum()) / self.scale, trans=0)
+        return np.concatenate([gradient_v, np.cumsum(gradient_theta[::-1])[::-1] / self.rate])
+
+    def _divide(self, v, trans):
+        """Return L^-1 v, or L^-T v if `trans`."""
+        if self.whitened:
+            return solve_triangular(self.root, v, lower=True, trans=trans, check_finite=False)
+        return v / self.root
+
+
+def _moments(X, weight):
+    """Weighted mean (d,) and standard deviation (d,) of the columns of X (N, d); 0 for constant columns."""
+    if issparse(X):
+        mean, variance = mean_variance_axis(X, axis=0, weights=weight)
+    else:
+        mean = weight @ X / weight.sum()
+        batches = gen_batches(len(X), BLOCK_ROWS)
+        variance = sum(weight[rows] @ (X[rows] - mean) ** 2 for rows in batches) / weight.sum()
+    # Rounding may leave the variance of a constant column slightly above or below zero.
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    return mean, np.where(deviation > CONSTANT * np.abs(mean), deviation, 0.0)
+
+
+def _validate(estimator, X, y, sample_weight):
+    """Check the arguments of ``fit``; return X (N, d), classes (n,), codes (N,) and item weights (N,)."""
+    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
+    if y.dtype.kind == "O" and all(isinstance(label, Real) for label in y):
+        y = y.astype(np.float64)
+    if y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Unknown label type: y must hold numbers, because labels such as {str(y[0])!r} have no order of "
+            "their own; give the codes 0..n-1 of the classes in ascending order."
+        )
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes, got 1 class: {classes[0]}.")
+    if 2 * len(classes) > len(y) and np.any(classes != np.rint(classes)):
+        raise ValueError(f"y looks continuous: {len(classes)} values in {len(y)} items; cut it into classes.")
+    weight = _item_weights(sample_weight, len(y))
+    totals = np.bincount(codes, weights=weight)  # (n,)
+    factors = _class_weights(estimator.class_weight, classes, totals)  # (n,)
+    if not (totals * factors).all():
+        empty = classes[totals * factors == 0][0]
+        raise ValueError(f"The class {empty} has weight zero; leave out its items or give them weight.")
+    return X, classes, codes, weight * factors[codes]
+
+
+def _item_weights(sample_weight, n_items):
+    """Return the given weights, or ones (N,)."""
+    if sample_weight is None:
+        return np.ones(n_items)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n_items,):
+        raise ValueError(f"sample_weight must have shape ({n_items},), got {weight.shape}.")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()} at item {weight.argmin()}.")
+    return weight
+
+
+def _class_weights(class_weight, classes, totals):
+    """Return one factor per class (n,); `totals` (n,) are the summed weights of their items.
+
+    "balanced" is sum(totals) / (n totals), with counts for totals the usual n_items / (n * count of class).
+    """
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, dict):
+        labels = classes.tolist()
+        stray = [label for label in class_weight if label not in labels]
+        # A fold may lack a class; but a class without weight beside a weight without class is misspelt.
+        if stray and not set(labels) <= set(class_weight):
+            raise ValueError(f"class_weight has {stray[0]!r}, which is none of the classes {labels}.")
+        factors = [check_real(f"class_weight[{c!r}]", class_weight.get(c, 1.0), low=0) for c in labels]
+        return np.array(factors)
+    check_choice("class_weight", class_weight, ["balanced"])
+    with np.errstate(divide="ignore"):
+        return np.where(totals > 0, totals.sum() / (len(totals) * totals), 0.0)
+
+
+def _ordinal_tags(tags):
+    """Tell scikit-learn that X may be sparse and that classes are learnt only in their order along a line."""
+    tags.input_tags.sparse = True
+    tags.classifier_tags.poor_score = True
+    return tags
