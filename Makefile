@@ -4,6 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+BENCH := .venv-bench
+BENCH_STAMP := $(BENCH)/installed
+
+# One thread per process: the problems are small, and threads that wait for each other only slow them down.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: help test slow check demo bench docs format clean
 
@@ -15,6 +21,11 @@ help:
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(BENCH_STAMP): pyproject.toml constraints.txt benchmarks/requirements.txt
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt -e .
 	touch $@
 
 test: $(STAMP)
@@ -37,11 +48,12 @@ format: $(STAMP)
 demo:
 	@echo "make demo: the experiment on fried is not in this version yet." >&2; exit 1
 
-bench:
-	@echo "make bench: the benchmarks are not in this version yet." >&2; exit 1
+bench: $(BENCH_STAMP)
+	$(BENCH)/bin/python benchmarks/bench_methods.py --write
 
-docs:
-	@echo "make docs: generated documentation is not in this version yet." >&2; exit 1
+docs: $(STAMP)
+	$(BIN)/python docs/make_methods.py
+	$(BIN)/python docs/make_picture.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

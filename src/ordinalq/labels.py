@@ -47,7 +47,8 @@ def encode_labels(
     ordered = _check_classes(classes) if classes is not None else _own_order(y, name)
     values = _values(y, name)
     if len(ordered) < MIN_CLASSES:
-        raise ValueError(f"{name} must have at least {MIN_CLASSES} ordered classes, got {_listing(ordered)}.")
+        count = f"{len(ordered)} class{'' if len(ordered) == 1 else 'es'}"
+        raise ValueError(f"{name} must have at least {MIN_CLASSES} ordered classes, got {count}: {_listing(ordered)}.")
     codes = _positions(values, ordered, name)
     if every_class:
         empty = np.bincount(codes, minlength=len(ordered)) == 0

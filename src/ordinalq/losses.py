@@ -18,9 +18,21 @@ from ordinalq.validation import Floats, check_choice, check_real
 
 
 class Loss(BaseEstimator, ABC):
-    """A distance between q and M p, for B samples at once; ``convex`` says whether it is so in p."""
+    """A distance between q and M p, for B samples at once.
+
+    Attributes
+    ----------
+    convex : bool
+        Whether it is so in p.
+    needs_sizes : bool
+        Whether it depends on the numbers of items.
+    needs_distances : bool
+        Whether q and M are mean distances instead of mean embeddings.
+    """
 
     convex: bool = True
+    needs_sizes: bool = False
+    needs_distances: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -60,7 +72,7 @@ class Loss(BaseEstimator, ABC):
 
 
 class LeastSquares(Loss):
-    """||q - M p||^2; gradient 2 M'(M p - q), Hessian 2 M'M [eq:o-acc-loss].
+    """||q - M p||^2; gradient 2 M'(M p - q), Hessian 2 M'M.
 
     Parameters
     ----------
@@ -71,6 +83,11 @@ class LeastSquares(Loss):
 
     def __init__(self, weights: str | None = None) -> None:
         self.weights = weights
+
+    @property
+    def needs_sizes(self) -> bool:  # type: ignore[override]
+        """Whether rows are weighted by their Poisson errors."""
+        return self.weights is not None
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -99,6 +116,8 @@ class Poisson(Loss):
     between steps are not lost in rounding (values are around 1e4 otherwise). Gradient N M'(1 - q/v), Hessian
     N M' diag(q/v^2) M.
     """
+
+    needs_sizes = True
 
     def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
         """Return value, gradient and Hessian."""
@@ -129,7 +148,7 @@ class Poisson(Loss):
 
 
 class Hellinger(Loss):
-    """(1/d) sum_k h_k, h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms [eq:hdx-loss].
+    """(1/d) sum_k h_k, h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms [eq:hdx-loss] [eq:hellinger-distance].
 
     With v = M p and a_k = M_k'(1 - sqrt(q_k / v_k)): gradient (1/d) sum_k a_k / (2 h_k), Hessian
     (1/d) sum_k [M_k' diag(sqrt(q_k) v_k^(-3/2) / 2) M_k / (2 h_k) - a_k a_k' / (4 h_k^3)]. It is not convex, and has a
@@ -208,6 +227,8 @@ class Energy(Loss):
 
     Gradient 2 q - 2 M p, Hessian -2 M: convex along the simplex for distances of negative type.
     """
+
+    needs_distances = True
 
     def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
         """Return Q and the symmetric part of M: rounding leaves it slightly asymmetric."""

@@ -3,7 +3,7 @@
 What to use when: NMD, the normalized match distance (earth mover's distance over the class index), is the usual
 choice; RNOD weighs squared errors by the distance between classes and looks only at classes that do occur; RSNOD is
 its symmetric form; RNADW looks at all classes. All are 0 for a perfect estimate and at most 1.
-Paper: the section on evaluation measures; SPEC 4.
+Paper: the section on evaluation measures.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """What makes classes ordinal: finite differences over the class index, and the jaggedness of a distribution.
 
-Paper: the section on ordinal plausibility (jaggedness xi_0, xi_1, xi_2) and Tikhonov matrices (SPEC 3).
+Paper: the section on ordinal plausibility (jaggedness xi_0, xi_1, xi_2) and the Tikhonov matrices.
 """
 
 from math import ceil, comb
@@ -12,11 +12,11 @@ from ordinalq.validation import Floats, check_choice, check_integer, check_vecto
 
 
 def difference_matrix(n: int, order: int = 1) -> Floats:
-    """Tikhonov matrix C_k, the (k+1)-th finite difference over n classes [eq:tikhonovmatrix].
+    """Tikhonov matrix C_k, the (k+1)-th finite difference over n classes.
 
     Row i holds s (-1)^j binom(k+1, j) at column i + j, j = 0..k+1, with s = (-1)^ceil(k/2): rows (1, -1) for k = 0,
     (-1, 2, -1) for k = 1, (-1, 3, -3, 1) for k = 2. C_k p = 0 exactly where p is a polynomial of degree <= k in the
-    class index.
+    class index [eq:tikhonovmatrix] [eq:tikhonovmatrix2] [eq:tikhonovmatrix3] [eq:tikhonovmatrix4].
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def difference_matrix(n: int, order: int = 1) -> Floats:
 
 
 def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
-    """How much p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z [eq:jaggedness].
+    """How much p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z [eq:jaggedness] [eq:jaggedness2] [eq:jaggedness3].
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Protocols: how labelled items become test samples of chosen class distributions.
 
 APP draws distributions uniformly, APP-OQ keeps the smoothest of them, NPP draws items at random, RealPrevalences takes
-distributions that were seen in nature. Paper: sec:protocol, sec:partitioning; SPEC 5.2 to 5.4.
+distributions that were seen in nature. Paper: sec:protocol, sec:partitioning.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +42,7 @@ class Protocol(ABC):
     Parameters
     ----------
     rounding : {"balanced", "truncate"}, default="balanced"
-        From prevalences to counts (SPEC 5.3). "balanced": round half to even, at least `min_per_class`, then add or
+        From prevalences to counts. "balanced": round half to even, at least `min_per_class`, then add or
         subtract single items of classes drawn with weights max(p_i, 1/size) until the size is met. "truncate": round
         down, and give what is left to the last class.
     min_per_class : int, default=0
@@ -176,7 +176,7 @@ class RealPrevalences(Protocol):
         B and the number of items of each sample.
     poisson : bool, default=False
         Draw c_i ~ Poisson(sample_size * p_i) and take c / sum(c), rounded to the size with at least one item per class,
-        as prevalences: the counts that a telescope sees (SPEC 5.2).
+        as prevalences: the counts that a telescope sees.
     rounding, min_per_class, small_pool, random_state
         See :class:`Protocol`.
     """
@@ -344,7 +344,7 @@ def _check_sizes(protocol: Any) -> None:
 
 
 def _round(P: Floats, size: int, rounding: str, minimum: int, rng: np.random.Generator) -> Counts:
-    """Return counts (B, n) with sum `size` in each row, from prevalences P (B, n); SPEC 5.3."""
+    """Return counts (B, n) with sum `size` in each row, from prevalences P (B, n)."""
     n = P.shape[1]
     if rounding == "truncate":
         # The small number keeps an exact 0.29 * 100 from being rounded down to 28.

@@ -50,7 +50,7 @@ def amazon_training() -> Floats:
 
 
 def fact_spectrum(*, bin_width: bool = False) -> Spectrum:
-    """Return the expected spectrum of Fact-OQ: p_i ~ flux(E_i) a_i, normalized (SPEC 5.2).
+    """Return the expected spectrum of Fact-OQ: p_i ~ flux(E_i) a_i, normalized.
 
     flux(E) = 3.23e-10 (E/1000)^(-2.47 - 0.24 log10(E/1000)) with E in GeV; a_i are the effective areas.
 

@@ -101,15 +101,15 @@ class LogTikhonov(Regularizer):
     ----------
     tau : float
         Strength, >= 0.
-    order : int, default=1
-        C is ``difference_matrix(n, order)``.
     acceptance : array-like (n,)
         Factors a_i > 0 that correct p for the acceptance of the detector.
+    order : int, default=1
+        C is ``difference_matrix(n, order)``.
     """
 
     convex = False
 
-    def __init__(self, tau: float, *, order: int = 1, acceptance: Any = None) -> None:
+    def __init__(self, tau: float, *, acceptance: Any, order: int = 1) -> None:
         self.tau = tau
         self.order = order
         self.acceptance = acceptance

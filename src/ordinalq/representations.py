@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeClassifier
 
 from ordinalq.samples import OneHot
 from ordinalq.validation import Floats, check_choice, check_integer, check_real
@@ -30,6 +28,8 @@ class Representation(BaseEstimator, ABC):
         What f takes.
     needs_posteriors : bool
         Whether votes instead of probabilities would not do.
+    gives_distances : bool
+        Whether f holds distances to the classes.
     n_blocks_ : int
         Of how many histograms f consists.
     for_means_ : ndarray (N,) or None
@@ -38,6 +38,7 @@ class Representation(BaseEstimator, ABC):
 
     on: str = "scores"
     needs_posteriors: bool = True
+    gives_distances: bool = False
     n_blocks_: int = 1
     for_means_: npt.NDArray[np.bool_] | None = None
 
@@ -54,7 +55,7 @@ class Representation(BaseEstimator, ABC):
 
 
 class HardVotes(Representation):
-    """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class [eq:acc-R]."""
+    """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class [eq:acc-R] [eq:unfolding1] [eq:unfolding2]."""
 
     needs_posteriors = False
 
@@ -72,7 +73,7 @@ class Posteriors(Representation):
 
 
 class Histograms(Representation):
-    """One-hot encoding of the bin of each feature, side by side [eq:hdx-R].
+    """One-hot encoding of the bin of each feature, side by side [eq:hdx] [eq:hdx-R] [eq:hdy].
 
     Bins have equal width between the training minimum and maximum of a feature: inner edges
     e_k = min + k (max - min) / b, k = 1..b-1, outer bins unbounded, bin index 1 + #{k : e_k < x} (a value on an edge
@@ -108,7 +109,7 @@ class Histograms(Representation):
 
 
 class MeanDistances(Representation):
-    """f_i(x) = mean over the training items x' of class i of the distance between x and x' [eq:EDy].
+    """f_i(x) = mean over the training items x' of class i of the distance between x and x'.
 
     With "md" the distance is the match distance sum_{k<n} |A_k - B_k| of cumulated scores, a sum of one-dimensional
     distances: with the values of each coordinate sorted and summed up from below, mean distances to all classes take
@@ -121,6 +122,8 @@ class MeanDistances(Representation):
     on : {"scores", "features"}, default="scores"
         Posteriors (EDy) or features (EDx, only "euclidean").
     """
+
+    gives_distances = True
 
     def __init__(self, metric: str = "md", *, on: str = "scores") -> None:
         self.metric = metric
@@ -237,9 +240,23 @@ class Partition(Representation):
         """Raise a clear error for parameters out of range."""
         check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
         check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
+        if self.fit_fraction == 1:
+            raise ValueError(
+                "fit_fraction must be below 1, got 1.0: class means need items that the tree has not seen."
+            )
 
     def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Partition":
         """Grow the tree."""
+        # Imported here for the reason that `ordinalq.classify.held_out` gives.
+        from sklearn.model_selection import train_test_split
+        from sklearn.tree import DecisionTreeClassifier
+
+        few = np.bincount(codes, minlength=n_classes) < 2
+        if few.any():
+            raise ValueError(
+                f"class number {few.argmax() + 1} has a single item, but Partition needs two of every class: "
+                "one for the tree, one for the class means."
+            )
         grown, rest = train_test_split(
             np.arange(len(S)), train_size=self.fit_fraction, stratify=codes, random_state=self.random_state
         )

@@ -16,7 +16,7 @@ class Derivatives(NamedTuple):
 
 
 def softmax(latents: Floats) -> Floats:
-    """Chart of the open simplex: p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0 [eq:softmax].
+    """Chart of the open simplex: p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0 [eq:softmax] [eq:softmax2].
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def softmax(latents: Floats) -> Floats:
 
 
 def softmax_derivatives(P: Floats, at_p: Derivatives) -> Derivatives:
-    """Derivatives with respect to the latents, from those with respect to p (chain rule, SPEC 1.1).
+    """Derivatives with respect to the latents, from those with respect to p (chain rule).
 
     With J = diag(p) - p p', ghat = g - (p.g) 1 and r = p * ghat:
     grad_l = r and Hess_l = J H J + diag(r) - r p' - p r', without the row and column of the fixed l_1.

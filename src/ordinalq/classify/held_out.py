@@ -2,6 +2,9 @@
 
 A quantifier learns how a classifier errs, so the scores of its training items must come from models that were fitted
 without them: from the other folds (`CrossFitted`), or from the trees of a forest whose bootstrap left them out.
+
+The parts of scikit-learn that are used here are imported where they are used: they take longer to load than all of
+ordinalq, and draw in packages that no estimate needs.
 """
 
 import warnings
@@ -10,12 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.validation import Floats, check_integer
 
@@ -68,10 +68,17 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "CrossFitted":
         """Fit one model per fold on X (N, ...), y (N,)."""
-        y = np.asarray(y)
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        estimator = LogisticRegression() if self.estimator is None else self.estimator
-        folds = list(self._splitter(codes).split(np.zeros(len(codes)), codes))
+        estimator = default_classifier() if self.estimator is None else self.estimator
+        folds = self._folds(codes)
+        held = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
+        if (held != 1).any():
+            raise ValueError(
+                f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
+                f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
+            )
         models = Parallel(n_jobs=self.n_jobs)(delayed(_fit)(estimator, X, y, train) for train, _ in folds)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
@@ -84,16 +91,25 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(models[0], name))
         return self
 
+    def _folds(self, codes: Codes) -> list[tuple[Codes, Codes]]:
+        """Return the training and the held-out items of each fold."""
+        with warnings.catch_warnings():
+            # A class with fewer items than folds is small, not wrong.
+            warnings.filterwarnings("ignore", message="The least populated class")
+            return list(self._splitter(codes).split(np.zeros(len(codes)), codes))
+
     def _splitter(self, codes: Codes) -> Any:
+        from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
         if not isinstance(self.cv, int | np.integer):
             return check_cv(self.cv, codes, classifier=True)
         k = check_integer("cv", self.cv, minimum=2)
-        largest = int(np.bincount(codes).max())
         if len(codes) < 2:
-            raise ValueError("y must have at least two items, so that one can be held out, got 1.")
+            raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
+        largest = int(np.bincount(codes).max())
         if largest < 2:  # nothing to stratify
             return KFold(min(k, len(codes)), shuffle=True, random_state=self.random_state)
-        return _QuietStratifiedKFold(min(k, largest), shuffle=True, random_state=self.random_state)
+        return StratifiedKFold(min(k, largest), shuffle=True, random_state=self.random_state)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the mean of the models' scores, (N, n)."""
@@ -103,6 +119,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """Return the class of the highest mean score, ties to the lowest class, (N,)."""
+        check_is_fitted(self, "estimators_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
@@ -122,7 +139,7 @@ class InSample(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "InSample":
         """Fit the classifier on X (N, ...), y (N,), and score the same items."""
-        self.estimator_ = clone(LogisticRegression() if self.estimator is None else self.estimator).fit(X, y)
+        self.estimator_ = clone(default_classifier() if self.estimator is None else self.estimator).fit(X, y)
         self.classes_ = np.unique(y)
         self.gives_posteriors_ = hasattr(self.estimator_, "predict_proba")
         self.held_out_scores_ = self.predict_proba(X)
@@ -130,7 +147,13 @@ class InSample(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the classifier's scores, (N, n)."""
+        check_is_fitted(self, "estimator_")
         return class_scores(self.estimator_, X, self.classes_)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest score, (N,)."""
+        check_is_fitted(self, "estimator_")
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 class OutOfBag(ClassifierMixin, BaseEstimator):
@@ -188,13 +211,21 @@ def held_out(classifier: Any) -> Any:
     """
     if classifier is None:
         return CrossFitted()
-    if not (hasattr(classifier, "fit") and hasattr(classifier, "get_params")):
-        raise TypeError(f"classifier must be a scikit-learn classifier or None, got {classifier!r}.")
+    usable = all(hasattr(classifier, name) for name in ("fit", "predict", "get_params"))
+    if isinstance(classifier, type) or not usable or is_regressor(classifier):
+        raise TypeError(f"classifier must be a scikit-learn classifier (an object, not its class), got {classifier!r}.")
     if isinstance(classifier, CrossFitted | InSample | OutOfBag):
         return clone(classifier)
     if getattr(last_step(classifier), "oob_score", False):
         return OutOfBag(classifier)
     return CrossFitted(classifier)
+
+
+def default_classifier() -> Any:
+    """Return the classifier of those who name none."""
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression()
 
 
 def last_step(estimator: Any) -> Any:
@@ -218,17 +249,10 @@ def class_scores(model: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
     return S
 
 
-class _QuietStratifiedKFold(StratifiedKFold):
-    """Stratified folds without the warning that a class is smaller than their number: its items are few, not wrong."""
-
-    def split(self, X: Any, y: Any, groups: Any = None) -> Any:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class")
-            yield from super().split(X, y, groups)
-
-
 def _fit(estimator: Any, X: Any, y: Any, train: Any) -> Any:
     """Fit one model; where only one class is left without the fold, the model can only say that class."""
     if len(np.unique(y[train])) == 1:
+        from sklearn.dummy import DummyClassifier
+
         estimator = DummyClassifier(strategy="most_frequent")
     return clone(estimator).fit(_safe_indexing(X, train), y[train])

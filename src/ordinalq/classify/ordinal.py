@@ -201,7 +201,8 @@ class OrdinalLogisticIT(_ThresholdLogistic):
 
     Parameters
     ----------
-    alpha, class_weight, max_iter, tol : see :class:`OrdinalLogisticAT`
+    alpha, class_weight, max_iter, tol
+        See :class:`OrdinalLogisticAT`.
 
     Attributes
     ----------

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ordinalq.classify.held_out import held_out, unscored
@@ -13,7 +14,7 @@ from ordinalq.labels import encode_labels
 from ordinalq.objectives import LinearObjective
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.solvers.choose import choose
+from ordinalq.solvers.choose import check_solver, choose
 
 # How far the sum of a row of scores may be from one: single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4
@@ -78,10 +79,16 @@ class Quantifier(BaseEstimator, ABC):
         -------
         self
         """
+        # What an earlier fit on items has left would belong to another model.
+        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                delattr(self, name)
         self.classes_, codes = encode_labels(y, classes, every_class=True)
         self._check_parameters(len(self.classes_))
         S = self._check_scores(S, missing=True)
         check_consistent_length(S, codes)
+        if self._on == "features":
+            self.n_features_in_ = S.shape[1]
         self._fit_scores(S, codes)
         return self
 
@@ -116,16 +123,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def predict_scores(self, S, samples):
         """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
-        solution = self.solve_scores(S, samples)
-        failed = int((~solution.converged).sum())
-        if failed:
-            warnings.warn(
-                f"{failed} of {len(solution.p)} samples did not converge to the tolerance of the solver; "
-                "see solve_scores, and give a solver with a larger max_iter, or more regularization.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return clean(solution.p)
+        return estimates(self.solve_scores(S, samples))
 
     def solve_scores(self, S, samples):
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
@@ -162,8 +160,16 @@ class Quantifier(BaseEstimator, ABC):
     def _check_parameters(self, n_classes):
         """Raise a clear error for parameters out of range, before anything expensive is done."""
 
+    def __sklearn_tags__(self):
+        """Take what items may look like from the classifier, which is the one that sees them."""
+        tags = super().__sklearn_tags__()
+        if self._on == "scores":
+            items = get_tags(held_out(self.classifier)).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
+        return tags
+
     def _solve_response(self, Q, M, sizes):
-        """Return the Solution of q = M p for given q (B, d) and M (d, n), see `ordinalq.solve`."""
+        """Return the Solution of q = M p for q (B, d), M (d, n) and sizes (B,) or None, see `ordinalq.solve`."""
         raise TypeError(
             f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
             f"ComposedQuantifier), got {type(self).__name__}."
@@ -171,6 +177,8 @@ class Quantifier(BaseEstimator, ABC):
 
     def _validate(self, X, *, reset):
         """Return X with its feature names and number remembered or compared, as floats where it is used directly."""
+        if X is None or isinstance(X, str):
+            raise TypeError(f"X must be items, one per row, got {X!r}.")
         if self._on == "features":
             return validate_data(self, X, reset=reset, dtype=np.float64)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -196,8 +204,8 @@ class Quantifier(BaseEstimator, ABC):
         if S.shape[1] != n:
             raise ValueError(f"S must have one column per class, {n}, got {S.shape[1]}.")
         empty = unscored(S) if missing else np.zeros(len(S), dtype=bool)
+        _refuse(~(np.isfinite(S).all(axis=1) | empty), S, "must be finite")
         total = S.sum(axis=1)
-        _refuse(~(np.isfinite(total) | empty), S, "must be finite")
         _refuse((S < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, S, "must not be negative")
         _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, S, "must sum to 1")
         if empty.any() or (np.abs(total - 1) > 1e-12).any() or (S < 0).any():
@@ -213,7 +221,7 @@ class LinearQuantifier(Quantifier):
     Attributes
     ----------
     M_ : ndarray (d, n)
-        Mean representation of each class over the held-out training items [eq:system-of-linear-equations].
+        Mean representation of each class over the held-out training items.
     """
 
     @abstractmethod
@@ -222,6 +230,7 @@ class LinearQuantifier(Quantifier):
 
     def _check_parameters(self, n_classes):
         representation, loss, regularizer = self._parts()
+        check_solver(getattr(self, "solver", None))
         representation.check()
         loss.check()
         regularizer.check(n_classes)
@@ -247,12 +256,31 @@ class LinearQuantifier(Quantifier):
     def _solve_response(self, Q, M, sizes):
         self._check_parameters(M.shape[1])
         _, loss, regularizer = self._parts()
+        if loss.needs_distances:
+            return super()._solve_response(Q, M, sizes)
+        if sizes is None:
+            if loss.needs_sizes:
+                raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
+            sizes = np.ones(len(Q))
         return self._minimize(loss, regularizer, Q, M, sizes, 1)
 
     def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
         """Return the Solution for mean embeddings Q (B, d), M (d, n) and sizes (B,)."""
         objective = LinearObjective(loss, regularizer, Q, M, sizes, n_blocks)
         return choose(objective, self.solver).minimize(objective)
+
+
+def estimates(solution):
+    """Return the distributions of a solution, (B, n), with one warning if some did not converge."""
+    failed = int((~solution.converged).sum())
+    if failed:
+        warnings.warn(
+            f"{failed} of {len(solution.p)} samples did not converge to the tolerance of the solver: "
+            "give a larger max_iter (of the method or its solver), or more regularization.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return clean(solution.p)
 
 
 def class_means(F, codes, chosen=None):

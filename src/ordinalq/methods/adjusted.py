@@ -79,7 +79,7 @@ class OACC(LinearQuantifier):
 
 
 class OPACC(LinearQuantifier):
-    """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2.
+    """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2 [eq:o-acc-loss].
 
     Parameters
     ----------

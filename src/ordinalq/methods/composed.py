@@ -2,8 +2,12 @@
 
 from sklearn.base import clone
 
+from ordinalq.losses import Loss
 from ordinalq.methods._base import LinearQuantifier
-from ordinalq.regularizers import NoPenalty
+from ordinalq.regularizers import NoPenalty, Regularizer
+from ordinalq.representations import Representation
+
+EXAMPLES = {"representation": "Posteriors()", "loss": "LeastSquares()", "regularizer": "Tikhonov(1e-3)"}
 
 
 class ComposedQuantifier(LinearQuantifier):
@@ -47,11 +51,20 @@ class ComposedQuantifier(LinearQuantifier):
 
     @property
     def _on(self):
-        return self.representation.on
+        return getattr(self.representation, "on", "scores")
 
     @property
     def _needs_posteriors(self):
-        return self.representation.needs_posteriors
+        return getattr(self.representation, "needs_posteriors", True)
+
+    def _check_parameters(self, n_classes):
+        for name, kind in (("representation", Representation), ("loss", Loss), ("regularizer", Regularizer)):
+            part = getattr(self, name)
+            if not (isinstance(part, kind) or (name == "regularizer" and part is None)):
+                raise TypeError(f"{name} must be a {kind.__name__}, for example {EXAMPLES[name]}, got {part!r}.")
+        if self.representation.gives_distances != self.loss.needs_distances:
+            raise ValueError(f"Energy goes with MeanDistances only, got {self.representation} and {self.loss}.")
+        super()._check_parameters(n_classes)
 
     def _parts(self):
         regularizer = NoPenalty() if self.regularizer is None else clone(self.regularizer)

@@ -1,9 +1,10 @@
 """EDy and its ordinal version o-EDy. Paper: the sections on EDy and o-EDy."""
 
 from ordinalq.losses import Energy
-from ordinalq.methods._base import LinearQuantifier, Quantifier
+from ordinalq.methods._base import LinearQuantifier
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances
+from ordinalq.validation import check_choice
 
 
 class EDy(LinearQuantifier):
@@ -20,8 +21,6 @@ class EDy(LinearQuantifier):
     """
 
     paper_name = "EDy"
-    # The matrix of mean distances is no response matrix.
-    _solve_response = Quantifier._solve_response
 
     def __init__(self, classifier=None, *, distance="md", solver=None):
         self.classifier = classifier
@@ -29,6 +28,7 @@ class EDy(LinearQuantifier):
         self.solver = solver
 
     def _parts(self):
+        check_choice("distance", self.distance, ("md", "euclidean"))
         return MeanDistances(self.distance), Energy(), NoPenalty()
 
 
@@ -44,7 +44,6 @@ class OEDy(LinearQuantifier):
     """
 
     paper_name = "o-EDy"
-    _solve_response = Quantifier._solve_response
 
     def __init__(self, classifier=None, *, distance="md", tau=1e-3, order=1, target=None, solver=None):
         self.classifier = classifier
@@ -55,4 +54,5 @@ class OEDy(LinearQuantifier):
         self.solver = solver
 
     def _parts(self):
+        check_choice("distance", self.distance, ("md", "euclidean"))
         return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, target=self.target)

@@ -7,7 +7,7 @@ from ordinalq.representations import Histograms
 
 
 class HDx(LinearQuantifier):
-    """Hellinger distance of feature histograms: min_p (1/d) sum_k HD(q_k, M_k p) [eq:hdx].
+    """Hellinger distance of feature histograms: min_p (1/d) sum_k HD(q_k, M_k p).
 
     It needs no classifier; `scores` gives the features themselves.
 
@@ -31,7 +31,7 @@ class HDx(LinearQuantifier):
 
 
 class HDy(LinearQuantifier):
-    """Hellinger distance of posterior histograms: HDx with the posteriors s_1..s_n as features [eq:hdy].
+    """Hellinger distance of posterior histograms: HDx with the posteriors s_1..s_n as features.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from ordinalq.classify.held_out import unscored
 from ordinalq.methods._base import Quantifier
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
-from ordinalq.solvers.choose import choose
+from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
 
 
@@ -59,6 +59,7 @@ class SLD(_LikelihoodQuantifier):
     def _check_parameters(self, n_classes):
         Calibration(self.calibration).check()
         Tikhonov(self.tau).check(n_classes)
+        check_solver(self.solver, also=("em",))
         if self.tau > 0 and isinstance(self.solver, str) and self.solver == "em":
             raise ValueError("solver must be None or 'newton' with tau > 0: EM knows no regularizer.")
 

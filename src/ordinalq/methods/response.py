@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ordinalq.methods._base import Quantifier, estimates
 from ordinalq.methods.unfolding import RUN
-from ordinalq.simplex import clean
 from ordinalq.validation import check_real
 
 
@@ -49,16 +49,16 @@ def solve(q, M, method=None, N=None):
     totals = Q.sum(axis=1)
     if (Q < 0).any() or (totals == 0).any():
         raise ValueError("q must be counts or fractions >= 0 with a positive sum in every row.")
-    fractions = bool((np.abs(totals - 1) <= 1e-6).all())
     if N is None:
-        if fractions and isinstance(method, RUN):
-            raise ValueError("N must be given with RUN where q are fractions: the likelihood needs the counts.")
-        sizes = np.ones(len(Q)) if fractions else totals
+        sizes = None if (np.abs(totals - 1) <= 1e-6).all() else totals
     else:
-        sizes = np.broadcast_to([check_real("N", n, low=0, open_low=True) for n in np.atleast_1d(N).tolist()], len(Q))
-    if not hasattr(method, "_solve_response"):
+        sizes = np.array([check_real("N", n, low=0, open_low=True) for n in np.atleast_1d(N).tolist()])
+        if len(sizes) not in (1, len(Q)):
+            raise ValueError(f"N must be one number, or one per row of q, {len(Q)}, got {len(sizes)}.")
+        sizes = np.broadcast_to(sizes, len(Q))
+    if not isinstance(method, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
-    P = clean(method._solve_response(Q / totals[:, None], M, np.asarray(sizes, dtype=np.float64)).p)
+    P = estimates(method._solve_response(Q / totals[:, None], M, sizes))
     return P[0] if single else P
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,6 +43,9 @@ class _TreeQuantifier(Quantifier):
         raise NotImplementedError
 
     def _fit_items(self, X, codes):
+        # Imported here for the reason that `ordinalq.classify.held_out` gives.
+        from sklearn.model_selection import train_test_split
+
         n = len(self.classes_)
         self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
         few = np.bincount(codes, minlength=n) < 2

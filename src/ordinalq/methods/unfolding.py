@@ -1,5 +1,7 @@
 """RUN and IBU, the unfolding methods of physics. Paper: the section on methods from experimental physics."""
 
+import numpy as np
+
 from ordinalq.losses import Poisson
 from ordinalq.methods._base import LinearQuantifier
 from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
@@ -77,6 +79,10 @@ class IBU(LinearQuantifier):
 
     def _check_parameters(self, n_classes):
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
+
+    def _solve_response(self, Q, M, sizes):
+        # The numbers of items change the value of the likelihood, but not the iteration.
+        return super()._solve_response(Q, M, np.ones(len(Q)) if sizes is None else sizes)
 
     def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
         smoothing = PolynomialSmoothing(self.order, self.interpolation)

@@ -16,14 +16,18 @@ def choose(objective: Objective, solver: Any = None) -> Any:
     A quadratic objective gets the exact `QuadraticSolver`, a sum of absolute residuals the exact `L1Solver`, anything
     else the `NewtonSolver`.
     """
+    check_solver(solver)
     if solver is None:
         if objective.quadratic() is not None:
             return QuadraticSolver()
         return L1Solver() if objective.absolute() is not None else NewtonSolver()
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, or an object, got {solver!r}.")
-        return SOLVERS[solver]()
-    if not hasattr(solver, "minimize"):
+    return SOLVERS[solver]() if isinstance(solver, str) else solver
+
+
+def check_solver(solver: Any, also: tuple[str, ...] = ()) -> None:
+    """Raise a clear error unless `solver` is None, a solver object, or a name (of `SOLVERS` or `also`)."""
+    names = (*SOLVERS, *also)
+    if isinstance(solver, str) and solver not in names:
+        raise ValueError(f"solver must be one of {', '.join(map(repr, names))}, or an object, got {solver!r}.")
+    if not (solver is None or isinstance(solver, str) or hasattr(solver, "minimize")):
         raise TypeError(f"solver must be None, a name or an object with a method minimize, got {solver!r}.")
-    return solver
