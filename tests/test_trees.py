@@ -37,6 +37,8 @@ def test_arc_ties_take_the_first_split():
     # Fractions .25 .5 .75 of the root; .4 and .6 are as far from one half: the first.
     assert halving_tree([2, 1, 2]) == (0, 0, (1, 1, 2))
     assert halving_tree([10, 10, 10, 10]) == (1, (0, 0, 1), (2, 2, 3))
+    # 1/3 and 2/3 are as far from one half, but not as floating-point numbers.
+    assert halving_tree([10, 10, 10]) == (0, 0, (1, 1, 2))
 
 
 @pytest.fixture(scope="module")

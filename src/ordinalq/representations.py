@@ -55,7 +55,10 @@ class Representation(BaseEstimator, ABC):
 
 
 class HardVotes(Representation):
-    """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class [eq:acc-R] [eq:unfolding1] [eq:unfolding2]."""
+    """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class.
+
+    [eq:acc-R], and the observed bins of unfolding [eq:unfolding1] [eq:unfolding2].
+    """
 
     needs_posteriors = False
 
@@ -241,9 +244,7 @@ class Partition(Representation):
         check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
         check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
         if self.fit_fraction == 1:
-            raise ValueError(
-                "fit_fraction must be below 1, got 1.0: class means need items that the tree has not seen."
-            )
+            raise ValueError("fit_fraction must be below 1, got 1.0: class means need items the tree has not seen.")
 
     def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Partition":
         """Grow the tree."""

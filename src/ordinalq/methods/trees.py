@@ -267,8 +267,9 @@ def halving_tree(counts):
     def grow(low, high):  # classes low..high
         if low == high:
             return low
-        fractions = np.cumsum(counts[low : high + 1])[:-1] / counts[low : high + 1].sum()
-        t = low + int(np.argmin(np.abs(0.5 - fractions)))
+        below = np.cumsum(counts[low : high + 1])
+        # |1/2 - fraction| times twice the total: integers, so that ties are ties.
+        t = low + int(np.argmin(np.abs(below[-1] - 2 * below[:-1])))
         return t, grow(low, t), grow(t + 1, high)
 
     return grow(0, len(counts) - 1)
