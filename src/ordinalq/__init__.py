@@ -1,5 +1,6 @@
 """Ordinal quantification: the class distribution of unlabelled samples over ordered classes."""
 
+from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
@@ -11,10 +12,15 @@ __all__ = [
     "APP",
     "APPOQ",
     "NPP",
+    "Binning",
+    "Dataset",
     "RealPrevalences",
     "Samples",
+    "bin_target",
     "difference_matrix",
     "jaggedness",
+    "load_dataset",
+    "make_dataset",
     "matching_fraction",
     "md",
     "nmd",
