@@ -34,6 +34,8 @@ def datasets(data: DataOption = None) -> None:
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
     from ordinalq.datasets import CATALOG
 
+    if data is not None and not data.exists():
+        raise FileNotFoundError(f"{data}: no such file or folder.")
     rows = [("name", "items", "features", "classes", "licence", "where", "what")]
     for entry in CATALOG:
         numbers = (entry.n_items, entry.n_features, entry.n_classes)

@@ -294,7 +294,7 @@ def _to_object(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
 
 
-_CALENDAR = ("year", "month", "day", "dayofweek", "hour")
+_CALENDAR = ("year", "month", "day", "day_of_week", "hour")
 
 
 def _calendar(frame: "pd.DataFrame") -> "pd.DataFrame":
