@@ -8,14 +8,14 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
-from ordinalq.datasets.download import cache_folder, fetch, find_local, members, zenodo_archive
+from ordinalq.datasets.download import Readable, cache_folder, fetch, find_local, members, zenodo_archive
 from ordinalq.datasets.files import open_binary, read_table, require_columns
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats, check_distributions
@@ -27,6 +27,7 @@ VECTOR_FILES = ("amazon-oq-bk*.zip", "amazon-oq-bk*.tar*", "amazon-oq-bk*.tgz", 
 RECORD = 8405476  # on Zenodo
 N_FEATURES = 768
 MAX_TEXT = 2**40  # bytes of unpacked vectors: the archive is read as a stream, nothing of it is written unpacked
+MERGE_ROWS = 2**18  # newest rows that are kept in a dictionary, see _DistinctRows
 PROTOCOLS = {"app": "APP", "app-oq": "APP-OQ", "real": "real"}
 POOLS = {"dev": "validation", "test": "test"}
 MEMBER = re.compile(
@@ -165,7 +166,7 @@ class _DistinctRows:
         self._merge()
         return self._sorted
 
-    def add(self, stream: IO[bytes], where: str) -> npt.NDArray[np.int32]:
+    def add(self, stream: Readable, where: str) -> npt.NDArray[np.int32]:
         """Store the rows of a file that are new; return the place of each row, (m,)."""
         lines = stream.read().split(b"\n")
         if lines[-1].strip() == b"":
@@ -190,7 +191,7 @@ class _DistinctRows:
                 self._newest[key] = self.n_rows
                 self.n_rows += 1
             places[i] = self._newest[key]
-        if len(self._newest) > 2**18:
+        if len(self._newest) >= MERGE_ROWS:
             self._merge()
         return places
 
@@ -217,13 +218,13 @@ def _parse(line: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
     return int(words[0]), vector
 
 
-def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, IO[bytes]]]:
+def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, Readable]]:
     for path in sorted(folder.rglob("*.txt")):
         with path.open("rb") as stream:
             yield PurePosixPath("roberta", *path.relative_to(folder).parts), stream
 
 
-def _read_prevalences(stream: IO[bytes], where: str) -> Floats:
+def _read_prevalences(stream: Readable, where: str) -> Floats:
     """Read the table of prevalences: header ``id,0,1,2,3,4``, one row per sample."""
     lines = stream.read().decode("utf-8", errors="replace").splitlines()
     if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
@@ -470,7 +471,7 @@ def _raw_reviews(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             for number, line in enumerate(stream, start=1):
                 review = json.loads(line)
                 if not isinstance(review, dict):
-                    raise ValueError("not an object")
+                    raise ValueError(f"{path}, line {number}: expected a review as a JSON object, got {line[:40]!r}.")
                 yield f"{path}, line {number}", review
         except EOFError as error:
             raise ValueError(f"{path}, after line {number}: the file is incomplete; fetch it again.") from error

@@ -14,14 +14,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 logger = logging.getLogger("ordinalq")
 
 ATTEMPTS = 3  # transfers per call; each resumes where the last one broke
 TIMEOUT = (10, 60)  # seconds to connect, and between two packets
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 2**16  # what a broken transfer loses at most
 MAX_UNPACKED = 8 * 2**30  # bytes; the archives of UCI unpack to less than a tenth of it
 ZENODO = "https://zenodo.org/api/records"
 OPENML = "https://www.openml.org/api/v1/json/data"
@@ -224,7 +225,27 @@ def unpack(archive: Path, folder: Path, max_bytes: int = MAX_UNPACKED) -> Path:
     return folder
 
 
-def members(archive: Path, max_bytes: int = MAX_UNPACKED) -> Iterator[tuple[PurePosixPath, IO[bytes]]]:
+class Readable(Protocol):
+    """What can be read as bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes, all of them if it is negative."""
+        ...
+
+
+@dataclass
+class _Member:
+    """Content of a file in an archive; says of a damaged archive that it is damaged."""
+
+    archive: Path
+    stream: IO[bytes]
+
+    def read(self, size: int = -1, /) -> bytes:
+        with _readable(self.archive):
+            return self.stream.read(size)
+
+
+def members(archive: Path, max_bytes: int = MAX_UNPACKED) -> Iterator[tuple[PurePosixPath, Readable]]:
     """Yield name and content of each file of a zip or tar archive, checked as in :func:`unpack`.
 
     Each content must be read before the next one is asked for.
@@ -243,7 +264,7 @@ def members(archive: Path, max_bytes: int = MAX_UNPACKED) -> Iterator[tuple[Pure
             if total > max_bytes:
                 raise ValueError(f"{archive}: refused, because it unpacks to more than {max_bytes:,} bytes.")
             with opened() as stream:
-                yield path, stream
+                yield path, _Member(archive, stream)
 
 
 def _zip_members(archive: Path) -> Iterator[Any]:

@@ -39,24 +39,13 @@ def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int =
     start = stream.tell()
     try:
         # Fast, but neither strict nor precise about what is wrong: too few columns become missing values.
-        table = pd.read_csv(
-            stream,
-            header=None,
-            names=range(n_columns),
-            index_col=False,
-            comment="%",
-            dtype=np.float64,
-            float_precision="round_trip",
-            encoding="utf-8",
-            skipinitialspace=True,
-            on_bad_lines="error",
-        ).to_numpy()
-    except (ValueError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
+        table = pd.read_csv(stream, header=None, comment="%", dtype=np.float64, skipinitialspace=True).to_numpy()
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(f"{name}: expected rows of {n_columns} numbers, but there are none.") from error
+    except ValueError as error:  # also what cannot be parsed or decoded
         _find_bad_line(stream, start, name, n_columns, first_line)
         raise ValueError(f"{name}: not a table of numbers: {error}") from error
-    if len(table) == 0:
-        raise ValueError(f"{name}: no row of numbers in the file.")
-    if not np.isfinite(table).all():
+    if table.shape[1] != n_columns or not np.isfinite(table).all():
         _find_bad_line(stream, start, name, n_columns, first_line)
     return table
 
