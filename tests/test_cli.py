@@ -1,6 +1,7 @@
 """The command line: short results, one-line errors, exit codes 0, 1 and 2."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,12 @@ def test_datasets_lists_every_entry_with_size_licence_and_place(capsys, tmp_path
     assert str(tmp_path / "fried.csv") in lines[2]
     assert "CC BY 4.0" in lines[4]
     assert "to be fetched" in lines[4]
+
+
+def test_documentation_names_every_data_set():
+    text = (Path(__file__).parents[1] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    for entry in CATALOG:
+        assert f"| `{entry.name}` |" in text
 
 
 def test_extract_writes_the_data_set(capsys, tmp_path):

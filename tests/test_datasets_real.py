@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.datasets.amazon import book_prevalences
@@ -105,9 +106,14 @@ def test_book_prevalences_have_the_published_mean():
     [("imdb_reviews", "rating", "text", 8), ("amazon_consumer_reviews", "reviews.rating", "reviews.text", 5)],
 )
 @pytest.mark.slow
-def test_reviews_become_tfidf_vectors(file, target, text, n_classes):
-    frame = pd.read_parquet(FOLDER / f"{file}.parquet")
-    frame[text] = frame[text].fillna("")
-    dataset = oq.make_dataset(frame, target=target, features=text, encoder=tfidf(n_components=50))
+def test_reviews_become_vectors_that_tell_the_stars_apart(file, target, text, n_classes):
+    dataset = oq.make_dataset(FOLDER / f"{file}.parquet", target=target, features=text, encoder=tfidf(n_components=50))
     assert len(dataset.classes) == n_classes
     assert dataset.train.X.shape == (20_000, 50)
+    classifier = LogisticRegression(max_iter=1000).fit(*dataset.train)
+    samples = dataset.samples("APP", "test")
+    # The mean posterior of a sample is an estimate of its prevalences, better than those of the training items.
+    estimate = samples.average(classifier.predict_proba(dataset.test.X))
+    prior = np.bincount(dataset.train.y) / len(dataset.train.y)
+    error = np.mean(oq.nmd(samples.prevalences, estimate))
+    assert error < 0.9 * np.mean(oq.nmd(samples.prevalences, np.tile(prior, (len(samples), 1))))

@@ -157,6 +157,20 @@ def test_texts_become_tfidf_vectors(rng):
     assert LogisticRegression().fit(*dense.train).score(*dense.test) == 1
 
 
+def test_missing_texts_are_empty_texts_and_noted():
+    frame = pd.DataFrame({"text": ["one two", "two three", None] * 20, "y": [1.0, 2, 3] * 20})
+    dataset = oq.make_dataset(frame, "y", features="text", encoder=tfidf())
+    assert dataset.notes == ("20 of 60 items have no 'text', which counts as an empty text",)
+    assert dataset.classes == ("1", "2", "3")
+    assert dataset.train.X[dataset.train.y == 2].sum() == 0
+
+
+def test_a_single_feature_goes_through_the_table_encoder(table):
+    dataset = oq.make_dataset(table, "price", n_bins=4, min_count=20, features="whole", sampling=SAMPLING)
+    assert dataset.feature_names == ("whole",)
+    assert dataset.train.X.shape[1] == 1
+
+
 def test_sparse_features_are_saved_as_lists(rng, tmp_path):
     frame = pd.DataFrame({"text": ["one two", "two three", "three one"] * 20, "y": [1, 2, 3] * 20})
     dataset = oq.make_dataset(frame, "y", features="text", encoder=tfidf(), sampling=SAMPLING)

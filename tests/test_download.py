@@ -555,7 +555,7 @@ def publish_zenodo(server, monkeypatch, archive, key="amazon-oq-bk.zip"):
     server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}, file]}).encode()
 
 
-@pytest.mark.parametrize(("pack", "key"), [(zip_of, "amazon-oq-bk.zip"), (tar_of, "amazon-oq-bk.tar.gz")])
+@pytest.mark.parametrize(("pack", "key"), [(zip_of, "amazon-oq-bk.zip"), (tar_of, "v0.2.1.tar.gz")])
 def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch, vectors, pack, key, caplog):
     files, pools, drawn = vectors
     publish_zenodo(server, monkeypatch, pack({f"v0.2.1/{name}": content for name, content in files.items()}), key)
@@ -575,6 +575,9 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
             assert_array_equal(items.y[samples.index(b)], [int(line[0]) for line in lines])
             expected = np.array([line[1:] for line in lines], dtype=np.float32)
             assert_array_equal(items.X[samples.index(b)], expected)
+    n_requests = len(server.requests)
+    oq.load_dataset("amazon-oq-bk")  # from the cache, without asking anybody
+    assert len(server.requests) == n_requests
 
 
 def test_vectors_are_converted_once(tmp_path, vectors, monkeypatch):

@@ -8,12 +8,12 @@ from ordinalq.samples import Samples
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - by character, as sorted() does
     "APP",
     "APPOQ",
-    "NPP",
     "Binning",
     "Dataset",
+    "NPP",
     "RealPrevalences",
     "Samples",
     "bin_target",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
-from ordinalq.datasets.download import Readable, cache_folder, fetch, find_local, members, zenodo_archive
+from ordinalq.datasets.download import ARCHIVES, Readable, cache_folder, fetch, find_local, members, zenodo_archive
 from ordinalq.datasets.files import open_binary, read_table, require_columns
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats, check_distributions
@@ -23,7 +23,7 @@ from ordinalq.validation import Floats, check_distributions
 logger = logging.getLogger("ordinalq")
 
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
-VECTOR_FILES = ("amazon-oq-bk*.zip", "amazon-oq-bk*.tar*", "amazon-oq-bk*.tgz", "roberta*.zip", "roberta", "*/roberta")
+VECTOR_FILES = (*(f"amazon-oq-bk{ending}" for ending in ARCHIVES), "roberta.zip", "roberta", "*/roberta")
 RECORD = 8405476  # on Zenodo
 N_FEATURES = 768
 MAX_TEXT = 2**40  # bytes of unpacked vectors: the archive is read as a stream, nothing of it is written unpacked
@@ -51,7 +51,7 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
         "ORDINALQ_DATA"
     )
-    path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, advice)
+    path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
     anchor = path if path.is_file() else path / "training_data.txt"
     if not anchor.exists():
         raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")

@@ -24,6 +24,7 @@ ATTEMPTS = 3  # transfers per call; each resumes where the last one broke
 TIMEOUT = (10, 60)  # seconds to connect, and between two packets
 CHUNK_BYTES = 2**16  # what a broken transfer loses at most
 MAX_UNPACKED = 8 * 2**30  # bytes; the archives of UCI unpack to less than a tenth of it
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz", ".tar")  # endings
 ZENODO = "https://zenodo.org/api/records"
 OPENML = "https://www.openml.org/api/v1/json/data"
 
@@ -136,15 +137,16 @@ def fetch_json(url: str, advice: str) -> Any:
         raise _unreachable(url, error, advice) from error
 
 
-def zenodo_archive(record: int, advice: str) -> Path:
-    """Fetch the only archive of a Zenodo record, with the sum that Zenodo states."""
+def zenodo_archive(record: int, name: str, advice: str) -> Path:
+    """Fetch the only archive of a Zenodo record as `name` and its ending, with the sum that Zenodo states."""
     files = fetch_json(f"{ZENODO}/{record}", advice).get("files", [])
-    archives = [file for file in files if file["key"].endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz"))]
+    archives = [file for file in files if file["key"].endswith(ARCHIVES)]
     if len(archives) != 1:
         names = ", ".join(file["key"] for file in files) or "no file"
         raise ValueError(f"Zenodo record {record}: expected one archive, got {names}; {advice}.")
-    file = archives[0]
-    return fetch(file["links"]["self"], file["key"], file["checksum"])
+    [file] = archives
+    ending = next(ending for ending in ARCHIVES if file["key"].endswith(ending))
+    return fetch(file["links"]["self"], name + ending, file["checksum"])
 
 
 def openml_file(data_id: int, file_name: str) -> tuple[Path, str]:

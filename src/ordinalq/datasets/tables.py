@@ -53,8 +53,8 @@ def make_dataset(
         Labels of the target in ascending order. With neither `n_bins` nor `classes`, numbers are classes by value and
         an ordered Categorical keeps its order.
     features : list of str or str, default=None
-        Columns to use; None uses all others. A single name gives the encoder one column of values, as text encoders
-        want it.
+        Columns to use; None uses all others. A single name gives your own encoder one column of texts, in which gaps
+        are empty texts.
     min_count, outside, span
         See :func:`bin_target`.
     encoder : "auto", transformer or None, default="auto"
@@ -91,10 +91,15 @@ def make_dataset(
         names, y, edges = interval_names(binning.edges), binning.codes[binning.kept], binning.edges
         notes += _span_note(binning, frame[target], target)
         frame = frame[binning.kept]
+    table = frame[columns]
+    if isinstance(features, str) and encoder is not None and not isinstance(encoder, str):
+        table = frame[features]  # one column of texts, as their encoders want it
+        if gaps := int(table.isna().sum()):
+            notes.append(f"{gaps:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
+            table = table.fillna("")
     for note in notes:
         logger.log(logging.WARNING if note.endswith("left out") else logging.INFO, "%s: %s", where, note)
     split = split_items(y, names, random_state)
-    table = frame[features] if isinstance(features, str) else frame[columns]
     parts = [take(table, index) for index in split[:3]]
     if encoder is not None:
         from sklearn.base import clone
@@ -252,7 +257,8 @@ def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[
             f"{target!r} has {distinct} distinct numbers, too many for classes: give n_bins, such as n_bins=10."
         )
     ordered, codes = encode_labels(column, classes, name=target)
-    return tuple(map(str, ordered.tolist())), codes
+    # Stars that a table holds as 1.0..5.0, because some are missing, are still called 1..5.
+    return tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in ordered.tolist()), codes
 
 
 def _as_pandas(frame: Any) -> "pd.DataFrame":
