@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ordinalq as oq
+from ordinalq.datasets import binning as module
 from ordinalq.datasets.binning import widest_span
 
 
@@ -42,7 +43,9 @@ def far_from_zero(rng, size):
 
 
 @pytest.mark.parametrize("draw", [continuous, tied, skewed_decimals, far_from_zero])
-def test_search_equals_brute_force(draw, rng):
+@pytest.mark.parametrize("batch", [2, 4096])
+def test_search_equals_brute_force(draw, batch, rng, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", batch)
     found = 0
     for _ in range(25):
         y = draw(rng, rng.integers(6, 30))

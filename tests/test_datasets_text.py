@@ -1,9 +1,13 @@
 """RoBERTa vectors: the real code path, with a tiny model that knows nothing."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from ordinalq.datasets.amazon import from_reviews
 from ordinalq.datasets.text import RobertaVectors, tfidf
 
 WORDS = ["dreadful", "readable", "marvellous"]
@@ -104,6 +108,22 @@ def test_same_random_state_gives_the_same_vectors_and_leaves_the_global_one(tiny
     torch.manual_seed(6)
     two = encoder(tiny_model, max_epochs=1).fit(TEXTS, STARS).transform(TEXTS)
     assert_array_equal(one, two)
+
+
+def test_raw_reviews_become_roberta_vectors(tiny_model, tmp_path):
+    path = tmp_path / "reviews.json"
+    lines = [{"reviewText": f"{text} " * 9, "overall": 1.0 + i % 5, "helpful": [1, 1]} for i, text in enumerate(TEXTS)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dataset = from_reviews(path, encoder(tiny_model, max_epochs=1), real=[[0.2] * 5])
+    assert dataset.train.X.shape == (36, 32)
+    assert dataset.feature_names[:2] == ("feature_0", "feature_1")
+    assert dataset.protocols == ("APP", "APP-OQ", "real")
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"install ordinalq\[text\]"):
+        RobertaVectors().fit(TEXTS, STARS)
 
 
 def test_tfidf_has_the_settings_of_the_authors():

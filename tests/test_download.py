@@ -514,6 +514,25 @@ def test_damaged_fact_files_are_named(rng, tmp_path):
         oq.load_dataset("fact-oq", data=path)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"@relation x\n@attribute a real\n", r"fried\.arff: expected an ARFF file, but it has no line @data"),
+        (b"@attribute a {red, green}\n", r"fried\.arff, line 1: expected a numeric attribute, got '{red, green}'"),
+        (b"@attribute a real\n@data\n", r"fried\.arff: expected rows of 1 numbers, but there are none"),
+        (b"@attribute 'a b' real\n@attribute c\tREAL\n@data\n1,2\n\n3,x\n", r"fried\.arff, line 6: expected a number"),
+        (
+            b"@attribute 'a b' real\n@attribute c\tREAL\n@data\n1,2\n",
+            r"fried\.arff, line 1: 11 of 11 columns are missing",
+        ),
+    ],
+)
+def test_damaged_arff_file_is_named_with_its_line(tmp_path, content, message):
+    (tmp_path / "fried.arff").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        oq.load_dataset("fried-openml", data=tmp_path)
+
+
 # Amazon-OQ-BK ---------------------------------------------------------------------------------------------------------
 
 
@@ -659,6 +678,15 @@ def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
     assert "app/dev_prevalences.txt does not agree with the labels" in caplog.text
 
 
+def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
+    files = dict(vectors[0])
+    line = files["roberta/app/test_samples/0.txt"].split(b"\n")[0]
+    files["roberta/training_data.txt"] += line + b"\n"
+    (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
+    oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    assert "1 rows occur in two of training, validation and test" in caplog.text
+
+
 def test_zenodo_record_without_an_archive_is_explained(server, monkeypatch):
     monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
     server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
@@ -705,6 +733,21 @@ def test_raw_reviews_are_filtered_split_encoded_and_sampled(server, monkeypatch,
     real = np.unique(dataset.samples("real", "validation").prevalences, axis=0)
     # Rounded down, and the rest goes to the five stars.
     assert_allclose(real, [[0, 0.05, 0.05, 0.1, 0.8], [0.099, 0.099, 0.199, 0.299, 0.304]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_reviews_in_a_table_give_the_same_data_set(tmp_path, prevalences, ending):
+    reviews = [review(i, 1 + i % 5) for i in range(100)]
+    (tmp_path / "reviews.json").write_bytes(json_lines(reviews))
+    frame = pd.DataFrame(reviews).assign(helpful="[1, 2]")
+    path = tmp_path / f"reviews.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    expected = oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
+    dataset = oq.load_dataset("amazon-oq-bk-tfidf", data=path)
+    assert_array_equal(dataset.train.X.toarray(), expected.train.X.toarray())
+    frame.drop(columns="helpful").to_parquet(tmp_path / "poor.parquet")
+    with pytest.raises(ValueError, match="columns are missing: 'helpful'"):
+        oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "poor.parquet")
 
 
 def test_votes_of_both_releases_are_read():

@@ -30,20 +30,22 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceb
 
 
 @app.command()
-def datasets(data: DataOption = None) -> None:
+def datasets(
+    data: Annotated[Path | None, typer.Option(help="Folder with local copies; default: ORDINALQ_DATA.")] = None,
+) -> None:
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
     from ordinalq.datasets import CATALOG
 
-    if data is not None and not data.exists():
-        raise FileNotFoundError(f"{data}: no such file or folder.")
-    rows = [("name", "items", "features", "classes", "licence", "where", "what")]
+    if data is not None and not data.is_dir():
+        raise FileNotFoundError(f"{data}: no such folder.")
+    rows: list[tuple[str, ...]] = [("name", "items", "features", "classes", "licence", "where", "what")]
     for entry in CATALOG:
         numbers = (entry.n_items, entry.n_features, entry.n_classes)
         cells = ("" if number is None else f"{number:,}" for number in numbers)
         rows.append((entry.name, *cells, entry.licence, entry.where(data), entry.what))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers, licence, where, what in rows:
-        right = "  ".join(cell.rjust(width) for cell, width in zip(numbers, widths[1:4], strict=True))
+    for name, *counts, licence, where, what in rows:
+        right = "  ".join(cell.rjust(width) for cell, width in zip(counts, widths[1:4], strict=True))
         typer.echo(f"{name:<{widths[0]}}  {right}  {licence:<{widths[4]}}  {where:<{widths[5]}}  {what}")
 
 

@@ -17,6 +17,7 @@ from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
 from ordinalq.datasets.download import ARCHIVES, Readable, cache_folder, fetch, find_local, members, zenodo_archive
 from ordinalq.datasets.files import open_binary, read_table, require_columns
+from ordinalq.datasets.tables import encoded_names
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats, check_distributions
 
@@ -353,17 +354,13 @@ def from_reviews(
     train, validation, test = (
         Items(encoder.transform(part), reviews.y[index]) for part, index in zip(texts, split[:3], strict=True)
     )
-    try:
-        feature_names = tuple(map(str, encoder.get_feature_names_out()))
-    except AttributeError:
-        feature_names = tuple(f"feature_{j}" for j in range(train.X.shape[1]))
     return Dataset(
         name=name,
         train=train,
         validation=validation,
         test=test,
         classes=STARS,
-        feature_names=feature_names,
+        feature_names=encoded_names(encoder, train.X.shape[1]),
         source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
         split=split.rule,
         sampling=_sampling(check_distributions("real", real)),

@@ -107,7 +107,7 @@ def read_table(path: str | Path) -> "pd.DataFrame":
         return read_arff(path)
     try:
         if kinds in ("parquet", "pq"):
-            return pd.read_parquet(path)
+            return pd.read_parquet(path).reset_index(drop=True)  # rows are numbered as in the file
         if kinds in ("csv", "tsv"):
             # Only the empty cell is missing: the text "None" or "NA" may well be a category.
             frame = pd.read_csv(path, sep="," if kinds == "csv" else "\t", keep_default_na=False, na_values=[""])

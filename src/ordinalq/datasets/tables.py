@@ -109,9 +109,7 @@ def make_dataset(
             encoder = table_encoder(parts[0])
         encoder = clone(encoder).fit(parts[0], y[split.train])
         parts = [encoder.transform(part) for part in parts]
-        columns = encoder.get_feature_names_out() if hasattr(encoder, "get_feature_names_out") else columns
-        if len(columns) != parts[0].shape[1]:
-            columns = [f"feature_{j}" for j in range(parts[0].shape[1])]
+        columns = list(encoded_names(encoder, parts[0].shape[1]))
     train, validation, test = (Items(part, y[index]) for part, index in zip(parts, split[:3], strict=True))
     return Dataset(
         name=name,
@@ -119,7 +117,7 @@ def make_dataset(
         validation=validation,
         test=test,
         classes=names,
-        feature_names=tuple(map(str, columns)),
+        feature_names=tuple(columns),
         source=source,
         split=split.rule,
         sampling=sampling or Sampling(n_validation=1000, n_test=2000),
@@ -172,6 +170,14 @@ def table_encoder(frame: "pd.DataFrame") -> Any:
         ),
         verbose_feature_names_out=False,
     )
+
+
+def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
+    """Return the names that a fitted encoder gives its columns; numbers if it gives none."""
+    try:
+        return tuple(map(str, encoder.get_feature_names_out()))
+    except AttributeError:  # of the encoder, or of a step of it
+        return tuple(f"feature_{j}" for j in range(n_features))
 
 
 def regression_dataset(
