@@ -197,6 +197,11 @@ def test_bad_options_are_named(table, options, message):
         oq.make_dataset(table, **options)
 
 
+def test_columns_of_the_same_name_are_refused(table):
+    with pytest.raises(ValueError, match="'price' occurs twice"):
+        oq.make_dataset(pd.concat([table, table[["price"]]], axis=1), "price", n_bins=4)
+
+
 def test_tables_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
         oq.make_dataset(tmp_path / "absent.csv", "y")

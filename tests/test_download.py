@@ -318,6 +318,9 @@ def test_yolanda_takes_the_target_that_openml_names(server, monkeypatch, rng):
     assert dataset.edges[[0, -1]].tolist() == [1922, 2011]
     counts = sum(np.bincount(part.y) for part in (dataset.train, dataset.validation, dataset.test))
     assert_array_equal(counts, np.histogram(table[:, 0], np.linspace(1922, 2011, 11))[0])
+    again = oq.load_dataset("yolanda")  # from the cache, which still knows the target
+    assert_array_equal(again.train.X, dataset.train.X)
+    assert len(server.requests) == 2
 
 
 def test_openml_file_with_another_checksum_is_refused(server, monkeypatch):

@@ -149,12 +149,20 @@ def zenodo_archive(record: int, name: str, advice: str) -> Path:
     return fetch(file["links"]["self"], name + ending, file["checksum"])
 
 
-def openml_file(data_id: int, file_name: str) -> tuple[Path, str]:
-    """Fetch the ARFF file of an OpenML data set; return it with the name of the target column."""
+def openml_file(data_id: int, file_name: str) -> Path:
+    """Fetch the ARFF file of an OpenML data set, and keep beside it which column is the target."""
     advice = f"put it as {file_name} into the folder named by ORDINALQ_DATA"
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
-    return path, description["default_target_attribute"]
+    target = {"target": description["default_target_attribute"]}
+    path.with_name(f"{path.name}.json").write_text(json.dumps(target), encoding="utf-8")
+    return path
+
+
+def openml_target(path: Path) -> str | None:
+    """Return the target column that OpenML states for a fetched file, None for any other file."""
+    statement = path.with_name(f"{path.name}.json")
+    return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
 
 
 def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:

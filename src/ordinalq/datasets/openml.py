@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ordinalq.datasets import fried
 from ordinalq.datasets.dataset import Dataset
-from ordinalq.datasets.download import find_local, openml_file
+from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import regression_dataset
 
@@ -43,9 +43,8 @@ def _load(
     random_state: int,
 ) -> Dataset:
     """Find or fetch the file, take its columns by name, and bin the target, which comes last in `known_columns`."""
-    path, target = find_local(files, data), None
-    if path is None:
-        path, target = openml_file(data_id, files[-1])
+    path = find_local(files, data) or openml_file(data_id, files[-1])
+    target = openml_target(path)
     frame = read_table(path).rename(columns=str)
     columns = next((names for names in known_columns if set(names) <= set(frame.columns)), known_columns[0])
     if target is not None and target in frame.columns and len(frame.columns) == len(columns):

@@ -77,6 +77,9 @@ def make_dataset(
     where = str(frame) if isinstance(frame, str | Path) else "the table"
     name = name or (Path(frame).stem if isinstance(frame, str | Path) else "table")
     frame = _as_pandas(frame).rename(columns=str)
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{where} must have columns of different names, but {twice!r} occurs twice.")
     require_columns(frame.columns, [target], where)
     columns = _feature_columns(frame, target, features, where)
     notes = []
