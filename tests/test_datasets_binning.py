@@ -42,7 +42,11 @@ def far_from_zero(rng, size):
     return np.round(rng.normal(size=size) * 1e6, 1) + 1e9
 
 
-@pytest.mark.parametrize("draw", [continuous, tied, skewed_decimals, far_from_zero])
+def many_magnitudes(rng, size):
+    return rng.choice([-1, 1], size) * rng.lognormal(0, 8, size)
+
+
+@pytest.mark.parametrize("draw", [continuous, tied, skewed_decimals, far_from_zero, many_magnitudes])
 @pytest.mark.parametrize("batch", [2, 4096])
 def test_search_equals_brute_force(draw, batch, rng, monkeypatch):
     monkeypatch.setattr(module, "BATCH", batch)

@@ -124,7 +124,7 @@ def widest_span(target: Floats, n_bins: int, min_count: int) -> tuple[float, flo
                 best, best_lo = float(top), float(top_lo)
         # Where the widest pair is a solution, the rest of the rectangle is narrower: nothing left to look for,
         # save an equally wide pair of smaller lo, and lo is already the smallest of the rectangle.
-        queue = np.concatenate([queue, _halves(batch[~filled])])
+        queue = np.concatenate([queue, _halves(batch[~filled], d)])
     if best <= 0:
         raise ValueError(
             f"y must have a span with {n_bins} bins of at least {min_count} items, but none of its {len(d)} distinct "
@@ -154,17 +154,18 @@ def _bin_bounds(rectangles: npt.NDArray[Any], t: Floats, d: Floats, n_bins: int)
     smallest = np.linspace(lo_min, hi_min, n_bins + 1, axis=1)
     largest = np.linspace(lo_max, hi_max, n_bins + 1, axis=1)
     # Rounding may move a computed edge beyond the corners' edges by a few units in the last place.
-    slack = 8 * np.spacing(np.maximum(np.abs(d[0]), np.abs(d[-1])))
+    slack = 8 * np.spacing(np.maximum(np.abs(lo_min), np.abs(hi_max)))[:, None]
     below = np.searchsorted(t, smallest[:, :-1] - slack, side="left")
     upto = np.searchsorted(t, largest[:, 1:] + slack, side="right")
     return np.asarray(upto - below)
 
 
-def _halves(rectangles: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Split each rectangle at the middle of its longer side; a single pair has no halves."""
-    sides = rectangles[:, [1, 3]] - rectangles[:, [0, 2]]
+def _halves(rectangles: npt.NDArray[Any], d: Floats) -> npt.NDArray[Any]:
+    """Split each rectangle at the middle of the side whose values differ most; a single pair has no halves."""
+    # By values, not by their number: thousands of values next to zero move the edges less than two far from it.
+    sides = d[rectangles[:, [1, 3]]] - d[rectangles[:, [0, 2]]]
     rectangles, sides = rectangles[sides.max(axis=1) > 0], sides[sides.max(axis=1) > 0]
-    column = 2 * np.argmax(sides, axis=1)  # where the longer side starts
+    column = 2 * np.argmax(sides, axis=1)  # where that side starts
     rows = np.arange(len(rectangles))
     middle = (rectangles[rows, column] + rectangles[rows, column + 1]) // 2
     lower, upper = rectangles.copy(), rectangles.copy()
