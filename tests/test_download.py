@@ -681,6 +681,17 @@ def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
     assert "app/dev_prevalences.txt does not agree with the labels" in caplog.text
 
 
+def test_repeated_training_rows_stay_repeated(tmp_path, vectors):
+    files = dict(vectors[0])
+    lines = files["roberta/training_data.txt"].splitlines(keepends=True)
+    files["roberta/training_data.txt"] += lines[3] * 2
+    (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
+    train = oq.load_dataset("amazon-oq-bk", data=tmp_path).train
+    assert train.X.shape == (42, 768)
+    assert_array_equal(train.X[[40, 41]], train.X[[3, 3]])
+    assert_array_equal(train.y[[40, 41]], train.y[[3, 3]])
+
+
 def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
     files = dict(vectors[0])
     line = files["roberta/app/test_samples/0.txt"].split(b"\n")[0]

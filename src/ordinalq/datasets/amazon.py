@@ -81,8 +81,9 @@ def convert_vectors(source: Path, folder: Path) -> None:
     source : path
         Archive, or the folder ``roberta``.
     folder : path
-        For each part P of train, validation and test ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,), for each
-        protocol and pool ``app_validation.npy`` (B, m) int32 and so on. It appears when everything is done.
+        For each part P of train, validation and test ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,), distinct
+        rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m) int32 and
+        so on, which rows there are. It appears when everything is done.
     """
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -110,7 +111,7 @@ def _convert(source: Path, folder: Path) -> None:
             training, protocol, pool, number, _ = match.groups()
             where = f"{source}: {name}"
             if training:
-                train.add(stream, where)
+                np.save(folder / "train_index.npy", train.add(stream, where))
             elif number is not None:
                 samples[protocol, pool][int(number)] = pools[pool].add(stream, where)
             else:
@@ -276,6 +277,9 @@ def _read_converted(folder: Path, random_state: int) -> Dataset:
         # Mapped, not read: the pools are larger than the memory of a small machine.
         X = np.load(folder / f"{part}_X.npy", mmap_mode="r")
         parts[part] = Items(X, np.load(folder / f"{part}_y.npy").astype(np.intp))
+    # A review that was published twice for training is two training items.
+    rows = np.load(folder / "train_index.npy")
+    parts["train"] = Items(parts["train"].X[rows], parts["train"].y[rows])
     given = {
         (PROTOCOLS[protocol], pool): Samples.from_index(
             np.load(path), len(parts[pool].y), parts[pool].y, classes=np.arange(len(STARS))
