@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.catalog import catalog
@@ -29,9 +30,11 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Binning",
     "CC",
     "ComposedQuantifier",
     "CrossFitted",
+    "Dataset",
     "EDy",
     "HDx",
     "HDy",
@@ -57,9 +60,12 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "RealPrevalences",
     "SLD",
     "Samples",
+    "bin_target",
     "catalog",
     "difference_matrix",
     "jaggedness",
+    "load_dataset",
+    "make_dataset",
     "matching_fraction",
     "md",
     "nmd",

@@ -1,0 +1,357 @@
+"""A data set: labelled training items, two pools, and the protocols that draw samples from the pools."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ordinalq.protocols import APP, Protocol, RealPrevalences
+from ordinalq.samples import Samples
+from ordinalq.validation import Floats, check_choice, check_distributions, check_integer, check_real
+
+logger = logging.getLogger("ordinalq")
+
+N_TRAIN = 20_000
+SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
+POOLS = ("validation", "test")
+CHUNK_ROWS = 2**14  # rows written to Parquet at once
+
+Index = npt.NDArray[np.intp]
+
+
+class Items(NamedTuple):
+    """Features X (N, d) and classes y (N,), integers in 0..n-1."""
+
+    X: Any
+    y: npt.NDArray[np.intp]
+
+
+class Split(NamedTuple):
+    """Items of each part, ascending and disjoint, and how they were chosen."""
+
+    train: Index
+    validation: Index
+    test: Index
+    rule: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sampling:
+    """How samples are drawn from the pools (SPEC 5.1 to 5.4).
+
+    Parameters
+    ----------
+    n_validation, n_test : int
+        Number of samples of each pool and protocol.
+    app_oq : float, default=0.2
+        Fraction of the APP samples, the smoothest ones, that APP-OQ keeps.
+    real : array-like (k, n), default=None
+        Distributions seen in nature; None if the protocol "real" does not apply.
+    poisson : bool, default=False
+        Whether a real sample has Poisson counts, see :class:`ordinalq.RealPrevalences`.
+    sample_size, rounding, min_per_class, small_pool
+        See :class:`ordinalq.APP`.
+    """
+
+    n_validation: int
+    n_test: int
+    app_oq: float = 0.2
+    real: Any = None
+    poisson: bool = False
+    sample_size: int = 1000
+    rounding: str = "balanced"
+    min_per_class: int = 3
+    small_pool: str = "repeat"
+
+    def __post_init__(self) -> None:
+        check_integer("n_validation", self.n_validation, minimum=1)
+        check_integer("n_test", self.n_test, minimum=1)
+        check_integer("sample_size", self.sample_size, minimum=1)
+        check_real("app_oq", self.app_oq, low=0, high=1, open_low=True)
+        if self.real is not None:
+            check_distributions("real", self.real)
+
+    def protocol(self, name: str, n_samples: int, seed: int) -> Protocol:
+        """Return the protocol "APP" or "real" with these settings."""
+        common: dict[str, Any] = {
+            "n_samples": n_samples,
+            "sample_size": self.sample_size,
+            "rounding": self.rounding,
+            "min_per_class": self.min_per_class,
+            "small_pool": self.small_pool,
+            "random_state": seed,
+        }
+        if name == "APP":
+            return APP(**common)
+        return RealPrevalences(self.real, poisson=self.poisson, **common)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """Training items, a validation pool and a test pool over the same ordered classes; no item is in two of them.
+
+    Attributes
+    ----------
+    name : str
+    train, validation, test : Items
+        Each with features ``X`` (N, d) and classes ``y`` (N,) in 0..n-1; ``quantifier.fit(*dataset.train)`` works.
+    classes : tuple of n str
+        Names of the classes in ascending order.
+    feature_names : tuple of d str
+    source : str
+        Where the data come from, and their licence.
+    split : str
+        How the three parts were chosen.
+    sampling : Sampling
+        Numbers and sizes of samples, fraction of APP-OQ, real prevalence vectors.
+    random_state : int
+        Determines the split and all samples.
+    notes : tuple of str
+        What was left out or changed on the way from the source.
+    edges : ndarray (n + 1,) or None
+        Bin edges, where the classes are bins of a number.
+    acceptance : ndarray (n,) or None
+        Relative acceptance of each class, for RUN.
+    encoder : transformer or None
+        Fitted on the training items; turns new rows of the source table into features.
+    given : mapping (protocol, pool) -> Samples
+        Samples that were published with the data; all others are drawn.
+    """
+
+    name: str
+    train: Items
+    validation: Items
+    test: Items
+    classes: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    source: str
+    split: str
+    sampling: Sampling
+    random_state: int
+    notes: tuple[str, ...] = ()
+    edges: Floats | None = None
+    acceptance: Floats | None = None
+    encoder: Any = None
+    given: Mapping[tuple[str, str], Samples] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        sizes = " + ".join(f"{len(part.y):,}" for part in (self.train, self.validation, self.test))
+        return (
+            f"Dataset({self.name!r}: {sizes} items, {len(self.classes)} classes, {len(self.feature_names)} features, "
+            f"protocols {', '.join(self.protocols)}; split: {self.split})"
+        )
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """Names of the protocols that apply, for :meth:`samples`."""
+        real = self.sampling.real is not None or ("real", "test") in self.given
+        return ("APP", "APP-OQ", "real") if real else ("APP", "APP-OQ")
+
+    def samples(self, protocol: str, pool: str) -> Samples:
+        """Draw the samples of a protocol from a pool; the same ones on every call.
+
+        Parameters
+        ----------
+        protocol : {"APP", "APP-OQ", "real"}
+            APP-OQ is the smoothest part of the very samples of APP.
+        pool : {"validation", "test"}
+
+        Returns
+        -------
+        Samples
+            Indices into the pool, with prevalences (B, n).
+        """
+        check_choice("protocol", protocol, self.protocols)
+        check_choice("pool", pool, POOLS)
+        if (protocol, pool) in self.given:
+            return self.given[protocol, pool]
+        if protocol == "APP-OQ":
+            return self.samples("APP", pool).smoothest(self.sampling.app_oq)
+        n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
+        seed = derived_seed(self.random_state, protocol, pool)
+        y = getattr(self, pool).y
+        return self.sampling.protocol(protocol, n_samples, seed).draw(y, classes=np.arange(len(self.classes)))
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the data set as Parquet files that any program can read.
+
+        ``train``, ``validation`` and ``test.parquet`` hold one row per item: its class in 0..n-1, then the features
+        (sparse ones as the lists `feature` and `value`). ``samples_PROTOCOL_POOL.parquet`` holds one row per sample:
+        `items`, the 0-based rows of the pool, and `prevalence`. ``dataset.json`` says what everything means.
+
+        Parameters
+        ----------
+        folder : path
+            Absent, empty, or written by an earlier call, whose files are then replaced.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        folder = Path(folder)
+        _clear(folder)
+        label = "class"
+        while label in self.feature_names:
+            label += "_"
+        files = {part: f"{part}.parquet" for part in ("train", *POOLS)}
+        files |= {
+            f"{protocol} {pool}": f"samples_{protocol}_{pool}.parquet".lower()
+            for protocol in self.protocols
+            for pool in POOLS
+        }
+        description = {
+            "format": "ordinalq data set 1",
+            "name": self.name,
+            "source": self.source,
+            "split": self.split,
+            "notes": list(self.notes),
+            "random_state": self.random_state,
+            "classes": list(self.classes),
+            "edges": None if self.edges is None else self.edges.tolist(),
+            "acceptance": None if self.acceptance is None else self.acceptance.tolist(),
+            "class_column": label,
+            "features": list(self.feature_names),
+            "app_oq": self.sampling.app_oq,
+            "files": files,
+        }
+        # First, so that an interrupted run leaves a folder that the next one may clear.
+        (folder / "dataset.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+        for part in ("train", *POOLS):
+            _write_rows(folder / files[part], _item_tables(getattr(self, part), label, self.feature_names))
+        for protocol in self.protocols:
+            for pool in POOLS:
+                samples = self.samples(protocol, pool)
+                items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
+                table = pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
+                pq.write_table(table, folder / files[f"{protocol} {pool}"])
+        return [folder / "dataset.json", *(folder / file for file in files.values())]
+
+
+def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
+    """Split items at random, each class in proportion (SPEC 5.1).
+
+    20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each
+    class has at least one item in each part.
+
+    Parameters
+    ----------
+    y : ndarray (N,)
+        Classes in 0..n-1.
+    classes : n names
+        For the error message.
+    random_state : int
+    """
+    available = np.bincount(y, minlength=len(classes))
+    if available.min() < 3:
+        rare = int(np.argmin(available))
+        raise ValueError(
+            f"every class must have at least 3 items, one for each of training, validation and test, but class "
+            f"{classes[rare]!r} has {available[rare]}; use fewer or wider classes."
+        )
+    if len(y) < SMALL:
+        wanted, rule = len(y) // 2, f"1/2, 1/4, 1/4, stratified (fewer than {SMALL:,} items)"
+    else:
+        wanted, rule = N_TRAIN, f"{N_TRAIN:,} training items, the rest halved, stratified"
+    n_train = _proportional(available, wanted)
+    rest = available - n_train
+    # Classes with an odd rest give their last item to the two pools in turn.
+    odd = rest % 2
+    n_validation = rest // 2 + odd * (np.cumsum(odd) % 2)
+    rng = np.random.default_rng(derived_seed(random_state, "split"))
+    parts: tuple[list[Index], list[Index], list[Index]] = ([], [], [])
+    for i in range(len(classes)):
+        items = rng.permutation(np.flatnonzero(y == i))
+        for part, chosen in zip(parts, np.split(items, [n_train[i], n_train[i] + n_validation[i]]), strict=True):
+            part.append(chosen)
+    train, validation, test = (np.sort(np.concatenate(part)) for part in parts)
+    return Split(train, validation, test, rule)
+
+
+def derived_seed(random_state: int, *purpose: str) -> int:
+    """Return a seed for one purpose, so that no draw depends on what was drawn before.
+
+    >>> derived_seed(876, "APP", "test") == derived_seed(876, "APP", "test")
+    True
+    """
+    words = [int.from_bytes(word.encode(), "little") for word in purpose]
+    return int(np.random.SeedSequence([random_state, *words]).generate_state(1)[0])
+
+
+def check_settings(settings: Any, random_state: Any) -> None:
+    """Refuse settings and seeds that no loader knows."""
+    check_choice("settings", settings, ("reference", "paper"))
+    check_integer("random_state", random_state, minimum=0)
+
+
+def take(X: Any, index: Index) -> Any:
+    """Return rows of an array, a sparse matrix or a data frame."""
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+def _proportional(available: Index, wanted: int) -> Index:
+    """Share `wanted` items among the classes by largest remainders, leaving each part of the split one at least."""
+    exact = available * wanted / available.sum()
+    shares = np.floor(exact).astype(np.intp)
+    shares[np.argsort(shares - exact, kind="stable")[: wanted - shares.sum()]] += 1
+    shares = np.clip(shares, 1, available - 2)
+    shares[np.argmax(available)] += wanted - shares.sum()
+    return np.asarray(shares)
+
+
+def _clear(folder: Path) -> None:
+    """Make the folder; remove what an earlier call wrote, and refuse a folder with other files."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
+    folder.mkdir(parents=True, exist_ok=True)
+    present = {path.name for path in folder.iterdir()}
+    try:
+        old = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+        ours = {"dataset.json", *old["files"].values()} if old["format"].startswith("ordinalq data set") else set()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        ours = set()
+    if present - ours:
+        raise FileExistsError(
+            f"{folder} must be absent, empty or written by ordinalq, but holds {sorted(present - ours)[0]!r}."
+        )
+    for name in present:
+        (folder / name).unlink()
+
+
+def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the rows of a part as Arrow tables."""
+    import pyarrow as pa
+
+    for start in range(0, len(items.y), CHUNK_ROWS):
+        rows = np.arange(start, min(start + CHUNK_ROWS, len(items.y)))
+        columns: dict[str, Any] = {label: items.y[rows].astype(np.int32)}
+        X = take(items.X, rows)
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+            offsets = X.indptr.astype(np.int64)
+            columns["feature"] = pa.LargeListArray.from_arrays(offsets, X.indices.astype(np.int32))
+            columns["value"] = pa.LargeListArray.from_arrays(offsets, X.data)
+        elif hasattr(X, "iloc"):
+            columns |= {name: pa.array(X[name], from_pandas=True) for name in feature_names}
+        else:
+            columns |= {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(feature_names)}
+        yield pa.table(columns)
+
+
+def _write_rows(path: Path, tables: Iterator[Any]) -> None:
+    import pyarrow.parquet as pq
+
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)

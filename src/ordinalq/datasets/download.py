@@ -1,0 +1,303 @@
+"""Fetching public files: local copies first, resumed downloads, checked sums, archives that stay in their folder.
+
+Nothing that was fetched is executed or unpickled; it is read as numbers and text only.
+"""
+
+import json
+import logging
+import os
+import shutil
+import stat
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Protocol
+
+logger = logging.getLogger("ordinalq")
+
+ATTEMPTS = 3  # transfers per call; each resumes where the last one broke
+TIMEOUT = (10, 60)  # seconds to connect, and between two packets
+CHUNK_BYTES = 2**16  # what a broken transfer loses at most
+MAX_UNPACKED = 8 * 2**30  # bytes; the archives of UCI unpack to less than a tenth of it
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz", ".tar")  # endings
+ZENODO = "https://zenodo.org/api/records"
+OPENML = "https://www.openml.org/api/v1/json/data"
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded files: ORDINALQ_CACHE, or the place that the system has for caches."""
+    import pooch
+
+    return Path(os.environ.get("ORDINALQ_CACHE") or pooch.os_cache("ordinalq"))
+
+
+def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:
+    """Look for a local copy of a file.
+
+    Parameters
+    ----------
+    patterns : file names
+        Best first; they may hold ``*``.
+    data : path, default=None
+        The file itself, or the folder that holds it; then it must be there. None looks into the folder named by
+        ORDINALQ_DATA, if that is set, and then into the cache of downloads.
+
+    Returns
+    -------
+    Path or None
+        None if `data` is None and there is no copy.
+    """
+    if data is not None:
+        path = Path(data)
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder.")
+        found = path if path.is_file() else _first_match(path, patterns)
+        if found is None:
+            raise FileNotFoundError(f"{path}: the folder must hold one of {', '.join(patterns)}, but has none of them.")
+        return found
+    folder = os.environ.get("ORDINALQ_DATA")
+    if folder and not Path(folder).is_dir():
+        raise FileNotFoundError(f"ORDINALQ_DATA must name a folder, but {folder!r} is none.")
+    found = _first_match(Path(folder), patterns) if folder else None
+    return found or _first_match(cache_folder(), patterns)
+
+
+def _first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
+    for pattern in patterns:
+        for path in sorted(folder.glob(pattern)):
+            return path
+    return None
+
+
+def fetch(url: str, file_name: str, checksum: str | None = None) -> Path:
+    """Download a file into the cache, unless it is there already.
+
+    A transfer that breaks is resumed, in this call and in the next one, provided that the server says that the file
+    is still the same.
+
+    Parameters
+    ----------
+    url, file_name : str
+        Address, and name in the cache.
+    checksum : str, default=None
+        ``"sha256:..."`` or ``"md5:..."``; None where none is published.
+
+    Returns
+    -------
+    Path
+    """
+    import pooch
+    import requests
+
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def transfer(url: str, output_file: str, _: Any) -> None:
+        part = folder / f"{file_name}.part"
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _transfer(url, part)
+                break
+            except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logger.info("%s: the transfer broke (%s), attempt %d follows", file_name, error, attempt + 1)
+        shutil.move(part, output_file)
+        _validator_file(part).unlink(missing_ok=True)
+
+    pooch.get_logger().setLevel(logging.WARNING)  # it would report each step and the sum of each file
+    try:
+        return Path(pooch.retrieve(url, checksum, fname=file_name, path=folder, downloader=transfer))
+    except requests.RequestException as error:
+        raise _unreachable(url, error, f"put it as {file_name} into the folder named by ORDINALQ_DATA") from error
+    except ValueError as error:
+        if checksum is None:
+            raise
+        raise ValueError(
+            f"{url}: the file does not have the expected checksum {checksum} and was refused; fetch it again, or, if "
+            f"its publisher has changed it, put a copy that you trust as {file_name} into the folder named by "
+            "ORDINALQ_DATA."
+        ) from error
+
+
+def fetch_json(url: str, advice: str) -> Any:
+    """Get a JSON document; `advice` says what to do without the network."""
+    import requests
+
+    try:
+        with requests.get(url, timeout=TIMEOUT) as response:
+            response.raise_for_status()
+            return response.json()
+    except requests.RequestException as error:
+        raise _unreachable(url, error, advice) from error
+
+
+def zenodo_archive(record: int, name: str, advice: str) -> Path:
+    """Fetch the only archive of a Zenodo record as `name` and its ending, with the sum that Zenodo states."""
+    files = fetch_json(f"{ZENODO}/{record}", advice).get("files", [])
+    archives = [file for file in files if file["key"].endswith(ARCHIVES)]
+    if len(archives) != 1:
+        names = ", ".join(file["key"] for file in files) or "no file"
+        raise ValueError(f"Zenodo record {record}: expected one archive, got {names}; {advice}.")
+    [file] = archives
+    ending = next(ending for ending in ARCHIVES if file["key"].endswith(ending))
+    return fetch(file["links"]["self"], name + ending, file["checksum"])
+
+
+def openml_file(data_id: int, file_name: str) -> Path:
+    """Fetch the ARFF file of an OpenML data set, and keep beside it which column is the target."""
+    advice = f"put it as {file_name} into the folder named by ORDINALQ_DATA"
+    description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
+    path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
+    target = {"target": description["default_target_attribute"]}
+    path.with_name(f"{path.name}.json").write_text(json.dumps(target), encoding="utf-8")
+    return path
+
+
+def openml_target(path: Path) -> str | None:
+    """Return the target column that OpenML states for a fetched file, None for any other file."""
+    statement = path.with_name(f"{path.name}.json")
+    return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
+
+
+def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:
+    reason = " ".join(str(error).split())
+    return ConnectionError(
+        f"{url} cannot be reached; without the network, get the file on another machine and {advice}, or name it with "
+        f"data=PATH. ({reason[:200]})"
+    )
+
+
+def _transfer(url: str, part: Path) -> None:
+    """Download `url` to `part`, continuing what is there if the server confirms that it is the same file."""
+    import requests
+    from rich.console import Console
+    from rich.progress import Progress
+
+    validator_file = _validator_file(part)
+    # The sum of the file may be unknown: only the server's validator keeps halves of two versions apart.
+    have = part.stat().st_size if part.exists() and validator_file.exists() else 0
+    headers = {"Accept-Encoding": "identity"}  # otherwise the length is not that of the file
+    if have:
+        headers |= {"Range": f"bytes={have}-", "If-Range": json.loads(validator_file.read_text())["validator"]}
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == 416:  # nothing after what we have: begin anew
+            validator_file.unlink(missing_ok=True)
+            raise requests.ConnectionError(f"the server cannot continue after byte {have}")
+        response.raise_for_status()
+        resumed = response.status_code == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        have = have if resumed else 0
+        etag = response.headers.get("ETag", "")
+        validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
+        validator_file.unlink(missing_ok=True)
+        if validator:
+            validator_file.write_text(json.dumps({"url": url, "validator": validator}))
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        console = Console(stderr=True)
+        with Progress(console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
+            task = progress.add_task(part.stem, total=total, completed=have)
+            with part.open("ab" if resumed else "wb") as file:
+                for chunk in response.iter_content(CHUNK_BYTES):
+                    file.write(chunk)
+                    progress.advance(task, len(chunk))
+    if total is not None and part.stat().st_size != total:
+        raise requests.ConnectionError(f"got {part.stat().st_size} of {total} bytes")
+
+
+def _validator_file(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def unpack(archive: Path, folder: Path, max_bytes: int = MAX_UNPACKED) -> Path:
+    """Unpack an archive into `folder`, unless that exists; all files or none.
+
+    Members that lead out of the folder, links and special files are refused, and so is more than `max_bytes`.
+    """
+    if folder.is_dir():
+        return folder
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        for name, stream in members(archive, max_bytes):
+            path = partial.joinpath(*name.parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                shutil.copyfileobj(stream, file, CHUNK_BYTES)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+class Readable(Protocol):
+    """What can be read as bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes, all of them if it is negative."""
+        ...
+
+
+@dataclass
+class _Member:
+    """Content of a file in an archive; says of a damaged archive that it is damaged."""
+
+    archive: Path
+    stream: IO[bytes]
+
+    def read(self, size: int = -1, /) -> bytes:
+        with _readable(self.archive):
+            return self.stream.read(size)
+
+
+def members(archive: Path, max_bytes: int = MAX_UNPACKED) -> Iterator[tuple[PurePosixPath, Readable]]:
+    """Yield name and content of each file of a zip or tar archive, checked as in :func:`unpack`.
+
+    Each content must be read before the next one is asked for.
+    """
+    total = 0
+    with _readable(archive):
+        for name, size, regular, opened in (
+            _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
+        ):
+            path = PurePosixPath(name.replace("\\", "/"))
+            if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+                raise ValueError(f"{archive}: refused, because its member {name!r} leads out of the folder.")
+            if not regular:
+                raise ValueError(f"{archive}: refused, because its member {name!r} is a link or a special file.")
+            total += size  # both formats never give more than the stated size
+            if total > max_bytes:
+                raise ValueError(f"{archive}: refused, because it unpacks to more than {max_bytes:,} bytes.")
+            with opened() as stream:
+                yield path, _Member(archive, stream)
+
+
+def _zip_members(archive: Path) -> Iterator[Any]:
+    with zipfile.ZipFile(archive) as file:
+        for info in file.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if not info.is_dir():
+                yield info.filename, info.file_size, kind in (0, stat.S_IFREG), lambda info=info: file.open(info)
+
+
+def _tar_members(archive: Path) -> Iterator[Any]:
+    with tarfile.open(archive) as file:
+        for info in file:
+            if not info.isdir():
+                yield info.name, info.size, info.isreg(), lambda info=info: file.extractfile(info)
+
+
+@contextmanager
+def _readable(archive: Path) -> Iterator[None]:
+    """Say of a damaged archive that it is damaged."""
+    try:
+        yield
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise ValueError(
+            f"{archive}: damaged or incomplete archive ({error}); delete it and fetch it again."
+        ) from error

@@ -1,0 +1,324 @@
+"""Your own table as a data set, and the recipe that the paper applies to regression data."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.datasets.binning import Binning, bin_target
+from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, split_items, take
+from ordinalq.datasets.files import read_table, require_columns
+from ordinalq.labels import encode_labels
+from ordinalq.validation import Floats, check_choice, check_integer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger("ordinalq")
+
+MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
+MAX_CATEGORIES = 30  # columns that one categorical feature becomes; rarer categories share the last one
+
+
+def make_dataset(
+    frame: Any,
+    target: str,
+    *,
+    n_bins: int | None = None,
+    classes: Any = None,
+    features: Sequence[str] | str | None = None,
+    min_count: int = 100,
+    outside: str = "clip",
+    span: Any = None,
+    encoder: Any = "auto",
+    sampling: Sampling | None = None,
+    name: str | None = None,
+    source: str = "your own table",
+    random_state: int = 876,
+) -> Dataset:
+    """Make a data set from a table: ordered classes, encoded features, a split, and protocols.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, or path of a CSV, TSV, Parquet or ARFF file
+        One row per item.
+    target : str
+        Column to predict. Rows without a target are left out, which is logged and noted.
+    n_bins : int, default=None
+        Cut a real target into this many classes, see :func:`bin_target`.
+    classes : list, default=None
+        Labels of the target in ascending order. With neither `n_bins` nor `classes`, numbers are classes by value and
+        an ordered Categorical keeps its order.
+    features : list of str or str, default=None
+        Columns to use; None uses all others. A single name gives your own encoder one column of texts, in which gaps
+        are empty texts.
+    min_count, outside, span
+        See :func:`bin_target`.
+    encoder : "auto", transformer or None, default="auto"
+        Fitted on the training items only. "auto" is :func:`table_encoder`; None leaves X a data frame, for encoders in
+        your own pipeline.
+    sampling : Sampling, default=None
+        None stands for 1000 validation and 2000 test samples of 1000 items, as on the paper's UCI and OpenML data.
+    name, source : str
+        Kept in the data set.
+    random_state : int, default=876
+        Determines the split and all samples.
+
+    Returns
+    -------
+    Dataset
+    """
+    check_integer("random_state", random_state, minimum=0)
+    if n_bins is not None and classes is not None:
+        raise ValueError("give n_bins for a number or classes for labels, not both.")
+    where = str(frame) if isinstance(frame, str | Path) else "the table"
+    name = name or (Path(frame).stem if isinstance(frame, str | Path) else "table")
+    frame = _as_pandas(frame).rename(columns=str)
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{where} must have columns of different names, but {twice!r} occurs twice.")
+    require_columns(frame.columns, [target], where)
+    columns = _feature_columns(frame, target, features, where)
+    notes = []
+    missing = frame[target].isna().to_numpy()
+    if missing.any():
+        notes.append(f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and were left out")
+        frame = frame[~missing]
+    if n_bins is None:
+        names, y, edges = *_labels(frame[target], classes, target), None
+    else:
+        binning = bin_target(frame[target], n_bins, min_count, outside, span)
+        names, y, edges = interval_names(binning.edges), binning.codes[binning.kept], binning.edges
+        notes += _span_note(binning, frame[target], target)
+        frame = frame[binning.kept]
+    table = frame[columns]
+    if isinstance(features, str) and encoder is not None and not isinstance(encoder, str):
+        table = frame[features]  # one column of texts, as their encoders want it
+        if gaps := int(table.isna().sum()):
+            notes.append(f"{gaps:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
+            table = table.fillna("")
+    for note in notes:
+        logger.log(logging.WARNING if note.endswith("left out") else logging.INFO, "%s: %s", where, note)
+    split = split_items(y, names, random_state)
+    parts = [take(table, index) for index in split[:3]]
+    if encoder is not None:
+        from sklearn.base import clone
+
+        if isinstance(encoder, str):
+            check_choice("encoder", encoder, ("auto",))
+            encoder = table_encoder(parts[0])
+        encoder = clone(encoder).fit(parts[0], y[split.train])
+        parts = [encoder.transform(part) for part in parts]
+        columns = list(encoded_names(encoder, parts[0].shape[1]))
+    train, validation, test = (Items(part, y[index]) for part, index in zip(parts, split[:3], strict=True))
+    return Dataset(
+        name=name,
+        train=train,
+        validation=validation,
+        test=test,
+        classes=names,
+        feature_names=tuple(columns),
+        source=source,
+        split=split.rule,
+        sampling=sampling or Sampling(n_validation=1000, n_test=2000),
+        random_state=random_state,
+        notes=tuple(notes),
+        edges=edges,
+        encoder=encoder,
+    )
+
+
+def table_encoder(frame: "pd.DataFrame") -> Any:
+    """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
+
+    Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
+    All else: one column per category, gaps being a category of their own; beyond 30 categories the rarest share a
+    column, and categories that were not seen in training go there too.
+    """
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+    dates = [name for name in frame if pd.api.types.is_datetime64_any_dtype(frame[name])]
+    numbers = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name])]  # bool too
+    categories = [name for name in frame if name not in {*dates, *numbers}]
+    for name in categories:
+        distinct = frame[name].nunique()
+        if distinct > MAX_CATEGORIES:
+            logger.warning(
+                "column %r has %d distinct values: the %d most frequent are categories, the rest shares one; "
+                "leave it out with features=[...], convert it (dates, numbers), or give an encoder",
+                name,
+                distinct,
+                MAX_CATEGORIES - 1,
+            )
+
+    def imputer() -> Any:
+        return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+
+    return make_column_transformer(
+        (make_pipeline(FunctionTransformer(_to_float, feature_names_out="one-to-one"), imputer()), numbers),
+        (make_pipeline(FunctionTransformer(_calendar, feature_names_out=_calendar_names), imputer()), dates),
+        (
+            make_pipeline(
+                FunctionTransformer(_to_object, feature_names_out="one-to-one"),
+                OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False),
+            ),
+            categories,
+        ),
+        verbose_feature_names_out=False,
+    )
+
+
+def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
+    """Return the names that a fitted encoder gives its columns; numbers if it gives none."""
+    try:
+        return tuple(map(str, encoder.get_feature_names_out()))
+    except AttributeError:  # of the encoder, or of a step of it
+        return tuple(f"feature_{j}" for j in range(n_features))
+
+
+def regression_dataset(
+    name: str,
+    X: Floats,
+    target: Floats,
+    feature_names: tuple[str, ...],
+    span: tuple[float, float],
+    source: str,
+    settings: str,
+    random_state: int,
+    notes: Sequence[str] = (),
+) -> Dataset:
+    """Make the data set of a regression table of the paper (SPEC 5.6).
+
+    "reference": the published span, items outside in the outermost bins, 2000 test samples. "paper", as its text says:
+    the widest span with at least 1000 items in each bin, items outside removed, 5000 test samples.
+
+    Parameters
+    ----------
+    X : ndarray (N, d)
+        Kept in single precision.
+    target : ndarray (N,)
+    feature_names : d names
+    span : (lo, hi)
+    name, source, settings, random_state, notes
+        See :class:`Dataset` and :func:`load_dataset`.
+    """
+    check_settings(settings, random_state)
+    if settings == "reference":
+        binning = bin_target(target, span=span)
+    else:
+        try:
+            binning = bin_target(target, min_count=1000, outside="drop")
+        except ValueError as error:
+            raise ValueError(
+                f"{name} has no span with 10 bins of at least 1000 items, as the paper's text asks for; "
+                "use settings='reference'."
+            ) from error
+    notes = [*notes, *_span_note(binning, target, "target")]
+    X, y = X[binning.kept].astype(np.float32), binning.codes[binning.kept]
+    names = interval_names(binning.edges)
+    split = split_items(y, names, random_state)
+    return Dataset(
+        name=name,
+        train=Items(X[split.train], y[split.train]),
+        validation=Items(X[split.validation], y[split.validation]),
+        test=Items(X[split.test], y[split.test]),
+        classes=names,
+        feature_names=feature_names,
+        source=source,
+        split=split.rule,
+        sampling=Sampling(n_validation=1000, n_test=2000 if settings == "reference" else 5000),
+        random_state=random_state,
+        notes=tuple(notes),
+        edges=binning.edges,
+    )
+
+
+def interval_names(edges: Floats) -> tuple[str, ...]:
+    """Name the bins.
+
+    >>> interval_names(np.array([0, 0.5, 1, 2.25]))
+    ('[0, 0.5)', '[0.5, 1)', '[1, 2.25]')
+    """
+    last = len(edges) - 2
+    return tuple(f"[{edges[k]:.6g}, {edges[k + 1]:.6g}{']' if k == last else ')'}" for k in range(last + 1))
+
+
+def _span_note(binning: Binning, target: Any, name: str) -> list[str]:
+    values = np.asarray(target, dtype=np.float64)
+    outside = int(np.sum((values < binning.edges[0]) | (values > binning.edges[-1])))
+    if outside == 0:
+        return []
+    fate = "count in the outermost classes" if binning.kept.all() else "were left out"
+    span = f"[{binning.edges[0]:g}, {binning.edges[-1]:g}]"
+    return [f"{outside:,} of {len(values):,} items have {name!r} outside of {span} and {fate}"]
+
+
+def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+    if classes is None and column.dtype.kind in "iuf" and (distinct := column.nunique()) > MAX_LABELS:
+        raise ValueError(
+            f"{target!r} has {distinct} distinct numbers, too many for classes: give n_bins, such as n_bins=10."
+        )
+    ordered, codes = encode_labels(column, classes, name=target)
+    # Stars that a table holds as 1.0..5.0, because some are missing, are still called 1..5.
+    return tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in ordered.tolist()), codes
+
+
+def _as_pandas(frame: Any) -> "pd.DataFrame":
+    import pandas as pd
+
+    if isinstance(frame, str | Path):
+        return read_table(frame)
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    if hasattr(frame, "to_pandas"):  # polars
+        converted: pd.DataFrame = frame.to_pandas()
+        return converted
+    raise TypeError(f"frame must be a pandas or polars DataFrame or a path, got {type(frame).__name__}.")
+
+
+def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: str) -> list[str]:
+    if features is None:
+        columns = [name for name in frame.columns if name != target]
+    else:
+        columns = [features] if isinstance(features, str) else list(features)
+        require_columns(frame.columns, columns, where)
+        ignored = [str(name) for name in frame.columns if name not in {target, *columns}]
+        if ignored:
+            logger.info("%s: %d columns are not used: %s", where, len(ignored), ", ".join(ignored[:20]))
+    if target in columns:
+        raise ValueError(f"features must not hold the target {target!r}.")
+    if not columns:
+        raise ValueError(f"{where} must have at least one column besides the target {target!r}.")
+    return columns
+
+
+def _to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
+    return frame.astype("float64")
+
+
+def _to_object(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Make categories text, so that mixed columns can be sorted; gaps stay gaps."""
+    frame = frame.astype(object)
+    return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
+
+
+_CALENDAR = ("year", "month", "day", "day_of_week", "hour")
+
+
+def _calendar(frame: "pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(
+        {f"{name}_{unit}": getattr(frame[name].dt, unit).astype("float64") for name in frame for unit in _CALENDAR}
+    )
+
+
+def _calendar_names(_: Any, names: Sequence[str]) -> list[str]:
+    return [f"{name}_{unit}" for name in names for unit in _CALENDAR]

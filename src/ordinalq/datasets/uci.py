@@ -1,0 +1,91 @@
+"""Tables of the UCI repository: BlogFeedback and Online News Popularity."""
+
+import logging
+from pathlib import Path
+
+from ordinalq.datasets.dataset import Dataset
+from ordinalq.datasets.download import cache_folder, fetch, find_local, unpack
+from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
+from ordinalq.datasets.tables import regression_dataset
+
+logger = logging.getLogger("ordinalq")
+
+UCI = "https://archive.ics.uci.edu/static/public"
+
+BLOG_FILES = ("blogData_train.csv", "blogfeedback.zip", "BlogFeedback.zip")
+BLOG_SHA256 = "sha256:1ba74e5ad920f7cd037502b2968581cc695146a226a73eff52fe8ad875ed4bcf"
+BLOG_COLUMNS = 281  # 280 features, the target last; columns 63-262 are flags, which are read as the numbers they are
+BLOG_SPAN = (0.0, 81.0)
+
+NEWS_FILES = (
+    "OnlineNewsPopularity.csv",
+    "online_news_popularity.csv",
+    "online_news_popularity.parquet",
+    "online+news+popularity.zip",
+    "OnlineNewsPopularity.zip",
+    "online_news_partial.parquet",
+)
+NEWS_ITEMS = 39_644
+NEWS_SPAN = (1.0, 27_700.0)
+# The header of the published file without the URL; the target comes last.
+NEWS_HEADER = """
+timedelta n_tokens_title n_tokens_content n_unique_tokens n_non_stop_words n_non_stop_unique_tokens num_hrefs
+num_self_hrefs num_imgs num_videos average_token_length num_keywords data_channel_is_lifestyle
+data_channel_is_entertainment data_channel_is_bus data_channel_is_socmed data_channel_is_tech data_channel_is_world
+kw_min_min kw_max_min kw_avg_min kw_min_max kw_max_max kw_avg_max kw_min_avg kw_max_avg kw_avg_avg
+self_reference_min_shares self_reference_max_shares self_reference_avg_sharess weekday_is_monday weekday_is_tuesday
+weekday_is_wednesday weekday_is_thursday weekday_is_friday weekday_is_saturday weekday_is_sunday is_weekend LDA_00
+LDA_01 LDA_02 LDA_03 LDA_04 global_subjectivity global_sentiment_polarity global_rate_positive_words
+global_rate_negative_words rate_positive_words rate_negative_words avg_positive_polarity min_positive_polarity
+max_positive_polarity avg_negative_polarity min_negative_polarity max_negative_polarity title_subjectivity
+title_sentiment_polarity abs_title_subjectivity abs_title_sentiment_polarity shares
+"""
+NEWS_COLUMNS = tuple(NEWS_HEADER.split())
+
+
+def load_blog(data: str | Path | None, settings: str, random_state: int) -> Dataset:
+    """Return BlogFeedback: comments that a blog post gets within a day."""
+    path = find_local(BLOG_FILES, data) or fetch(f"{UCI}/304/blogfeedback.zip", "blogfeedback.zip", BLOG_SHA256)
+    path = _member(path, "blogData_train.csv")
+    with path.open("rb") as stream:
+        table = read_numbers(stream, str(path), BLOG_COLUMNS)
+    names = tuple(f"column_{i}" for i in range(1, BLOG_COLUMNS))
+    source = "UCI 304, BlogFeedback, doi:10.24432/C58S3F; CC BY 4.0"
+    return regression_dataset(
+        "blog-feedback", table[:, :-1], table[:, -1], names, BLOG_SPAN, source, settings, random_state
+    )
+
+
+def load_news(data: str | Path | None, settings: str, random_state: int) -> Dataset:
+    """Return Online News Popularity: how often an article is shared."""
+    path = find_local(NEWS_FILES, data) or fetch(f"{UCI}/332/online+news+popularity.zip", "online+news+popularity.zip")
+    path = _member(path, "OnlineNewsPopularity.csv")
+    table = numeric_columns(read_table(path), NEWS_COLUMNS, str(path))
+    notes = []
+    if len(table) != NEWS_ITEMS:
+        notes.append(f"the file holds {len(table):,} of the {NEWS_ITEMS:,} published items")
+        logger.warning("%s: %s", path, notes[0])
+    source = "UCI 332, Online News Popularity, doi:10.24432/C5NS3V; CC BY 4.0"
+    return regression_dataset(
+        "online-news-popularity",
+        table[:, :-1],
+        table[:, -1],
+        NEWS_COLUMNS[:-1],
+        NEWS_SPAN,
+        source,
+        settings,
+        random_state,
+        notes,
+    )
+
+
+def _member(path: Path, name: str) -> Path:
+    """Unpack an archive into the cache and return one of its files; any other path is returned as it is."""
+    if path.suffix != ".zip":
+        return path
+    size = path.stat().st_size  # another archive of the same name gets another folder
+    folder = unpack(path, cache_folder() / f"{path.stem}-{size}")
+    found = sorted(folder.rglob(name))
+    if not found:
+        raise ValueError(f"{path}: expected an archive with {name}, but it has none.")
+    return found[0]

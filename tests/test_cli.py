@@ -1,0 +1,83 @@
+"""The command line: short results, one-line errors, exit codes 0, 1 and 2."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.datasets import CATALOG
+
+
+@pytest.fixture(autouse=True)
+def no_local_copies(tmp_path, monkeypatch):
+    monkeypatch.delenv("ORDINALQ_DATA", raising=False)
+    monkeypatch.setenv("ORDINALQ_CACHE", str(tmp_path / "cache"))
+
+
+def test_datasets_lists_every_entry_with_size_licence_and_place(capsys, tmp_path):
+    (tmp_path / "fried.csv").touch()
+    assert main(["datasets", "--data", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", *(entry.name for entry in CATALOG)]
+    assert "40,768" in lines[1]
+    assert "built in" in lines[1]
+    assert str(tmp_path / "fried.csv") in lines[2]
+    assert "CC BY 4.0" in lines[4]
+    assert "to be fetched" in lines[4]
+
+
+def test_documentation_names_every_data_set():
+    text = (Path(__file__).parents[1] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    for entry in CATALOG:
+        assert f"| `{entry.name}` |" in text
+
+
+def test_extract_writes_the_data_set(capsys, tmp_path):
+    assert main(["extract", "fried", "--out", str(tmp_path / "out"), "--random-state", "3"]) == 0
+    assert "fried: 8 files in" in capsys.readouterr().out
+    description = json.loads((tmp_path / "out" / "dataset.json").read_text())
+    assert description["random_state"] == 3
+    assert description["classes"] == list(oq.load_dataset("fried").classes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["extract", "fred", "--out", "x"], "ordinalq: name must be one of fried"),
+        (["extract", "fried"], "ordinalq: Missing option '--out'"),
+        (["extract", "fried", "--out", "x", "--settings", "mine"], "ordinalq: settings must be one of"),
+        (["extract", "fried", "--out", "x", "--data", "absent"], "ordinalq: absent: no such file or folder"),
+        (["datasets", "--data", "absent"], "ordinalq: absent: no such folder"),
+        (["extract", "fried", "--out", "x", "--random-state", "many"], "ordinalq: Invalid value for '--random-state'"),
+        (["quantify"], "ordinalq: No such command 'quantify'"),
+    ],
+)
+def test_mistakes_of_the_caller_are_one_line_and_exit_code_2(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+
+
+def test_unreachable_source_is_one_line_and_exit_code_1(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("ordinalq.datasets.download.OPENML", "http://127.0.0.1:9")
+    assert main(["extract", "yolanda", "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "put it as Yolanda.arff into the folder named by ORDINALQ_DATA" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    with pytest.raises(ValueError, match="name must be one of"):
+        main(["--debug", "extract", "fred", "--out", str(tmp_path)])
+
+
+def test_call_without_arguments_shows_the_help(capsys):
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert "Usage" in captured.out + captured.err
+    assert "ordinalq:" not in captured.err
