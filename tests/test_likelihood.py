@@ -1,6 +1,8 @@
 """SLD, o-SLD, IBU: naive twins of their EM, limits, likelihood, calibration, memory."""
 
+import tomllib
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,6 +97,26 @@ def test_ibu_reproduces_the_documented_example_of_pyunfold():
     M = np.array([[0.9, 0.1], [0.1, 0.9]])
     p = oq.solve([100, 150], M, oq.IBU(interpolation=0.0, max_iter=4))
     assert_allclose(250 * p, [94.32086967, 155.67913033], atol=5e-9)
+
+
+REFERENCE = tomllib.loads((Path(__file__).parent / "reference" / "likelihood.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_sld_agrees_with_quapy(k):
+    rng = np.random.default_rng(REFERENCE["sld"]["seeds"][k])
+    S, p_train = rng.dirichlet(np.ones(4) * 2, 60), rng.dirichlet(np.ones(4) * 5)
+    p = em_mixture(MixtureObjective(S / p_train, oq.Samples.whole(60)), p_train).p[0]
+    assert_allclose(p, REFERENCE["sld"]["prevalences"][k], atol=1e-12)
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_ibu_agrees_with_pyunfold(k):
+    rng = np.random.default_rng(REFERENCE["ibu"]["seeds"][k])
+    M = 0.6 * np.eye(5) + 0.4 * rng.dirichlet(np.ones(5), 5).T
+    counts = rng.multinomial(1000, M @ rng.dirichlet(np.ones(5) * 2))
+    p = oq.solve(counts, M, oq.IBU(interpolation=0.0, max_iter=20))
+    assert_allclose(1000 * p, REFERENCE["ibu"]["unfolded"][k], rtol=1e-9)
 
 
 def test_osld_without_interpolation_is_sld(data):
