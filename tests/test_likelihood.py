@@ -229,7 +229,7 @@ def test_items_that_no_class_explains_contribute_nothing():
     objective = MixtureObjective(ratios, oq.Samples.whole(3))
     P = em_mixture(objective, np.array([0.5, 0.5, 0.0])).p
     assert np.isfinite(P).all()
-    assert_allclose(P, [[1 / 3, 1 / 3, 0]])
+    assert_allclose(P, [[1 / 2, 1 / 2, 0]])
 
 
 def test_newton_on_the_mixture_handles_classes_without_mass(rng):
@@ -280,3 +280,22 @@ def test_memory_of_the_em_does_not_grow_with_the_samples():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] < 100e6
+
+
+def test_mass_that_nothing_explains_leaves_estimates_on_the_simplex(rng):
+    V = np.eye(4)[[0, 0, 1, 1, 2, 2, 3, 3]]
+    V[6:] = [[1.0, 0, 0, 0]] * 2  # class 3 is never predicted
+    S = np.eye(4)[[3] * 5 + [0] * 15]
+    for quantifier in (oq.IBU(), oq.IBU(order=1, interpolation=1.0), oq.OSLD(order=1, interpolation=1.0), oq.SLD()):
+        solution = quantifier.fit_scores(V, np.repeat(np.arange(4), 2)).solve_scores(
+            S, [[0, 1, 2], [0, 5, 6], [7, 8, 9]]
+        )
+        assert np.isfinite(solution.p).all()
+        assert_allclose(solution.p.sum(axis=1), 1)
+
+
+def test_calibration_needs_a_score_of_every_class():
+    V = np.full((9, 3), 1 / 3)
+    V[6:] = np.nan
+    with pytest.raises(ValueError, match="class 3 has no training item with an out-of-sample score"):
+        oq.SLD(calibration="bcts").fit_scores(V, np.repeat([1, 2, 3], 3))

@@ -277,3 +277,10 @@ def test_no_penalty_is_no_penalty(data):
     composed = oq.ComposedQuantifier(oq.PACC()._parts()[0], LeastSquares(), NoPenalty()).fit_scores(data[0], data[1])
     plain = oq.PACC().fit_scores(data[0], data[1])
     assert_array_equal(composed.predict_scores(data[2], data[-1]), plain.predict_scores(data[2], data[-1]))
+
+
+def test_scores_that_say_nothing_give_uniform_estimates_without_a_warning():
+    V, y = np.full((30, 3), 1 / 3), np.repeat([1, 2, 3], 10)
+    for name in ("ACC", "PACC", "EDy", "OPDF", "PDF", "HDy"):
+        P = CATALOG[name].cls().fit_scores(V, y).predict_scores(V, [[0, 1, 2]])
+        assert_allclose(P, 1 / 3, atol=1e-9)

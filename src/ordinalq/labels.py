@@ -63,7 +63,7 @@ def _values(y: Any, name: str) -> npt.NDArray[Any]:
     """Return the labels as a plain array without missing ones."""
     values = np.asarray(y)
     if values.dtype.kind == "O":
-        missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values], dtype=bool)
+        missing = np.array([is_missing(v) for v in values], dtype=bool)
     elif values.dtype.kind == "f":
         missing = np.isnan(values)
     else:
@@ -124,6 +124,11 @@ def _unique(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
     seen: dict[Any, int] = {}
     inverse = np.array([seen.setdefault(v, len(seen)) for v in values.tolist()], dtype=np.intp)
     return list(seen), inverse
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _listing(labels: Any) -> str:

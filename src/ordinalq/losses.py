@@ -94,6 +94,11 @@ class LeastSquares(Loss):
         if self.weights is not None:
             check_choice("weights", self.weights, ("poisson",))
 
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return Q and M without the rows that no training item has."""
+        kept = M.any(axis=1)
+        return (Q, M) if kept.all() else (Q[:, kept], M[kept])
+
     def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
         """Return value, gradient and Hessian."""
         R = P @ M.T - Q
@@ -122,8 +127,9 @@ class Poisson(Loss):
     def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
         """Return value, gradient and Hessian."""
         V = P @ M.T
-        ratio = np.divide(Q, V, out=np.zeros_like(V), where=Q > 0)
-        curvature = np.divide(ratio, V, out=np.zeros_like(V), where=Q > 0)
+        # Where p cannot explain an observation the value is infinite, and the derivatives are merely very large.
+        ratio = Q / np.maximum(V, 1e-150)
+        curvature = ratio / np.maximum(V, 1e-150)
         N = sizes[:, None]
         H = weighted_gram(N * curvature, M)
         return Derivatives(self._value(V, Q, sizes), N * (1 - ratio) @ M, H)

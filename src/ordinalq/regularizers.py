@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ordinalq.ordinal import difference_matrix
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Derivatives, clean
 from ordinalq.validation import Floats, check_integer, check_real, check_vectors
 
 
@@ -135,12 +135,12 @@ class LogTikhonov(Regularizer):
         slope = m / (1 + m * w) / np.log(10)  # dz_i/dw_i
         pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
         Z = slope[:, :, None] * J
-        G = np.einsum("bi,bij->bj", pull, Z)
-        H = np.einsum("bij,ik,bkl->bjl", Z, self.tau * C.T @ C, Z)
+        G = np.matmul(pull[:, None, :], Z)[:, 0]
+        H = np.matmul(Z.transpose(0, 2, 1), np.matmul(self.tau * C.T @ C, Z))
         # Curvature of z: d2z_i = slope_i d2w_i - ln(10) slope_i^2 dw_i dw_i'
-        H -= np.einsum("bi,bij,bik->bjk", np.log(10) * pull, Z, Z)
+        H -= np.matmul((Z * (np.log(10) * pull)[:, :, None]).transpose(0, 2, 1), Z)
         # d2w_i/dp_j dp_k = -(a_k J_ij + a_j J_ik) / (a.p)
-        mixed = np.einsum("bi,bij,k->bjk", pull * slope, J, a) / total[:, :, None]
+        mixed = np.matmul((pull * slope)[:, None, :], J).transpose(0, 2, 1) * a / total[:, :, None]
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
@@ -176,8 +176,7 @@ class PolynomialSmoothing(BaseEstimator):
         if self.interpolation == 0:
             return P
         U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
-        mixed = self.interpolation * U / U.sum(axis=1, keepdims=True) + (1 - self.interpolation) * P
-        return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+        return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
 
 
 @lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times

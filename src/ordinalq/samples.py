@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ordinalq.labels import encode_labels
+from ordinalq.labels import encode_labels, is_missing
 from ordinalq.ordinal import jaggedness
 from ordinalq.validation import Floats, check_integer, check_real
 
@@ -136,7 +136,7 @@ class Samples:
         array = np.asarray(groups)
         if array.ndim != 1 or len(array) == 0:
             raise ValueError(f"groups must be a one-dimensional array with items, got shape {array.shape}.")
-        missing = array != array if array.dtype.kind in "fcmM" else np.array([g is None or g != g for g in array])
+        missing = array != array if array.dtype.kind in "fcmM" else np.array([is_missing(g) for g in array])
         if missing.any():
             raise ValueError(
                 f"groups must have no missing values, got {missing.sum()}, the first at item {np.argmax(missing)}."
@@ -235,14 +235,16 @@ class Samples:
         -------
         ndarray (B, d)
         """
-        if len(getattr(F, "shape", np.shape(F))) != 2 or F.shape[0] != self.n_items:
-            raise ValueError(f"F must have shape ({self.n_items}, d), one row per item, got {np.shape(F)}.")
+        if not (isinstance(F, OneHot) or sparse.issparse(F)):
+            F = np.ascontiguousarray(F, dtype=np.float64)
+        if len(F.shape) != 2 or F.shape[0] != self.n_items:
+            raise ValueError(f"F must have shape ({self.n_items}, d), one row per item, got {F.shape}.")
         Q = np.empty((len(self), F.shape[1]))
         if isinstance(F, OneHot):
             for rows in self.chunks():
                 Q[rows] = self._count(F, rows)
         else:
-            F = sparse.csr_array(F) if sparse.issparse(F) else np.ascontiguousarray(F, dtype=np.float64)
+            F = sparse.csr_array(F) if sparse.issparse(F) else F
             for rows in self.chunks():
                 total = self.counts(rows) @ F
                 Q[rows] = total.toarray() if sparse.issparse(total) else total
@@ -279,6 +281,7 @@ def _rows(index: Any) -> Any:
     """Return `index` as an integer matrix or as a list of integer vectors."""
     if isinstance(index, Samples):
         raise TypeError("index must be an integer array, got Samples, which need no conversion.")
+    index = index.to_numpy() if hasattr(index, "to_numpy") else index
     if isinstance(index, np.ndarray) and index.ndim == 2:
         rows: Any = index
         parts = [index]
@@ -290,7 +293,10 @@ def _rows(index: Any) -> Any:
         rows = parts
     for b, part in enumerate(parts):
         if part.ndim != 1 and rows is parts:
-            raise ValueError(f"index must be one list of items per sample, but sample {b} has shape {part.shape}.")
+            raise ValueError(
+                f"index must be one list of items per sample ([items] for a single one; see from_groups for groups), "
+                f"but sample {b} has shape {part.shape}."
+            )
         if part.size and part.dtype.kind not in "iu":
             raise TypeError(f"index must hold integers, got {part.dtype} in sample {b}.")
     return rows

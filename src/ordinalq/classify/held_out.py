@@ -15,7 +15,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.validation import Floats, check_integer
 
@@ -191,9 +191,10 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         lost = np.bincount(codes[voteless], minlength=len(self.classes_)) / np.bincount(codes)
         if lost.max() > MAX_LOST:
             raise ValueError(
-                f"class {self.classes_[lost.argmax()]} has no out-of-bag score for {lost.max():.0%} of its items, more "
-                f"than {MAX_LOST:.0%}: estimates would be badly biased. With class_weight='balanced', scikit-learn >= "
-                "1.9 draws items of rare classes into nearly every bag: use class_weight='balanced_subsample' instead. "
+                f"class number {lost.argmax() + 1} of {len(lost)} has no out-of-bag score for {lost.max():.0%} of its "
+                f"items, more than {MAX_LOST:.0%}: estimates would be badly biased. With class_weight='balanced', "
+                "scikit-learn >= 1.9 draws items of rare classes into nearly every bag: use "
+                "class_weight='balanced_subsample' instead. "
                 "Otherwise use more trees, or CrossFitted(forest)."
             )
         return self
@@ -241,7 +242,7 @@ def unscored(S: Floats) -> npt.NDArray[np.bool_]:
 def class_scores(model: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
     """Return the scores of a fitted model in the columns of `classes` (n,); a class it does not know gets 0."""
     known = np.searchsorted(classes, model.classes_)
-    S = np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(classes)))
+    S = np.zeros((_num_samples(X), len(classes)))
     if hasattr(model, "predict_proba"):
         S[:, known] = model.predict_proba(X)
     else:

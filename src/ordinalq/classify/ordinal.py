@@ -338,7 +338,7 @@ class LeastAbsoluteDeviation(_RoundedRegression):
         Most passes over the data; running out of them is a ``ConvergenceWarning``.
     tol : float, default=1e-4
         Stop when the optimality conditions are violated by less than this.
-    random_state : None, int or RandomState, default=None
+    random_state : None, int or RandomState, default=0
         Seed of the order in which items are visited.
 
     Attributes
@@ -360,7 +360,7 @@ class LeastAbsoluteDeviation(_RoundedRegression):
     array([1, 2, 3])
     """
 
-    def __init__(self, C=1.0, *, class_weight=None, max_iter=1000, tol=1e-4, random_state=None):
+    def __init__(self, C=1.0, *, class_weight=None, max_iter=1000, tol=1e-4, random_state=0):
         self.C = C
         self.class_weight = class_weight
         self.max_iter = max_iter

@@ -1,4 +1,4 @@
-"""Amazon-OQ-BK: stars of book reviews, as published vectors or from the raw reviews (SPEC 5.2, 5.5, 5.7)."""
+"""Amazon-OQ-BK: stars of book reviews, as published vectors or from the raw reviews."""
 
 import hashlib
 import json

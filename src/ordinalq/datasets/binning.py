@@ -1,6 +1,6 @@
 """From a number to ordered classes: bins of equal width over the widest span that fills them all.
 
-Paper: the section on the UCI and OpenML data; SPEC 5.6.
+Paper: the section on the UCI and OpenML data.
 """
 
 from typing import Any, NamedTuple

@@ -43,7 +43,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sampling:
-    """How samples are drawn from the pools (SPEC 5.1 to 5.4).
+    """How samples are drawn from the pools.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class Dataset:
 
 
 def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
-    """Split items at random, each class in proportion (SPEC 5.1).
+    """Split items at random, each class in proportion.
 
     20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each
     class has at least one item in each part.

@@ -1,4 +1,4 @@
-"""Fact-OQ: energies of gamma rays seen by the FACT telescope (SPEC 5.2, 5.5, 5.7)."""
+"""Fact-OQ: energies of gamma rays seen by the FACT telescope."""
 
 import logging
 from pathlib import Path

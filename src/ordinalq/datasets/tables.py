@@ -194,7 +194,7 @@ def regression_dataset(
     random_state: int,
     notes: Sequence[str] = (),
 ) -> Dataset:
-    """Make the data set of a regression table of the paper (SPEC 5.6).
+    """Make the data set of a regression table of the paper.
 
     "reference": the published span, items outside in the outermost bins, 2000 test samples. "paper", as its text says:
     the widest span with at least 1000 items in each bin, items outside removed, 5000 test samples.

@@ -36,7 +36,7 @@ def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
 
 
 class RobertaVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
-    """Vectors of a RoBERTa model that was fine-tuned to tell the classes apart (SPEC 5.5).
+    """Vectors of a RoBERTa model that was fine-tuned to tell the classes apart.
 
     Fitting trains a sequence classifier by AdamW with a linearly decreasing learning rate and keeps the epoch with the
     smallest loss on held-out texts. The vector of a text is the mean of its first token over all hidden states (the

@@ -4,10 +4,11 @@ import warnings
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.labels import encode_labels
@@ -94,7 +95,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def scores(self, X):
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "p_train_")
         if self._on == "scores" and not hasattr(self, "classifier_"):
             raise NotFittedError(f"{type(self).__name__} was fitted on scores: use predict_scores, or fit it on items.")
         X = self._validate(X, reset=False)
@@ -103,7 +104,7 @@ class Quantifier(BaseEstimator, ABC):
     def predict(self, X):
         """Estimate the class distribution of X as one sample, (n,)."""
         S = self.scores(X)
-        return self.predict_scores(S, Samples.whole(_length(S)))[0]
+        return self.predict_scores(S, Samples.whole(len(S)))[0]
 
     def predict_samples(self, X, samples):
         """Estimate the class distribution of each sample.
@@ -127,7 +128,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def solve_scores(self, S, samples):
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "p_train_")
         S = self._check_scores(S)
         if not isinstance(samples, Samples):
             samples = Samples.from_index(samples, len(S))
@@ -182,9 +183,9 @@ class Quantifier(BaseEstimator, ABC):
         if self._on == "features":
             return validate_data(self, X, reset=reset, dtype=np.float64)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        if _length(X) == 0:
+        if _num_samples(X) == 0:
             raise ValueError("X must have at least one item, got none.")
-        return X
+        return X.tocsr() if issparse(X) else X
 
     def _check_scores(self, S, *, missing=False):
         """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
@@ -238,16 +239,17 @@ class LinearQuantifier(Quantifier):
     def _fit_scores(self, S, codes):
         n = len(self.classes_)
         self.representation_, self.loss_, self.regularizer_ = self._parts()
-        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        p_train = np.bincount(codes, minlength=n) / len(codes)
         if self._on == "scores":
             scored = ~unscored(S)
             S, codes = S[scored], codes[scored]
-        _every_class(codes, self.classes_)
+        check_every_class(codes, self.classes_)
         F = self.representation_.fit(S, codes, n).transform(S)
         for_means = self.representation_.for_means_
         if for_means is not None:
-            _every_class(codes[for_means], self.classes_)
+            check_every_class(codes[for_means], self.classes_)
         self.M_ = class_means(F, codes, for_means)
+        self.p_train_ = p_train
 
     def _solve(self, S, samples):
         Q = samples.average(self.representation_.transform(S))
@@ -290,7 +292,8 @@ def class_means(F, codes, chosen=None):
     return Samples.from_index(members, len(codes)).average(F).T
 
 
-def _every_class(codes, classes):
+def check_every_class(codes, classes):
+    """Raise a clear error where a class has no item among `codes` (N,)."""
     missing = np.bincount(codes, minlength=len(classes)) == 0
     if missing.any():
         raise ValueError(
@@ -303,7 +306,3 @@ def _refuse(bad, S, what):
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
-
-
-def _length(X):
-    return X.shape[0] if hasattr(X, "shape") else len(X)

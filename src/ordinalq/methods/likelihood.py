@@ -4,11 +4,12 @@ import numpy as np
 
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
-from ordinalq.methods._base import Quantifier
+from ordinalq.methods._base import Quantifier, check_every_class
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
+from ordinalq.validation import check_integer, check_real
 
 
 class _LikelihoodQuantifier(Quantifier):
@@ -17,7 +18,13 @@ class _LikelihoodQuantifier(Quantifier):
     def _fit_scores(self, S, codes):
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         scored = ~unscored(S)
+        check_every_class(codes[scored], self.classes_)
         self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored])
+
+    def _check_parameters(self, n_classes):
+        Calibration(self.calibration).check()
+        check_integer("max_iter", self.max_iter, minimum=1)
+        check_real("tol", self.tol, low=0)
 
     def _objective(self, S, samples, regularizer):
         return MixtureObjective(self.calibration_.transform(S) / self.p_train_, samples, regularizer)
@@ -57,15 +64,21 @@ class SLD(_LikelihoodQuantifier):
         self.solver = solver
 
     def _check_parameters(self, n_classes):
-        Calibration(self.calibration).check()
+        super()._check_parameters(n_classes)
         Tikhonov(self.tau).check(n_classes)
         check_solver(self.solver, also=("em",))
-        if self.tau > 0 and isinstance(self.solver, str) and self.solver == "em":
+        if self.tau > 0 and self._solver_name == "em":
             raise ValueError("solver must be None or 'newton' with tau > 0: EM knows no regularizer.")
+
+    @property
+    def _solver_name(self):
+        if self.solver is None:
+            return "newton" if self.tau > 0 else "em"
+        return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
 
     def _solve(self, S, samples):
         objective = self._objective(S, samples, Tikhonov(self.tau) if self.tau > 0 else NoPenalty())
-        if self.tau == 0 and (self.solver is None or (isinstance(self.solver, str) and self.solver == "em")):
+        if self._solver_name == "em":
             return em_mixture(objective, self.p_train_, max_iter=self.max_iter, tol=self.tol)
         return choose(objective, self.solver).minimize(objective)
 
@@ -94,7 +107,7 @@ class OSLD(_LikelihoodQuantifier):
         self.tol = tol
 
     def _check_parameters(self, n_classes):
-        Calibration(self.calibration).check()
+        super()._check_parameters(n_classes)
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
 
     def _solve(self, S, samples):

@@ -4,11 +4,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ordinalq.classify.held_out import CrossFitted, held_out, last_step
+from ordinalq.classify.held_out import held_out, last_step
 from ordinalq.losses import LeastSquares
-from ordinalq.methods._base import Quantifier, _every_class, class_means
+from ordinalq.methods._base import Quantifier, check_every_class, class_means
 from ordinalq.objectives import LinearObjective
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
@@ -31,7 +31,7 @@ class _TreeQuantifier(Quantifier):
 
     def scores(self, X):
         """Return the class scores of the tree, (N, n)."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "p_train_")
         return self._class_scores(self._validate(X, reset=False))
 
     def _check_parameters(self, n_classes):
@@ -47,7 +47,6 @@ class _TreeQuantifier(Quantifier):
         from sklearn.model_selection import train_test_split
 
         n = len(self.classes_)
-        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
         few = np.bincount(codes, minlength=n) < 2
         if few.any():
             raise ValueError(
@@ -57,9 +56,10 @@ class _TreeQuantifier(Quantifier):
         grown, kept = train_test_split(
             np.arange(len(codes)), test_size=self.held_out, stratify=codes, random_state=self.random_state
         )
-        _every_class(codes[grown], self.classes_)
+        check_every_class(codes[grown], self.classes_)
         self._grow(_safe_indexing(X, grown), codes[grown])
         self._judge(_safe_indexing(X, kept), codes[kept])
+        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
 
 
 class OQT(_TreeQuantifier):
@@ -201,13 +201,12 @@ class ARC(_TreeQuantifier):
         both = (true > 0) & (predicted > 0)
         self.ratios_ = np.where(both, np.divide(true, predicted, out=np.ones(n), where=both), 1.0)
         if self.correction == "acc":
-            _every_class(codes, self.classes_)
+            check_every_class(codes, self.classes_)
             self.M_ = class_means(votes, codes)
 
     def _class_scores(self, X):
         """Return the class that each item descends to as one-hot votes, (N, n)."""
-        n_items = X.shape[0] if hasattr(X, "shape") else len(X)
-        predicted = np.empty(n_items, dtype=np.intp)
+        predicted = np.empty(_num_samples(X), dtype=np.intp)
 
         def descend(low, high, tree, items):
             if isinstance(tree, int) or len(items) == 0:
@@ -218,7 +217,7 @@ class ARC(_TreeQuantifier):
             descend(low, t, left, items[~goes_right])
             descend(t + 1, high, right, items[goes_right])
 
-        descend(0, len(self.classes_) - 1, self.tree_, np.arange(n_items))
+        descend(0, len(self.classes_) - 1, self.tree_, np.arange(len(predicted)))
         return one_hot(predicted, len(self.classes_))
 
     def _solve(self, S, samples):
@@ -285,7 +284,7 @@ def _binary_classifier(classifier):
 
 
 def _gives_posteriors(model):
-    return model.gives_posteriors_ if isinstance(model, CrossFitted) else hasattr(model, "predict_proba")
+    return getattr(model, "gives_posteriors_", hasattr(model, "predict_proba"))
 
 
 def _fit_side(model, X, right):

@@ -7,6 +7,7 @@ from ordinalq.methods._base import LinearQuantifier
 from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.solvers.em import em_counts
+from ordinalq.validation import check_integer, check_real
 
 
 class RUN(LinearQuantifier):
@@ -79,6 +80,8 @@ class IBU(LinearQuantifier):
 
     def _check_parameters(self, n_classes):
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
+        check_integer("max_iter", self.max_iter, minimum=1)
+        check_real("tol", self.tol, low=0)
 
     def _solve_response(self, Q, M, sizes):
         # The numbers of items change the value of the likelihood, but not the iteration.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ordinalq.losses import Poisson
 from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
+from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
 
@@ -52,7 +53,8 @@ def em_mixture(
     for block in objective.blocks(np.arange(objective.n_samples)):
         rows, ratios = block.rows, block.weighted_ratios
         start = np.tile(prior, (len(rows), 1))
-        P[rows], n_iter[rows], converged[rows] = _iterate(ratios, start, smoothing, max_iter, tol)
+        last, n_iter[rows], converged[rows] = _iterate(ratios, start, smoothing, max_iter, tol)
+        P[rows] = clean(last)  # items that no class of the prior explains have lost their mass
         value[rows] = negative_log_likelihood(block.densities(P[rows]), block.W)
         kkt[rows] = kkt_residual(P[rows], -block.weighted_ratios(P[rows]))
     return Solution(P, value, n_iter, converged, kkt)
@@ -80,7 +82,7 @@ def em_counts(
 
     start = np.full((len(Q), M.shape[1]), 1 / M.shape[1])
     P, n_iter, converged = _iterate(ratios, start, smoothing, max_iter, tol)
-    P = P / P.sum(axis=1, keepdims=True)  # mass of q in rows that M does not know is lost
+    P = clean(P)  # mass of q in rows that M does not know is lost
     at = objective.derivatives(P, np.arange(len(Q)))
     return Solution(P, at.value, n_iter, converged, kkt_residual(P, at.gradient) / objective.scale)
 

@@ -47,7 +47,7 @@ class QuadraticSolver(BaseEstimator):
         kkt = kkt_residual(P, 2 * (P @ A - b)) / objective.scale
         # The problem's own size, so that the test does not depend on units.
         size = np.abs(A).max() + np.abs(b).max(axis=1)
-        return Solution(P, objective.value(P, rows), n_iter, kkt <= 1e-9 * size, kkt)
+        return Solution(P, objective.value(P, rows), n_iter, kkt <= np.maximum(1e-9 * size, 1e-13), kkt)
 
 
 def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, npt.NDArray[np.int64]]:

@@ -25,7 +25,8 @@ class Solution:
     converged : ndarray (B,)
         Whether p is optimal up to the tolerance of the solver.
     kkt : ndarray (B,)
-        How far p is from optimal, see :func:`kkt_residual`; 0 where nothing is minimised.
+        How far p is from optimal, see :func:`kkt_residual` (for sums of absolute residuals the duality gap, by how much
+        the value may exceed the minimum); 0 where nothing is minimised.
     """
 
     p: Floats
