@@ -10,6 +10,7 @@ Shapes: P (B, n), Q (B, d), M (d, n), sizes (B,). Letters of the einsums: b samp
 from abc import ABC, abstractmethod
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
@@ -54,6 +55,10 @@ class Loss(BaseEstimator, ABC):
         """Return the value (B,) alone; infinite outside the domain of the loss."""
         return self.derivatives(P, Q, M, sizes, n_blocks).value
 
+    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
+        """Return Hessians (B, n, n) of convex functions that touch the loss at P and lie above it, or None."""
+        return None
+
     def scale(self, sizes: Floats) -> Floats:
         """Return by what (B,) gradients are divided in the optimality measure: one, or N for a likelihood."""
         return np.ones(len(sizes))
@@ -69,6 +74,10 @@ class Loss(BaseEstimator, ABC):
     def stages(self) -> list["Loss"]:
         """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
         return []
+
+    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
+        """Say for which samples (B,) of which sizes (B,) the loss may have several minima."""
+        return np.zeros(len(sizes), dtype=bool)
 
 
 class LeastSquares(Loss):
@@ -204,6 +213,14 @@ class Hellinger(Loss):
         factor = np.sqrt(mass) / n_blocks
         return Derivatives(factor * value, factor[:, None] * G, factor[:, None, None] * H)
 
+    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
+        """Return the first part of the Hessian: h = sqrt(h^2) lies below its tangent in h^2, which is convex in p."""
+        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
+        root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
+        curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
+        weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
+        return (np.sqrt(mass) / n_blocks)[:, None, None] * weighted_gram(curvature * weight, M)
+
     def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0, whose slope is infinite."""
         mass, Q, V, h = self._distances(P, Q, M, n_blocks)
@@ -220,6 +237,10 @@ class Hellinger(Loss):
         smoothing = 0.0 if self.squared else self.smoothing
         h = np.sqrt((R * R).reshape(len(P), n_blocks, -1).sum(axis=2) + smoothing**2)
         return mass, Q, V, h
+
+    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
+        """Say which samples are small: most of their bins are empty, which makes corners to get caught in."""
+        return np.asarray((sizes < 100) & (not self.squared))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""

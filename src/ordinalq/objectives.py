@@ -48,6 +48,10 @@ class Objective(ABC):
         """Return the values of the samples `rows` (B',) at P (B', n)."""
         return self.derivatives(P, rows).value
 
+    def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
+        """Return Hessians (B', n, n) of convex functions that touch the objective at P and lie above it, or None."""
+        return None
+
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A (n, n) and b (B, n) if the objective is p'Ap - 2 b'p up to a constant, else None."""
         return None
@@ -60,9 +64,13 @@ class Objective(ABC):
         """Return easier objectives, easiest first, whose optima lead to this one's; usually none."""
         return []
 
+    def ambiguous(self) -> npt.NDArray[np.bool_]:
+        """Say for which samples (B,) other starts may lead to better minima."""
+        return np.zeros(self.n_samples, dtype=bool)
+
     @abstractmethod
-    def passes(self) -> Iterator[tuple[Rows, "Objective"]]:
-        """Yield the samples in portions that fit the cache: rows (b,) and an objective of these b samples alone."""
+    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "Objective"]]:
+        """Yield the (chosen) samples in portions that fit the cache: rows (b,) and an objective of these b alone."""
 
 
 class LinearObjective(Objective):
@@ -114,6 +122,13 @@ class LinearObjective(Objective):
         fit = self.loss.value(P, self.Q[rows], self.M, self.sizes[rows], self.n_blocks)
         return fit + self.regularizer.derivatives(P, self.sizes[rows]).value
 
+    def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
+        """Return the loss's majorizer plus the Hessian of a convex regularizer."""
+        above = self.loss.majorizer(P, self.Q[rows], self.M, self.n_blocks)
+        if above is None or not self.regularizer.convex:
+            return None
+        return above + self.regularizer.derivatives(P, self.sizes[rows]).hessian
+
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A and b where loss and regularizer are quadratic forms, else None."""
         form = self.loss.quadratic(self.Q, self.M)
@@ -128,10 +143,15 @@ class LinearObjective(Objective):
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None else (*form, *penalty)
 
-    def passes(self) -> Iterator[tuple[Rows, "LinearObjective"]]:
+    def ambiguous(self) -> npt.NDArray[np.bool_]:
+        """Say for which samples the loss may have several minima."""
+        return self.loss.ambiguous(self.sizes)
+
+    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
         """Yield portions of the samples."""
-        for start in range(0, self.n_samples, PASS):
-            rows = np.arange(start, min(start + PASS, self.n_samples))
+        everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
+        for start in range(0, len(everyone), PASS):
+            rows = everyone[start : start + PASS]
             part = copy(self)
             part.Q, part.sizes, part.scale = self.Q[rows], self.sizes[rows], self.scale[rows]
             part.n_samples = len(rows)
@@ -217,12 +237,14 @@ class MixtureObjective(Objective):
         index = items[np.where(inside, offsets[:, None] + ramp, offsets[:, None])]
         return Block(chosen, self.ratios[index].transpose(0, 2, 1).copy(), inside / sizes[:, None])
 
-    def passes(self) -> Iterator[tuple[Rows, "MixtureObjective"]]:
+    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "MixtureObjective"]]:
         """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""
-        for block in self.blocks(np.arange(self.n_samples), BLOCKS):
-            part = MixtureObjective(self.ratios, self.samples[block.rows], self.regularizer)
+        everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
+        for block in self.blocks(everyone, BLOCKS):
+            rows = everyone[block.rows]
+            part = MixtureObjective(self.ratios, self.samples[rows], self.regularizer)
             part._held = block
-            yield block.rows, part
+            yield rows, part
 
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
         """Return value, gradient and Hessian of likelihood plus regularizer."""

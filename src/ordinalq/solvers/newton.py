@@ -19,6 +19,8 @@ from ordinalq.validation import Floats, check_integer, check_real
 STAGE_TOL = 1e-4
 # Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
 POLISHING = 3
+# With a kink that is rounded off, the gradient is no more accurate than this.
+ROUNDED_OFF = 1e-4
 # A step must achieve this part of the decrease that the gradient promises.
 ARMIJO = 1e-4
 # Curvatures below this part of the largest are raised to it.
@@ -49,17 +51,31 @@ class NewtonSolver(BaseEstimator):
         B, n = objective.n_samples, objective.n_classes
         solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
         for rows, part in objective.passes():
-            P = np.full((len(rows), n), 1 / n)
-            steps = np.zeros(len(rows), dtype=np.int64)
-            for stage in part.stages():
-                form = stage.quadratic()
-                if form is not None:
-                    P, _ = simplex_qp(*form)
-                    continue
-                staged = _minimize(stage, _inside(stage, P), max_iter, max(tol, STAGE_TOL))
-                P, steps = staged.p, steps + staged.n_iter
-            solution.put(rows, _minimize(part, _inside(part, P), max_iter, tol, steps))
+            uniform = np.full((len(rows), n), 1 / n)
+            solution.put(rows, _minimize_in_stages(part, part.stages(), uniform, max_iter, tol))
+        # Other starts for the samples that may have several minima; the best one counts.
+        hard = objective.ambiguous()
+        if hard.any():
+            for rows, part in objective.passes(hard):
+                again = _minimize_in_stages(part, part.stages()[1:], np.full((len(rows), n), 1 / n), max_iter, tol)
+                better = again.value < solution.value[rows] - 1e-12
+                solution.put(rows[better], again.take(better))
         return solution
+
+
+def _minimize_in_stages(
+    objective: Objective, stages: list[Objective], P: Floats, max_iter: int, tol: float
+) -> Solution:
+    """Minimise the stages one after the other from P (B, n), each from the optimum of the one before."""
+    steps = np.zeros(len(P), dtype=np.int64)
+    for stage in stages:
+        form = stage.quadratic()
+        if form is not None:
+            P, _ = simplex_qp(*form)
+            continue
+        staged = _minimize(stage, _inside(stage, P), max_iter, max(tol, STAGE_TOL))
+        P, steps = staged.p, steps + staged.n_iter
+    return _minimize(objective, _inside(objective, P), max_iter, tol, steps)
 
 
 def _inside(objective: Objective, P: Floats) -> Floats:
@@ -77,6 +93,7 @@ def _minimize(
     value, kkt = np.empty(B), np.empty(B)
     n_iter = np.zeros(B, dtype=np.int64) if steps is None else steps.copy()
     stuck = np.zeros(B, dtype=bool)
+    careful = np.zeros(B, dtype=bool)
     polished = np.zeros(B, dtype=np.int64)
     open_ = np.arange(B)
     for iteration in range(max_iter + 1):
@@ -89,20 +106,36 @@ def _minimize(
         open_, at = open_[going], Derivatives(*(part[going] for part in at))
         n_iter[open_] += 1
         noise = 1e-14 * (np.abs(at.value) + objective.scale[open_])
-        P[open_], moved, promised = _step(objective, open_, P[open_], at, noise)
-        polished[open_] += promised <= noise
-        stuck[open_] = ~moved
-    return Solution(P, value, n_iter, (kkt <= tol) | (polished > 0), kkt)
+        P[open_], moved, promised = _step(objective, open_, P[open_], at, noise, careful[open_])
+        # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
+        halted = ((promised <= noise) | ~moved) & (kkt[open_] > ROUNDED_OFF) & ~careful[open_] & (not objective.convex)
+        careful[open_[halted]] = True
+        polished[open_] += (promised <= noise) & ~halted
+        stuck[open_] = ~moved & ~halted
+    return Solution(P, value, n_iter, (kkt <= tol) | ((polished > 0) & (kkt <= ROUNDED_OFF)), kkt)
 
 
 def _step(
-    objective: Objective, rows: npt.NDArray[np.intp], P: Floats, at: Derivatives, noise: Floats
+    objective: Objective,
+    rows: npt.NDArray[np.intp],
+    P: Floats,
+    at: Derivatives,
+    noise: Floats,
+    careful: npt.NDArray[np.bool_],
 ) -> tuple[Floats, npt.NDArray[np.bool_], Floats]:
     """Take one damped Newton step; return the new points, which samples could move, and the promised decrease.
 
-    `noise` (B',) is the rounding error of the values: a rise below it does not count.
+    `noise` (B',) is the rounding error of the values: a rise below it does not count. `careful` (B',) samples use the
+    objective's majorizer where it is not convex: smaller but safer steps.
     """
-    H = along_simplex(at.hessian) if objective.convex else convex_part(at.hessian)
+    H = along_simplex(at.hessian)
+    if not objective.convex:
+        bad = ~positive_definite(H)
+        H[bad] = bent_upwards(H[bad])
+        bad &= careful
+        above = objective.majorizer(P[bad], rows[bad]) if bad.any() else None
+        if above is not None:
+            H[bad] = along_simplex(above)
     b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
     X, _ = simplex_qp(H / 2, b / 2, P > 0)
     D = X - P
@@ -134,19 +167,12 @@ def along_simplex(H: Floats) -> Floats:
     return np.asarray(H + mean * (MIN_CURVATURE * np.eye(n) + 1 / n))
 
 
-def convex_part(H: Floats) -> Floats:
-    """Return :func:`along_simplex` of H with curvatures that are negative or tiny replaced.
-
-    A negative curvature becomes its absolute value, so that the step leaves a saddle; a tiny one a small part of the
-    largest.
-    """
-    H = along_simplex(H)
-    bad = np.flatnonzero(~positive_definite(H))
-    curvature, axes = np.linalg.eigh(H[bad])
+def bent_upwards(H: Floats) -> Floats:
+    """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
+    curvature, axes = np.linalg.eigh(H)
     size = np.abs(curvature)
     size = np.maximum(size, 1e3 * MIN_CURVATURE * size.max(axis=1, keepdims=True))
-    H[bad] = np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1))
-    return H
+    return np.asarray(np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1)))
 
 
 def positive_definite(H: Floats) -> npt.NDArray[np.bool_]:

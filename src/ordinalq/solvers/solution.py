@@ -41,6 +41,10 @@ class Solution:
         zeros = np.zeros(len(P))
         return cls(P, zeros, np.zeros(len(P), dtype=np.int64), np.ones(len(P), dtype=bool), zeros.copy())
 
+    def take(self, rows: npt.NDArray[Any]) -> "Solution":
+        """Return the solution of some samples, chosen by a mask (B,) or by positions."""
+        return Solution(*(getattr(self, name)[rows] for name in self.__annotations__))
+
     def put(self, rows: npt.NDArray[np.intp], part: "Solution") -> None:
         """Write the solution of some samples into the rows (b,) of this one."""
         for name in self.__annotations__:
