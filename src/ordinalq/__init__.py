@@ -19,6 +19,7 @@ from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
+from ordinalq.selection import SampleSearch
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
@@ -59,6 +60,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "RUN",
     "RealPrevalences",
     "SLD",
+    "SampleSearch",
     "Samples",
     "bin_target",
     "catalog",
