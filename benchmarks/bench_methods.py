@@ -332,7 +332,7 @@ def measure_loops(workload, samples, n_first):
         if entry.name not in LOOP_METHODS:
             continue
         fitted = fit(entry, workload, {})
-        ours, F = Ours(fitted, samples, n_first), fitted.representation()
+        ours, F = Ours(fitted, samples, n_first), np.asarray(fitted.representation())
         for way in scipy_loop.WAYS:
             rows.append(ours.row(f"scipy: {way}", *scipy_loop.loop(fitted.q, F, ours.first, way)))
             progress(f"{rows[-1].method}, {way}: {rows[-1].ms_per_sample:.2f} ms")

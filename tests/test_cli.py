@@ -71,9 +71,28 @@ def test_unreachable_source_is_one_line_and_exit_code_1(capsys, tmp_path, monkey
     assert not (tmp_path / "out").exists()
 
 
-def test_debug_shows_the_traceback(tmp_path):
+@pytest.mark.parametrize("position", [0, 1, 2, 4])
+def test_debug_shows_the_traceback_wherever_it_stands(position, tmp_path):
+    arguments = ["extract", "fred", "--out", str(tmp_path)]
+    arguments.insert(position, "--debug")
     with pytest.raises(ValueError, match="name must be one of"):
-        main(["--debug", "extract", "fred", "--out", str(tmp_path)])
+        main(arguments)
+    assert main(["datasets", "--debug"]) == 0
+
+
+def test_extract_checks_the_folder_before_it_loads(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("ordinalq.datasets.load_dataset", None)  # not called
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert main(["extract", "fried", "--out", str(tmp_path)]) == 2
+    assert "holds 'thesis.txt'; name another folder" in capsys.readouterr().err
+
+
+def test_datasets_says_that_the_folder_of_local_copies_is_absent(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("ORDINALQ_DATA", str(tmp_path / "absent"))
+    assert main(["datasets"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ordinalq: ORDINALQ_DATA must name a folder")
+    assert error.count("\n") == 1
 
 
 def test_call_without_arguments_shows_the_help(capsys):

@@ -48,6 +48,24 @@ def test_split_gives_each_part_an_item_of_the_rarest_class():
         split_items(y[1:], NAMES, 1)
 
 
+@pytest.mark.parametrize("counts", [[3, 3, 4], [3] * 10, [3, 3, 3, 3, 500], [3, 4, 5, 6, 7, 100], [9, 3, 3]])
+def test_split_gives_each_part_an_item_of_each_of_many_small_classes(counts):
+    y = np.repeat(np.arange(len(counts)), counts)
+    parts = split_items(y, tuple(map(str, counts)), 1)[:3]
+    for part in parts:
+        assert np.bincount(y[part], minlength=len(counts)).min() >= 1
+    assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(y)))
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_train", "rule"), [(29_999, 14_999, "1/2, 1/4, 1/4"), (30_000, 20_000, "20,000 training items")]
+)
+def test_thirty_thousand_items_are_no_longer_small(n_items, n_train, rule):
+    split = split_items(np.arange(n_items) % 3, NAMES, 1)
+    assert len(split.train) == n_train
+    assert split.rule.startswith(rule)
+
+
 def test_split_depends_on_the_random_state_only(rng):
     y = rng.choice(3, size=500)
     assert_array_equal(split_items(y, NAMES, 1).train, split_items(y, NAMES, 1).train)
@@ -120,6 +138,12 @@ def test_fried_follows_the_formula():
     assert_allclose(X.mean(axis=0), 0.5, atol=0.006)
 
 
+def test_friedman_of_a_row_with_distinct_features():
+    X = np.array([[1 / 2, 1 / 3, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0]])
+    # 10 sin(pi / 6) + 20 (-.3)^2 + 10 * .3 + 5 * .4 = 5 + 1.8 + 3 + 2
+    assert_allclose(friedman(X), [11.8])
+
+
 def test_fried_is_the_same_data_set_on_every_run():
     one, two = oq.load_dataset("fried"), oq.load_dataset("fried")
     assert_array_equal(one.train.X, two.train.X)
@@ -184,6 +208,68 @@ def test_save_replaces_its_own_files_and_no_others(rng, tmp_path):
     assert (tmp_path / "train.parquet").exists()
     with pytest.raises(NotADirectoryError, match="must be a folder"):
         dataset.save(tmp_path / "thesis.txt")
+
+
+def test_save_keeps_the_old_files_until_the_new_ones_are_written(rng, tmp_path, monkeypatch):
+    dataset = small(rng)
+    dataset.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full_disk(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("ordinalq.datasets.dataset._write_rows", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        small(rng).save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_save_clears_what_a_killed_call_left(rng, tmp_path):
+    dataset = small(rng)
+    dataset.save(tmp_path)
+    left = tmp_path / ".ordinalq-killed"
+    left.mkdir()
+    (tmp_path / "dataset.json").rename(left / "dataset.json")  # killed before the last of its files was moved
+    files = dataset.save(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+
+
+def test_save_takes_the_type_of_a_column_from_all_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("ordinalq.datasets.dataset.CHUNK_ROWS", 10)
+    remark = np.array([None] * 60 + ["late"] * 30, dtype=object)
+    frame = pd.DataFrame({"remark": remark, "number": np.arange(90.0), "y": np.tile([0, 1, 2], 30)})
+    dataset = oq.make_dataset(frame, "y", encoder=None, sampling=Sampling(n_validation=2, n_test=2, sample_size=10))
+    dataset.save(tmp_path)
+    saved = pd.read_parquet(tmp_path / "train.parquet")
+    assert (saved["remark"] == "late").sum() == (dataset.train.X["remark"] == "late").sum() > 0
+    assert_array_equal(saved["number"], dataset.train.X["number"])
+    frame["remark"] = [1, "two", 3.0] * 30
+    mixed = oq.make_dataset(frame, "y", encoder=None, sampling=dataset.sampling)
+    with pytest.raises(ValueError, match="column 'remark' cannot be written to Parquet"):
+        mixed.save(tmp_path / "mixed")
+
+
+def test_save_takes_numpy_numbers(rng, tmp_path):
+    frame = pd.DataFrame({"a": rng.normal(size=60), "y": np.tile([0, 1, 2], 20)})
+    sampling = Sampling(n_validation=2, n_test=2, sample_size=10, app_oq=np.float32(0.5))
+    oq.make_dataset(frame, "y", sampling=sampling, random_state=np.int64(3)).save(tmp_path / "table")
+    oq.load_dataset("fried", random_state=np.int64(3)).save(tmp_path / "fried")
+    for name in ("table", "fried"):
+        assert json.loads((tmp_path / name / "dataset.json").read_text())["random_state"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounding": "up"}, "rounding must be one of"),
+        ({"min_per_class": -1}, "min_per_class must be an integer >= 0"),
+        ({"rounding": "truncate"}, "min_per_class must be 0 with rounding='truncate'"),
+        ({"small_pool": "ignore"}, "small_pool must be one of"),
+    ],
+)
+def test_sampling_names_what_is_wrong_at_once(options, message):
+    with pytest.raises(ValueError, match=message):
+        Sampling(n_validation=1, n_test=1, **options)
 
 
 def test_a_feature_called_class_keeps_its_column(rng, tmp_path):

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq.datasets import Sampling
+from ordinalq.datasets.files import read_table
 from ordinalq.datasets.text import tfidf
 
 SAMPLING = Sampling(n_validation=20, n_test=20, sample_size=50)
@@ -91,10 +92,10 @@ def test_items_outside_of_the_span_are_counted_in_a_note(table):
     clipped = oq.make_dataset(table, **options)
     dropped = oq.make_dataset(table, outside="drop", **options)
     outside = int((table["price"].abs() > 5).sum())
-    assert clipped.notes == (
-        f"{outside} of 600 items have 'price' outside of [-5, 5] and count in the outermost classes",
+    assert clipped.notes[0] == (
+        f"{outside} of 600 items have 'price' outside of [-5, 5] and count in the outermost classes"
     )
-    assert dropped.notes == (f"{outside} of 600 items have 'price' outside of [-5, 5] and were left out",)
+    assert dropped.notes[0] == f"{outside} of 600 items have 'price' outside of [-5, 5] and were left out"
     assert sum(len(part.y) for part in (dropped.train, dropped.validation, dropped.test)) == 600 - outside
 
 
@@ -142,6 +143,35 @@ def test_the_word_none_in_a_csv_is_a_category_and_not_a_gap(tmp_path):
     assert dataset.feature_names == ("holiday_Easter", "holiday_None", "holiday_nan")
 
 
+def test_the_word_na_among_numbers_is_a_gap(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "table.csv"
+    path.write_text(
+        "number,whole,word,code,y\n" + "1.5,1,None,NA,1\nNA,2,7,NA,2\n-2, n/a,red,NA,3\n,4,red,NA,NA\n" * 10
+    )
+    frame = read_table(path)
+    assert_array_equal(frame["number"][:4], [1.5, np.nan, -2, np.nan])
+    assert_array_equal(frame["whole"][:4], [1, 2, np.nan, 4])
+    assert frame["word"][:3].tolist() == ["None", "7", "red"]
+    assert set(frame["code"]) == {"NA"}  # there is no number, so it is a word
+    assert "column 'number' holds numbers and 10 words such as NA, which are missing values" in caplog.text
+    dataset = oq.make_dataset(path, "y")
+    assert dataset.classes == ("1", "2", "3")
+    assert dataset.notes[0] == "10 of 40 rows have no 'y' and were left out"
+
+
+def test_repeated_items_of_small_classes_are_noted_once(table, caplog):
+    dataset = oq.make_dataset(table, "price", n_bins=4, min_count=20)
+    [line] = [record for record in caplog.records if "samples repeat items" in record.message]
+    assert line.levelno == logging.WARNING
+    assert dataset.notes[-1] in line.message
+    assert "a smaller sample_size in Sampling(...) avoids that" in dataset.notes[-1]
+    roomy = oq.make_dataset(
+        table, "price", n_bins=4, min_count=20, sampling=Sampling(n_validation=5, n_test=5, sample_size=12)
+    )
+    assert roomy.notes == tuple(note for note in dataset.notes if "repeat" not in note)
+
+
 def test_texts_become_tfidf_vectors(rng):
     words = np.array(["awful", "dull", "fair", "good", "superb"])
     stars = rng.integers(0, 5, 400)
@@ -160,7 +190,7 @@ def test_texts_become_tfidf_vectors(rng):
 def test_missing_texts_are_empty_texts_and_noted():
     frame = pd.DataFrame({"text": ["one two", "two three", None] * 20, "y": [1.0, 2, 3] * 20})
     dataset = oq.make_dataset(frame, "y", features="text", encoder=tfidf())
-    assert dataset.notes == ("20 of 60 items have no 'text', which counts as an empty text",)
+    assert dataset.notes[0] == "20 of 60 items have no 'text', which counts as an empty text"
     assert dataset.classes == ("1", "2", "3")
     assert dataset.train.X[dataset.train.y == 2].sum() == 0
 
@@ -195,6 +225,21 @@ def test_sparse_features_are_saved_as_lists(rng, tmp_path):
 def test_bad_options_are_named(table, options, message):
     with pytest.raises(ValueError, match=message):
         oq.make_dataset(table, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "message"),
+    [
+        ({"number": [np.inf, -np.inf] * 300}, {}, ValueError, "column 'number' .* has 600 infinite values; replace"),
+        ({"number": [[1, 2]] * 600}, {}, TypeError, "column 'number' must hold one value per cell, but has a list"),
+        ({}, {"features": ["flag", "flag"]}, ValueError, "features must be distinct, but 'flag' occurs 2 times"),
+        ({"price": np.nan}, {}, ValueError, "must have rows with a 'price', but all 600 rows lack it"),
+        ({}, {"target": 5}, TypeError, "target must be the name of a column as text, got 5; use target='5'"),
+    ],
+)
+def test_bad_cells_and_names_are_named(table, change, options, error, message):
+    with pytest.raises(error, match=message):
+        oq.make_dataset(table.assign(**change), **({"target": "price", "n_bins": 4, "min_count": 20} | options))
 
 
 def test_columns_of_the_same_name_are_refused(table):

@@ -1,12 +1,16 @@
 """Downloads over HTTP on localhost: resumed, checked, unpacked safely; a fake of each published layout is loaded."""
 
+import concurrent.futures
 import gzip
 import hashlib
 import http.server
 import io
 import json
+import subprocess
+import sys
 import tarfile
 import threading
+import time
 import zipfile
 
 import h5py
@@ -16,7 +20,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import amazon, download, fact, uci
+from ordinalq.datasets import amazon, download, fact, fried, openml, uci
 from ordinalq.datasets.download import fetch, find_local, unpack
 
 
@@ -28,6 +32,7 @@ class Server:
         self.etags = {}
         self.break_after = []  # bytes after which the next answers end, one entry per answer
         self.requests = []  # (path, Range header)
+        self.delay = 0  # seconds before an answer
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,6 +50,7 @@ class Server:
     def answer(self, handler):
         path, wanted = handler.path.lstrip("/"), handler.headers.get("Range")
         self.requests.append((path, wanted))
+        time.sleep(self.delay)
         if path not in self.files:
             handler.send_error(404)
             return
@@ -141,6 +147,58 @@ def test_file_that_changed_meanwhile_is_fetched_from_the_beginning(server, monke
         fetch(f"{server.url}/a.bin", "a.bin")
     server.files["a.bin"] = CONTENT[::-1]
     assert fetch(f"{server.url}/a.bin", "a.bin").read_bytes() == CONTENT[::-1]
+
+
+def test_part_of_another_address_is_not_continued(server, monkeypatch):
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
+    server.files |= {"old.bin": CONTENT, "new.bin": CONTENT[::-1]}
+    server.etags = {"old.bin": '"same"', "new.bin": '"same"'}
+    server.break_after = [300_000]
+    with pytest.raises(ConnectionError):
+        fetch(f"{server.url}/old.bin", "a.bin")
+    assert fetch(f"{server.url}/new.bin", "a.bin").read_bytes() == CONTENT[::-1]
+    assert server.requests[1] == ("new.bin", None)
+
+
+def in_threads(n, work):
+    """Results of `work`, done by n threads at the same moment."""
+    barrier = threading.Barrier(n)
+
+    def start(_):
+        barrier.wait()
+        return work()
+
+    with concurrent.futures.ThreadPoolExecutor(n) as threads:
+        return list(threads.map(start, range(n)))
+
+
+def test_two_at_once_fetch_a_file_once(server, cache, monkeypatch, caplog):
+    monkeypatch.setattr(download, "POLL_SECONDS", 0.01)
+    server.files["a.bin"] = CONTENT
+    server.delay = 0.2
+    paths = in_threads(4, lambda: fetch(f"{server.url}/a.bin", "a.bin", sha256(CONTENT)))
+    assert paths == [cache / "a.bin"] * 4
+    assert paths[0].read_bytes() == CONTENT
+    assert server.requests == [("a.bin", None)]
+    assert [path.name for path in cache.iterdir()] == ["a.bin"]
+    assert "a.bin is being fetched by another process: waiting for it" in caplog.text
+
+
+def test_another_process_that_fetches_is_waited_for(server, cache):
+    server.files["a.bin"] = CONTENT
+    server.delay = 0.5
+    code = f"from ordinalq.datasets.download import fetch; fetch('{server.url}/a.bin', 'a.bin')"
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert (cache / "a.bin").read_bytes() == CONTENT
+    assert server.requests == [("a.bin", None)]
+
+
+def test_lock_of_a_process_that_died_does_not_block(server, cache):
+    server.files["a.bin"] = CONTENT
+    cache.mkdir()
+    (cache / "a.bin.lock").touch()
+    assert fetch(f"{server.url}/a.bin", "a.bin").read_bytes() == CONTENT
 
 
 def test_transfer_that_cannot_be_continued_begins_anew(server, monkeypatch):
@@ -257,12 +315,24 @@ HOSTILE = {
     "truncated zip": (zip_of({"a": CONTENT})[:-3000], "damaged or incomplete archive"),
     "truncated tar": (tar_of({"a": np.random.default_rng(0).bytes(50_000)})[:-30_000], "damaged or incomplete archive"),
     "zip with a changed byte": (damaged_zip(), "damaged or incomplete archive"),
+    "zip with drive below": (zip_of({"a/C:/evil.txt": b"x"}), "leads out of the folder"),
+    "zip with stream": (zip_of({"a.txt:evil": b"x"}), "leads out of the folder"),
+    "zip with .": (zip_of({".": b"x"}), "is a file without a name"),
+    "tar with ./": (tar_of({"./.": b"x"}), "is a file without a name"),
+    "empty zip": (zip_of({}), r"damaged or incomplete archive \(it holds no file\)"),
+    "empty tar": (tar_of({}), r"damaged or incomplete archive \(it holds no file\)"),
+    "zip of folders only": (zip_of({"a/": b"", "a/b/": b""}), r"damaged or incomplete archive \(it holds no file\)"),
+    "file that is a folder": (zip_of({"x": b"1", "x/y": b"2"}), "damaged or incomplete archive .its member 'x/y'"),
+    "folder that is a file": (zip_of({"x/y": b"2", "x": b"1"}), "damaged or incomplete archive .its member 'x'"),
+    "endless name": (zip_of({"x" * 300: b"1"}), "damaged or incomplete archive .its member 'xxx"),
+    "too many members": (zip_of({f"{i}/": b"" for i in range(31)}), "more than 30 members"),
     "no archive": (b"<html>busy</html>", "damaged or incomplete archive"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path):
+def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "MAX_MEMBERS", 30)
     content, message = HOSTILE[name]
     folder = tmp_path / "inner" / "deep"
     folder.mkdir(parents=True)
@@ -270,7 +340,16 @@ def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path):
     archive.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         unpack(archive, folder / "out", max_bytes=1_000_000)
+    assert list(folder.iterdir()) == [archive]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [archive]
+
+
+def test_archive_is_unpacked_by_several_at_once(tmp_path):
+    archive = tmp_path / "archive"
+    archive.write_bytes(zip_of({f"{i}.txt": CONTENT for i in range(5)}))
+    in_threads(4, lambda: unpack(archive, tmp_path / "out"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "out"]
+    assert all((tmp_path / "out" / f"{i}.txt").read_bytes() == CONTENT for i in range(5))
 
 
 # The published layouts ------------------------------------------------------------------------------------------------
@@ -469,6 +548,31 @@ def test_fact_events_from_hdf5(server, monkeypatch, rng, tmp_path):
     assert X["cog_r"].min() >= np.sqrt(2) * 0.999
 
 
+def test_fact_features_of_an_event_computed_by_hand():
+    row = np.arange(1.0, 20.0)  # cog_x, cog_y and the energy come last
+    row[[fact.COLUMNS.index(name) for name in ("size", "width", "length", "cog_x", "cog_y")]] = 100, 2, 5, 3, -4
+    row[-1] = 1000
+    X, log_energy = fact.features(row[None])
+    assert_allclose(log_energy, [3])
+    assert_array_equal(X[0, :16], row[:16])
+    # ln 100, 10 pi, 100 / (10 pi), sqrt(9 + 16)
+    assert fact.FEATURES[16:] == ("log_size", "area", "size_area", "cog_r")
+    assert_allclose(X[0, 16:], [4.6051702, 31.4159265, 3.1830989, 5], rtol=1e-6)
+
+
+def test_spans_and_columns_are_the_published_ones():
+    assert fried.SPAN == (-0.523, 30.054)
+    assert openml.YOLANDA_SPAN == (1922, 2011)
+    assert uci.BLOG_SPAN == (0, 81)
+    assert uci.NEWS_SPAN == (1, 27_700)
+    assert uci.BLOG_COLUMNS == 281
+    assert len(set(uci.NEWS_COLUMNS)) == 60
+    assert uci.NEWS_COLUMNS[-1] == "shares"
+    assert len(set(fact.COLUMNS)) == 19
+    assert len(set(fact.FEATURES)) == 20
+    assert [len(columns) for columns in (*openml.FRIED_COLUMNS, *openml.YOLANDA_COLUMNS)] == [11, 11, 101]
+
+
 def test_fact_protocols_follow_the_spectrum(server, monkeypatch, rng, tmp_path):
     server.files["gamma.hdf5"] = hdf5_of(tmp_path / "made.hdf5", events(rng))
     monkeypatch.setattr(fact, "URL", f"{server.url}/gamma.hdf5")
@@ -481,6 +585,8 @@ def test_fact_protocols_follow_the_spectrum(server, monkeypatch, rng, tmp_path):
     assert_allclose(real.mean(axis=0), oq.reference.fact_spectrum().p, atol=0.004)
     assert_allclose(np.mean(oq.jaggedness(real)), 0.0125, atol=0.0006)
     assert dataset.acceptance.max() == 1
+    areas = oq.reference.fact_spectrum().effective_areas
+    assert_allclose(dataset.acceptance * areas.max(), areas)
     assert (np.diff(dataset.acceptance[:7]) > 0).all()
 
 
@@ -633,7 +739,11 @@ SAMPLE = "roberta/app/dev_samples/1.txt"
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (SAMPLE, lambda line: line + b" 0.5", r"dev_samples/1\.txt, line 3: expected a label and 768 numbers, got 770"),
+        (
+            SAMPLE,
+            lambda line: line + b" 0.5",
+            r"dev_samples/1\.txt, line 3: expected a label and 768 numbers, got more columns",
+        ),
         (SAMPLE, lambda line: b"5" + line[1:], r"dev_samples/1\.txt, line 3: expected a label 0\.\.4, got '5'"),
         (SAMPLE, lambda line: line[:-3] + b"x.5", r"dev_samples/1\.txt, line 3: expected numbers"),
         (
@@ -679,6 +789,50 @@ def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
     path.write_bytes(zip_of(vectors[0] | {"roberta/app/dev_prevalences.txt": b"\n".join(table)}))
     oq.load_dataset("amazon-oq-bk", data=tmp_path)
     assert "app/dev_prevalences.txt does not agree with the labels" in caplog.text
+
+
+@pytest.mark.parametrize("absent", ["app/test", "real/dev"])
+def test_vectors_without_samples_are_refused(tmp_path, cache, vectors, absent):
+    files = {name: content for name, content in vectors[0].items() if f"roberta/{absent}_samples" not in name}
+    (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
+    with pytest.raises(ValueError, match=f"incomplete archive, roberta/{absent}_samples is missing; fetch it again"):
+        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    assert not list(cache.glob("*"))
+
+
+def test_vectors_in_a_file_of_absurd_size_are_refused(tmp_path, vectors, monkeypatch):
+    path = tmp_path / "amazon-oq-bk.zip"
+    path.write_bytes(zip_of(vectors[0]))
+    with monkeypatch.context() as patch:
+        patch.setattr(amazon, "MAX_FILE", 200_000)
+        with pytest.raises(ValueError, match=r"training_data\.txt: refused, because it has more than 200,000 bytes"):
+            oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(amazon, "MAX_PREVALENCES", 100)
+        with pytest.raises(ValueError, match=r"prevalences\.txt: refused, because it has more than 100 bytes"):
+            oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    path.write_bytes(zip_of(vectors[0] | {SAMPLE: b"\n" * 10**6}))
+    with pytest.raises(ValueError, match=r"1\.txt, line 1: expected a label and 768 numbers, got 0 columns"):
+        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+
+
+def test_vectors_are_converted_by_several_at_once(tmp_path, cache, vectors):
+    (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
+    datasets = in_threads(3, lambda: oq.load_dataset("amazon-oq-bk", data=tmp_path))
+    for dataset in datasets:
+        assert_array_equal(dataset.test.X, datasets[0].test.X)
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_amazon_samples_are_those_of_the_paper(tmp_path, vectors, prevalences):
+    (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
+    (tmp_path / "reviews.json").write_bytes(json_lines([review(i, 1 + i % 5) for i in range(100)]))
+    published = oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    raw = oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
+    for sampling in (published.sampling, raw.sampling):
+        assert (sampling.n_validation, sampling.n_test, sampling.sample_size) == (1000, 5000, 1000)
+        assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("truncate", 0, "replace")
+        assert sampling.app_oq == 0.5
 
 
 def test_repeated_training_rows_stay_repeated(tmp_path, vectors):
@@ -762,6 +916,20 @@ def test_reviews_in_a_table_give_the_same_data_set(tmp_path, prevalences, ending
     frame.drop(columns="helpful").to_parquet(tmp_path / "poor.parquet")
     with pytest.raises(ValueError, match="columns are missing: 'helpful'"):
         oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "poor.parquet")
+
+
+def test_reviews_without_network_say_where_the_prevalences_belong(tmp_path, monkeypatch):
+    monkeypatch.setattr(amazon, "PREVALENCE_URL", "http://127.0.0.1:9/prevalences.csv")
+    path = tmp_path / "reviews.json"
+    path.write_bytes(json_lines([review(i, 1 + i % 5) for i in range(100)]))
+    message = (
+        r"put it as prevalence_votes1_reviews100\.csv beside the reviews or into the folder named by ORDINALQ_DATA\. "
+    )
+    with pytest.raises(ConnectionError, match=message):
+        oq.load_dataset("amazon-oq-bk-tfidf", data=path)
+    path.write_bytes(b"{not json}\n")  # what is here is read before anything is fetched
+    with pytest.raises(ValueError, match="expected a review in JSON"):
+        oq.load_dataset("amazon-oq-bk-tfidf", data=path)
 
 
 def test_votes_of_both_releases_are_read():

@@ -35,7 +35,10 @@ def datasets(
 ) -> None:
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
     from ordinalq.datasets import CATALOG
+    from ordinalq.datasets.download import find_local
 
+    if data is None:
+        find_local(())  # finds nothing, but says if ORDINALQ_DATA is no folder
     if data is not None and not data.is_dir():
         raise FileNotFoundError(f"{data}: no such folder.")
     rows: list[tuple[str, ...]] = [("name", "items", "features", "classes", "licence", "where", "what")]
@@ -61,7 +64,9 @@ def extract(
 ) -> None:
     """Write a data set as Parquet files, with the samples of each protocol, for use by other programs."""
     from ordinalq.datasets import load_dataset
+    from ordinalq.datasets.dataset import check_folder
 
+    check_folder(out)  # before the work, not after it
     dataset = load_dataset(name, data=data, settings=settings, random_state=random_state)
     files = dataset.save(out)
     for note in dataset.notes:
@@ -72,11 +77,13 @@ def extract(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]  # wherever it stands
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         return int(app(arguments, standalone_mode=False) or 0)
     except Exception as error:
-        if "--debug" in arguments:
+        if debug:
             raise
         message = error.format_message() if hasattr(error, "format_message") else str(error) or type(error).__name__
         if message:  # a call without arguments has shown the help and says no more

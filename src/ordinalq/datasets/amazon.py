@@ -1,10 +1,10 @@
 """Amazon-OQ-BK: stars of book reviews, as published vectors or from the raw reviews."""
 
 import hashlib
+import itertools
 import json
 import logging
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
-from ordinalq.datasets.download import ARCHIVES, Readable, cache_folder, fetch, find_local, members, zenodo_archive
+from ordinalq.datasets.download import (
+    ARCHIVES,
+    Readable,
+    cache_folder,
+    complete_folder,
+    fetch,
+    find_local,
+    members,
+    zenodo_archive,
+)
 from ordinalq.datasets.files import open_binary, read_table, require_columns
 from ordinalq.datasets.tables import encoded_names
 from ordinalq.samples import Samples
@@ -28,6 +37,8 @@ VECTOR_FILES = (*(f"amazon-oq-bk{ending}" for ending in ARCHIVES), "roberta.zip"
 RECORD = 8405476  # on Zenodo
 N_FEATURES = 768
 MAX_TEXT = 2**40  # bytes of unpacked vectors: the archive is read as a stream, nothing of it is written unpacked
+MAX_FILE = 2**29  # bytes of one of its files, which is read as a whole; the training data have 200 MB
+MAX_PREVALENCES = 2**24  # bytes of a table of prevalences, which has some 5000 short lines
 MERGE_ROWS = 2**18  # newest rows that are kept in a dictionary, see _DistinctRows
 PROTOCOLS = {"app": "APP", "app-oq": "APP-OQ", "real": "real"}
 POOLS = {"dev": "validation", "test": "test"}
@@ -50,7 +61,7 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
     check_settings(settings, random_state)
     advice = (
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
-        "ORDINALQ_DATA"
+        "ORDINALQ_DATA, or name it with data=PATH"
     )
     path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
     anchor = path if path.is_file() else path / "training_data.txt"
@@ -85,14 +96,8 @@ def convert_vectors(source: Path, folder: Path) -> None:
         rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m) int32 and
         so on, which rows there are. It appears when everything is done.
     """
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    with complete_folder(folder) as partial:
         _convert(source, partial)
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _convert(source: Path, folder: Path) -> None:
@@ -118,6 +123,11 @@ def _convert(source: Path, folder: Path) -> None:
                 prevalences[protocol, pool] = _read_prevalences(stream, where)
         if train.n_rows == 0:
             raise ValueError(f"{source}: expected roberta/training_data.txt with vectors, but there is none.")
+        for protocol, pool in itertools.product(PROTOCOLS, POOLS):
+            if not samples[protocol, pool]:
+                raise ValueError(
+                    f"{source}: incomplete archive, roberta/{protocol}/{pool}_samples is missing; fetch it again."
+                )
         overlap = sum(
             len(np.intersect1d(a, b))
             for a, b in (
@@ -170,7 +180,9 @@ class _DistinctRows:
 
     def add(self, stream: Readable, where: str) -> npt.NDArray[np.int32]:
         """Store the rows of a file that are new; return the place of each row, (m,)."""
-        lines = stream.read().split(b"\n")
+        content = _read(stream, MAX_FILE, where)
+        # A row has two bytes per word at least: what has more lines than that fails at one of the first.
+        lines = content.split(b"\n", maxsplit=len(content) // (2 * N_FEATURES))
         if lines[-1].strip() == b"":
             lines.pop()
         lines = [line.strip() for line in lines]
@@ -204,11 +216,19 @@ class _DistinctRows:
         self._sorted, self._places, self._newest = keys[order], places[order], {}
 
 
+def _read(stream: Readable, limit: int, where: str) -> bytes:
+    content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{where}: refused, because it has more than {limit:,} bytes; fetch the archive again.")
+    return content
+
+
 def _parse(line: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
     """Read ``label v_1 .. v_768``."""
-    words = line.split()
+    words = line.split(maxsplit=N_FEATURES + 1)
     if len(words) != N_FEATURES + 1:
-        raise ValueError(f"{where}: expected a label and {N_FEATURES} numbers, got {len(words)} columns.")
+        got = f"{len(words)} columns" if len(words) <= N_FEATURES else "more columns"
+        raise ValueError(f"{where}: expected a label and {N_FEATURES} numbers, got {got}.")
     if words[0] not in (b"0", b"1", b"2", b"3", b"4"):
         raise ValueError(f"{where}: expected a label 0..4, got {words[0].decode(errors='replace')!r}.")
     try:
@@ -228,7 +248,7 @@ def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, Readable]]:
 
 def _read_prevalences(stream: Readable, where: str) -> Floats:
     """Read the table of prevalences: header ``id,0,1,2,3,4``, one row per sample."""
-    lines = stream.read().decode("utf-8", errors="replace").splitlines()
+    lines = _read(stream, MAX_PREVALENCES, where).decode("utf-8", errors="replace").splitlines()
     if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
         raise ValueError(f"{where}, line 1: expected the header id,0,1,2,3,4, got {lines[0] if lines else ''!r}.")
     table = np.empty((len(lines) - 1, len(STARS)))
@@ -347,9 +367,9 @@ def from_reviews(
 
     check_settings(settings, random_state)
     path = find_local(REVIEW_FILES, data) or fetch(REVIEW_URL, REVIEW_FILES[0])
+    reviews = read_reviews(path, max_reviews, derived_seed(random_state, "reviews"))
     if real is None:
         real = book_prevalences(path.parent if data is not None else None)
-    reviews = read_reviews(path, max_reviews, derived_seed(random_state, "reviews"))
     for note in reviews.notes:
         logger.info("%s: %s", path, note)
     split = split_items(reviews.y, STARS, random_state)
@@ -389,7 +409,12 @@ def _sampling(real: Floats | None) -> Sampling:
 def book_prevalences(data: str | Path | None = None) -> Floats:
     """Return the star distributions of 8873 books with at least 100 useful reviews, (8873, 5)."""
     local = None if data is None else next((p for f in PREVALENCE_FILES if (p := Path(data) / f).is_file()), None)
-    path = local or find_local(PREVALENCE_FILES) or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256)
+    advice = f"put it as {PREVALENCE_FILES[1]} beside the reviews or into the folder named by ORDINALQ_DATA"
+    path = (
+        local
+        or find_local(PREVALENCE_FILES)
+        or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
+    )
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         words = line.replace(",", "\t").split("\t")

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ N_TRAIN = 20_000
 SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
 POOLS = ("validation", "test")
 CHUNK_ROWS = 2**14  # rows written to Parquet at once
+PARTIAL = ".ordinalq-"  # beginning of the name of the folder in which files are written before they are moved
 
 Index = npt.NDArray[np.intp]
 
@@ -74,6 +77,7 @@ class Sampling:
         check_integer("n_test", self.n_test, minimum=1)
         check_integer("sample_size", self.sample_size, minimum=1)
         check_real("app_oq", self.app_oq, low=0, high=1, open_low=True)
+        self.protocol("APP", self.n_test, 0)  # checks the rest
         if self.real is not None:
             check_distributions("real", self.real)
 
@@ -173,10 +177,12 @@ class Dataset:
             return self.given[protocol, pool]
         if protocol == "APP-OQ":
             return self.samples("APP", pool).smoothest(self.sampling.app_oq)
-        n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
-        seed = derived_seed(self.random_state, protocol, pool)
         y = getattr(self, pool).y
-        return self.sampling.protocol(protocol, n_samples, seed).draw(y, classes=np.arange(len(self.classes)))
+        return self._protocol(protocol, pool).draw(y, classes=np.arange(len(self.classes)))
+
+    def _protocol(self, name: str, pool: str) -> Protocol:
+        n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
+        return self.sampling.protocol(name, n_samples, derived_seed(self.random_state, name, pool))
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write the data set as Parquet files that any program can read.
@@ -188,7 +194,7 @@ class Dataset:
         Parameters
         ----------
         folder : path
-            Absent, empty, or written by an earlier call, whose files are then replaced.
+            Absent, empty, or written by an earlier call, whose files are replaced when all the new ones are written.
 
         Returns
         -------
@@ -199,7 +205,8 @@ class Dataset:
         import pyarrow.parquet as pq
 
         folder = Path(folder)
-        _clear(folder)
+        old = check_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         label = "class"
         while label in self.feature_names:
             label += "_"
@@ -215,25 +222,31 @@ class Dataset:
             "source": self.source,
             "split": self.split,
             "notes": list(self.notes),
-            "random_state": self.random_state,
+            "random_state": int(self.random_state),
             "classes": list(self.classes),
             "edges": None if self.edges is None else self.edges.tolist(),
             "acceptance": None if self.acceptance is None else self.acceptance.tolist(),
             "class_column": label,
             "features": list(self.feature_names),
-            "app_oq": self.sampling.app_oq,
+            "app_oq": float(self.sampling.app_oq),
             "files": files,
         }
-        # First, so that an interrupted run leaves a folder that the next one may clear.
-        (folder / "dataset.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
-        for part in ("train", *POOLS):
-            _write_rows(folder / files[part], _item_tables(getattr(self, part), label, self.feature_names))
-        for protocol in self.protocols:
-            for pool in POOLS:
-                samples = self.samples(protocol, pool)
-                items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
-                table = pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
-                pq.write_table(table, folder / files[f"{protocol} {pool}"])
+        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
+            new = Path(temporary)
+            (new / "dataset.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+            for part in ("train", *POOLS):
+                _write_rows(new / files[part], _item_tables(getattr(self, part), label, self.feature_names))
+            for protocol in self.protocols:
+                for pool in POOLS:
+                    samples = self.samples(protocol, pool)
+                    items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
+                    table = pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
+                    pq.write_table(table, new / files[f"{protocol} {pool}"])
+            # The description goes first and comes last: where it is, all its files are there and belong together.
+            for path in sorted(old, key=lambda path: path.name != "dataset.json"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            for file in (*files.values(), "dataset.json"):
+                (new / file).rename(folder / file)
         return [folder / "dataset.json", *(folder / file for file in files.values())]
 
 
@@ -277,6 +290,25 @@ def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
     return Split(train, validation, test, rule)
 
 
+def repetition_note(dataset: Dataset) -> str:
+    """Say which class is most short of items for the samples of APP; nothing if none is."""
+    n = len(dataset.classes)
+    sampling = dataset.sampling
+    if sampling.small_pool == "error" or sampling.sample_size < n * sampling.min_per_class:
+        return ""  # drawing says what is wrong
+    worst = (1.0, "")
+    for pool in POOLS:
+        available = np.bincount(getattr(dataset, pool).y, minlength=n)
+        wanted = dataset._protocol("APP", pool).counts(n).max(axis=0)
+        i = int(np.argmax(wanted / available))
+        text = (
+            f"samples repeat items of small classes: class {dataset.classes[i]!r} has {available[i]:,} items in the "
+            f"{pool} pool, and a sample has up to {wanted[i]:,}; a smaller sample_size in Sampling(...) avoids that"
+        )
+        worst = max(worst, (wanted[i] / available[i], text if wanted[i] > available[i] else ""))
+    return worst[1]
+
+
 def derived_seed(random_state: int, *purpose: str) -> int:
     """Return a seed for one purpose, so that no draw depends on what was drawn before.
 
@@ -299,38 +331,55 @@ def take(X: Any, index: Index) -> Any:
 
 
 def _proportional(available: Index, wanted: int) -> Index:
-    """Share `wanted` items among the classes by largest remainders, leaving each part of the split one at least."""
+    """Share `wanted` items among the classes by largest remainders, at least one and all but two of each class.
+
+    Where that allows no more, the sum is smaller than `wanted`.
+
+    >>> _proportional(np.array([3, 3, 4]), 5)
+    array([1, 1, 2])
+    """
     exact = available * wanted / available.sum()
-    shares = np.floor(exact).astype(np.intp)
-    shares[np.argsort(shares - exact, kind="stable")[: wanted - shares.sum()]] += 1
-    shares = np.clip(shares, 1, available - 2)
-    shares[np.argmax(available)] += wanted - shares.sum()
+    shares = np.clip(np.floor(exact).astype(np.intp), 1, available - 2)
+    while rest := wanted - int(shares.sum()):
+        step = 1 if rest > 0 else -1
+        free = shares < available - 2 if step > 0 else shares > 1
+        if not free.any():
+            break
+        shares[np.argmax(np.where(free, step * (exact - shares), -np.inf))] += step
     return np.asarray(shares)
 
 
-def _clear(folder: Path) -> None:
-    """Make the folder; remove what an earlier call wrote, and refuse a folder with other files."""
+def check_folder(folder: Path) -> list[Path]:
+    """Return what earlier calls of :meth:`Dataset.save` wrote into a folder; refuse a folder with anything else."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
-    folder.mkdir(parents=True, exist_ok=True)
-    present = {path.name for path in folder.iterdir()}
-    try:
-        old = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-        ours = {"dataset.json", *old["files"].values()} if old["format"].startswith("ordinalq data set") else set()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        ours = set()
-    if present - ours:
-        raise FileExistsError(
-            f"{folder} must be absent, empty or written by ordinalq, but holds {sorted(present - ours)[0]!r}."
-        )
-    for name in present:
-        (folder / name).unlink()
+    present = sorted(folder.iterdir()) if folder.exists() else []
+    ours = {path.name for path in present if path.name.startswith(PARTIAL)}
+    # A call that was interrupted while it moved its files has left the description in its temporary folder.
+    for path in (folder / "dataset.json", *folder.glob(f"{PARTIAL}*/dataset.json")):
+        try:
+            description = json.loads(path.read_text(encoding="utf-8"))
+            if description["format"].startswith("ordinalq data set"):
+                ours |= {"dataset.json", *description["files"].values()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    for path in present:
+        if path.name not in ours:
+            raise FileExistsError(
+                f"{folder} must be absent, empty or written by ordinalq, but holds {path.name!r}; name another folder."
+            )
+    return present
 
 
 def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the rows of a part as Arrow tables."""
+    """Yield the rows of a part as Arrow tables of one schema."""
     import pyarrow as pa
 
+    if hasattr(items.X, "iloc"):  # at once: the type of a column of objects follows from all of its rows
+        yield pa.table(
+            {label: items.y.astype(np.int32)} | {name: _arrow_column(items.X[name]) for name in feature_names}
+        )
+        return
     for start in range(0, len(items.y), CHUNK_ROWS):
         rows = np.arange(start, min(start + CHUNK_ROWS, len(items.y)))
         columns: dict[str, Any] = {label: items.y[rows].astype(np.int32)}
@@ -340,11 +389,21 @@ def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> It
             offsets = X.indptr.astype(np.int64)
             columns["feature"] = pa.LargeListArray.from_arrays(offsets, X.indices.astype(np.int32))
             columns["value"] = pa.LargeListArray.from_arrays(offsets, X.data)
-        elif hasattr(X, "iloc"):
-            columns |= {name: pa.array(X[name], from_pandas=True) for name in feature_names}
         else:
             columns |= {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(feature_names)}
         yield pa.table(columns)
+
+
+def _arrow_column(column: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(column, from_pandas=True)
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"column {column.name!r} cannot be written to Parquet, because its values are of different types; make "
+            f"them all text or all numbers, or leave the column out. ({error})"
+        ) from error
 
 
 def _write_rows(path: Path, tables: Iterator[Any]) -> None:

@@ -3,17 +3,22 @@
 Nothing that was fetched is executed or unpickled; it is read as numbers and text only.
 """
 
+import errno
+import gzip
 import json
 import logging
+import lzma
 import os
 import shutil
 import stat
 import sys
 import tarfile
+import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
@@ -24,6 +29,19 @@ ATTEMPTS = 3  # transfers per call; each resumes where the last one broke
 TIMEOUT = (10, 60)  # seconds to connect, and between two packets
 CHUNK_BYTES = 2**16  # what a broken transfer loses at most
 MAX_UNPACKED = 8 * 2**30  # bytes; the archives of UCI unpack to less than a tenth of it
+MAX_MEMBERS = 100_000  # files and folders; Amazon-OQ-BK has some 20,000
+POLL_SECONDS = 0.2  # between two looks at whether another process has finished
+IMPOSSIBLE_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.xz", ".tar")  # endings
 ZENODO = "https://zenodo.org/api/records"
 OPENML = "https://www.openml.org/api/v1/json/data"
@@ -74,11 +92,11 @@ def _first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
     return None
 
 
-def fetch(url: str, file_name: str, checksum: str | None = None) -> Path:
+def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | None = None) -> Path:
     """Download a file into the cache, unless it is there already.
 
-    A transfer that breaks is resumed, in this call and in the next one, provided that the server says that the file
-    is still the same.
+    A transfer that breaks is resumed, in this call and in the next one, provided that the address is the same and the
+    server says that the file is, too. While another process fetches the same file, this one waits for it.
 
     Parameters
     ----------
@@ -86,6 +104,8 @@ def fetch(url: str, file_name: str, checksum: str | None = None) -> Path:
         Address, and name in the cache.
     checksum : str, default=None
         ``"sha256:..."`` or ``"md5:..."``; None where none is published.
+    advice : str, default=None
+        What to do without the network; None names the folder ORDINALQ_DATA and `data`.
 
     Returns
     -------
@@ -112,9 +132,10 @@ def fetch(url: str, file_name: str, checksum: str | None = None) -> Path:
 
     pooch.get_logger().setLevel(logging.WARNING)  # it would report each step and the sum of each file
     try:
-        return Path(pooch.retrieve(url, checksum, fname=file_name, path=folder, downloader=transfer))
+        with _lock(folder / f"{file_name}.lock"):
+            return Path(pooch.retrieve(url, checksum, fname=file_name, path=folder, downloader=transfer))
     except requests.RequestException as error:
-        raise _unreachable(url, error, f"put it as {file_name} into the folder named by ORDINALQ_DATA") from error
+        raise _unreachable(url, error, advice or _put(file_name)) from error
     except ValueError as error:
         if checksum is None:
             raise
@@ -151,7 +172,7 @@ def zenodo_archive(record: int, name: str, advice: str) -> Path:
 
 def openml_file(data_id: int, file_name: str) -> Path:
     """Fetch the ARFF file of an OpenML data set, and keep beside it which column is the target."""
-    advice = f"put it as {file_name} into the folder named by ORDINALQ_DATA"
+    advice = _put(file_name)
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
     target = {"target": description["default_target_attribute"]}
@@ -165,12 +186,53 @@ def openml_target(path: Path) -> str | None:
     return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
 
 
+def _put(file_name: str) -> str:
+    return f"put it as {file_name} into the folder named by ORDINALQ_DATA, or name it with data=PATH"
+
+
 def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:
     reason = " ".join(str(error).split())
     return ConnectionError(
-        f"{url} cannot be reached; without the network, get the file on another machine and {advice}, or name it with "
-        f"data=PATH. ({reason[:200]})"
+        f"{url} cannot be reached; without the network, get the file on another machine and {advice}. ({reason[:200]})"
     )
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds the lock, and hold it; the system frees it when a process dies."""
+    waiting = False
+    while (file := _try_lock(path)) is None:
+        if not waiting:
+            logger.warning("%s is being fetched by another process: waiting for it", path.with_suffix(""))
+            waiting = True
+        time.sleep(POLL_SECONDS)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows does not remove an open file
+            path.unlink()
+        file.close()
+
+
+def _try_lock(path: Path) -> IO[bytes] | None:
+    """Lock a file and return it; None if another one has the lock."""
+    file = path.open("ab")
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The last holder may have removed the file between our opening and our locking it.
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+    except (BlockingIOError, PermissionError, FileNotFoundError):
+        pass
+    file.close()
+    return None
 
 
 def _transfer(url: str, part: Path) -> None:
@@ -180,11 +242,12 @@ def _transfer(url: str, part: Path) -> None:
     from rich.progress import Progress
 
     validator_file = _validator_file(part)
-    # The sum of the file may be unknown: only the server's validator keeps halves of two versions apart.
-    have = part.stat().st_size if part.exists() and validator_file.exists() else 0
+    # The sum of the file may be unknown: only address and validator keep halves of two versions apart.
+    known = json.loads(validator_file.read_text()) if part.exists() and validator_file.exists() else {}
+    have = part.stat().st_size if known.get("url") == url else 0
     headers = {"Accept-Encoding": "identity"}  # otherwise the length is not that of the file
     if have:
-        headers |= {"Range": f"bytes={have}-", "If-Range": json.loads(validator_file.read_text())["validator"]}
+        headers |= {"Range": f"bytes={have}-", "If-Range": known["validator"]}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
         if response.status_code == 416:  # nothing after what we have: begin anew
             validator_file.unlink(missing_ok=True)
@@ -217,22 +280,42 @@ def _validator_file(part: Path) -> Path:
 def unpack(archive: Path, folder: Path, max_bytes: int = MAX_UNPACKED) -> Path:
     """Unpack an archive into `folder`, unless that exists; all files or none.
 
-    Members that lead out of the folder, links and special files are refused, and so is more than `max_bytes`.
+    Members that lead out of the folder, links and special files are refused, and so are more than `max_bytes` or
+    100,000 members.
     """
     if folder.is_dir():
         return folder
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
+    with complete_folder(folder) as partial:
         for name, stream in members(archive, max_bytes):
             path = partial.joinpath(*name.parts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = path.open("wb")
+            except OSError as error:
+                if error.errno not in IMPOSSIBLE_NAME:
+                    raise
+                raise _damaged(archive, f"its member {str(name)[:40]!r} cannot be written: {error.strerror}") from error
+            with file:
                 shutil.copyfileobj(stream, file, CHUNK_BYTES)
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+@contextmanager
+def complete_folder(folder: Path) -> Iterator[Path]:
+    """Give a new folder to fill, which becomes `folder` when it is complete and vanishes after an error.
+
+    Several processes may do so at once: the first one counts.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
+        partial = Path(temporary) / folder.name  # unlike the temporary folder, as readable as any other
+        partial.mkdir()
+        yield partial
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
 
 
 class Readable(Protocol):
@@ -260,36 +343,44 @@ def members(archive: Path, max_bytes: int = MAX_UNPACKED) -> Iterator[tuple[Pure
 
     Each content must be read before the next one is asked for.
     """
-    total = 0
+    total = n_files = 0
     with _readable(archive):
-        for name, size, regular, opened in (
-            _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
-        ):
+        opened_members = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
+        for number, (name, size, kind, opened) in enumerate(opened_members, start=1):
+            if number > MAX_MEMBERS:
+                raise ValueError(f"{archive}: refused, because it has more than {MAX_MEMBERS:,} members.")
+            if kind == "folder":
+                continue
+            n_files += 1
             path = PurePosixPath(name.replace("\\", "/"))
-            if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            if path.is_absolute() or ".." in path.parts or any(":" in part for part in path.parts):
                 raise ValueError(f"{archive}: refused, because its member {name!r} leads out of the folder.")
-            if not regular:
+            if not path.parts:
+                raise ValueError(f"{archive}: refused, because its member {name!r} is a file without a name.")
+            if kind != "file":
                 raise ValueError(f"{archive}: refused, because its member {name!r} is a link or a special file.")
             total += size  # both formats never give more than the stated size
             if total > max_bytes:
                 raise ValueError(f"{archive}: refused, because it unpacks to more than {max_bytes:,} bytes.")
             with opened() as stream:
                 yield path, _Member(archive, stream)
+    if n_files == 0:
+        raise _damaged(archive, "it holds no file")
 
 
 def _zip_members(archive: Path) -> Iterator[Any]:
     with zipfile.ZipFile(archive) as file:
         for info in file.infolist():
-            kind = stat.S_IFMT(info.external_attr >> 16)
-            if not info.is_dir():
-                yield info.filename, info.file_size, kind in (0, stat.S_IFREG), lambda info=info: file.open(info)
+            regular = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
+            kind = "folder" if info.is_dir() else "file" if regular else "other"
+            yield info.filename, info.file_size, kind, lambda info=info: file.open(info)
 
 
 def _tar_members(archive: Path) -> Iterator[Any]:
     with tarfile.open(archive) as file:
         for info in file:
-            if not info.isdir():
-                yield info.name, info.size, info.isreg(), lambda info=info: file.extractfile(info)
+            kind = "folder" if info.isdir() else "file" if info.isreg() else "other"
+            yield info.name, info.size, kind, lambda info=info: file.extractfile(info)
 
 
 @contextmanager
@@ -297,7 +388,9 @@ def _readable(archive: Path) -> Iterator[None]:
     """Say of a damaged archive that it is damaged."""
     try:
         yield
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise ValueError(
-            f"{archive}: damaged or incomplete archive ({error}); delete it and fetch it again."
-        ) from error
+    except DAMAGE as error:
+        raise _damaged(archive, error) from error
+
+
+def _damaged(archive: Path, reason: Any) -> ValueError:
+    return ValueError(f"{archive}: damaged or incomplete archive ({reason}); delete it and fetch it again.")

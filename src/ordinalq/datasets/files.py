@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ordinalq")
 
+# What pandas takes for a missing value by default.
+MISSING_WORDS = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
     """Read comma-separated numbers, no header, all rows with `n_columns`.
@@ -96,7 +102,10 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def read_table(path: str | Path) -> "pd.DataFrame":
-    """Read a CSV, TSV, Parquet or ARFF file; the ending says which (``.csv.gz`` too)."""
+    """Read a CSV, TSV, Parquet or ARFF file; the ending says which (``.csv.gz`` too).
+
+    In a column of text, words such as "NA" are missing values if all else are numbers; otherwise they stay words.
+    """
     import pandas as pd
 
     path = Path(path)
@@ -109,12 +118,34 @@ def read_table(path: str | Path) -> "pd.DataFrame":
         if kinds in ("parquet", "pq"):
             return pd.read_parquet(path).reset_index(drop=True)  # rows are numbered as in the file
         if kinds in ("csv", "tsv"):
-            # Only the empty cell is missing: the text "None" or "NA" may well be a category.
-            frame = pd.read_csv(path, sep="," if kinds == "csv" else "\t", keep_default_na=False, na_values=[""])
-            return frame.rename(columns=lambda name: str(name).strip())
+            # Only the empty cell is missing: the text "None" or "NA" may well be a category. Read at once, a column
+            # has one type.
+            separator = "," if kinds == "csv" else "\t"
+            frame = pd.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
+            return _numbers_with_gaps(frame.rename(columns=lambda name: str(name).strip()), path)
     except (ValueError, OSError, EOFError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a readable {kinds} file: {' '.join(str(error).split())}") from error
     raise ValueError(f"{path}: expected a file .csv, .tsv, .parquet or .arff (or .csv.gz).")
+
+
+def _numbers_with_gaps(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+    """Make those columns numbers in which nothing but words for a missing value stands in the way."""
+    import pandas as pd
+
+    for j, name in enumerate(frame.columns):
+        column = frame.iloc[:, j]
+        if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
+            continue
+        missing = column.isna() | column.astype(str).str.strip().isin(MISSING_WORDS)
+        numbers = pd.to_numeric(column.mask(missing), errors="coerce")
+        if missing.all() or (numbers.isna() & ~missing).any():
+            continue
+        n_words = int((missing & column.notna()).sum())
+        logger.info(
+            "%s: column %r holds numbers and %d words such as NA, which are missing values", path, name, n_words
+        )
+        frame.isetitem(j, numbers.to_numpy())
+    return frame
 
 
 def numeric_columns(

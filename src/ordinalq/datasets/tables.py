@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.datasets.binning import Binning, bin_target
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, split_items, take
+from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items, take
 from ordinalq.datasets.files import read_table, require_columns
 from ordinalq.labels import encode_labels
 from ordinalq.validation import Floats, check_choice, check_integer
@@ -62,6 +63,7 @@ def make_dataset(
         your own pipeline.
     sampling : Sampling, default=None
         None stands for 1000 validation and 2000 test samples of 1000 items, as on the paper's UCI and OpenML data.
+        Where a class has fewer items in a pool than its samples need, they are repeated, which is logged and noted.
     name, source : str
         Kept in the data set.
     random_state : int, default=876
@@ -71,7 +73,9 @@ def make_dataset(
     -------
     Dataset
     """
-    check_integer("random_state", random_state, minimum=0)
+    random_state = check_integer("random_state", random_state, minimum=0)
+    if not isinstance(target, str):
+        raise TypeError(f"target must be the name of a column as text, got {target!r}; use target={str(target)!r}.")
     if n_bins is not None and classes is not None:
         raise ValueError("give n_bins for a number or classes for labels, not both.")
     where = str(frame) if isinstance(frame, str | Path) else "the table"
@@ -84,6 +88,8 @@ def make_dataset(
     columns = _feature_columns(frame, target, features, where)
     notes = []
     missing = frame[target].isna().to_numpy()
+    if missing.all():
+        raise ValueError(f"{where} must have rows with a {target!r}, but all {len(frame):,} rows lack it.")
     if missing.any():
         notes.append(f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and were left out")
         frame = frame[~missing]
@@ -109,12 +115,13 @@ def make_dataset(
 
         if isinstance(encoder, str):
             check_choice("encoder", encoder, ("auto",))
+            _check_features(table, where)
             encoder = table_encoder(parts[0])
         encoder = clone(encoder).fit(parts[0], y[split.train])
         parts = [encoder.transform(part) for part in parts]
         columns = list(encoded_names(encoder, parts[0].shape[1]))
     train, validation, test = (Items(part, y[index]) for part, index in zip(parts, split[:3], strict=True))
-    return Dataset(
+    dataset = Dataset(
         name=name,
         train=train,
         validation=validation,
@@ -129,6 +136,10 @@ def make_dataset(
         edges=edges,
         encoder=encoder,
     )
+    if repeated := repetition_note(dataset):
+        logger.warning("%s: %s", where, repeated)
+        dataset = replace(dataset, notes=(*notes, repeated))
+    return dataset
 
 
 def table_encoder(frame: "pd.DataFrame") -> Any:
@@ -260,6 +271,28 @@ def _span_note(binning: Binning, target: Any, name: str) -> list[str]:
     return [f"{outside:,} of {len(values):,} items have {name!r} outside of {span} and {fate}"]
 
 
+def _check_features(table: "pd.DataFrame", where: str) -> None:
+    """Refuse what no cell of a table of features can be: infinities and containers."""
+    import pandas as pd
+
+    for name in table:
+        column = table[name]
+        if pd.api.types.is_float_dtype(column):
+            infinite = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
+            if infinite:
+                raise ValueError(
+                    f"{where}: column {name!r} must hold finite numbers or gaps, but has {infinite:,} infinite values; "
+                    "replace them, or leave the column out with features=[...]."
+                )
+        elif column.dtype == object:
+            container = next((v for v in column if isinstance(v, list | tuple | dict | set | np.ndarray)), None)
+            if container is not None:
+                raise TypeError(
+                    f"{where}: column {name!r} must hold one value per cell, but has a {type(container).__name__}; "
+                    "give it columns of its own, leave it out with features=[...], or give an encoder."
+                )
+
+
 def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
     if classes is None and column.dtype.kind in "iuf" and (distinct := column.nunique()) > MAX_LABELS:
         raise ValueError(
@@ -288,6 +321,8 @@ def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: s
         columns = [name for name in frame.columns if name != target]
     else:
         columns = [features] if isinstance(features, str) else list(features)
+        if twice := [name for name in columns if columns.count(name) > 1]:
+            raise ValueError(f"features must be distinct, but {twice[0]!r} occurs {columns.count(twice[0])} times.")
         require_columns(frame.columns, columns, where)
         ignored = [str(name) for name in frame.columns if name not in {target, *columns}]
         if ignored:
