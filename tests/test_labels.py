@@ -68,6 +68,7 @@ def test_given_classes_may_turn_numbers_round():
         (pd.Series([1, 2, None, 3], dtype="Int64"), {}, "no missing labels"),
         ([1.0, np.inf, 2.0, 3.0], {}, "finite labels, got .*inf"),
         ([], {}, "at least one label"),
+        (np.random.default_rng(0).random(100), {}, r"100 different values in 100 items.*bin_target"),
         ([[1, 2, 3]], {}, "one-dimensional"),
         (None, {}, "one-dimensional"),
         ("abc", {}, "one-dimensional"),

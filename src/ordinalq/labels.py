@@ -86,11 +86,17 @@ def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(getattr(dtype, "categories"))  # noqa: B009 - not every dtype has it
     values = _values(y, name)
     if values.dtype.kind in "biuf":
-        return np.unique(values)
+        distinct = np.unique(values)
+        if len(distinct) > max(20, len(values) / 2) and (distinct != np.round(distinct)).any():
+            raise ValueError(
+                f"{name} has {len(distinct)} different values in {len(values)} items, as a measurement has: make "
+                "classes of it first, for example with ordinalq.bin_target."
+            )
+        return distinct
     example = ", ".join(repr(str(v)) for v in sorted({str(v) for v in values})[:3])
     raise ValueError(
         f"{name} has labels without an order ({example}, ...): "
-        "give classes=[...] with all labels in ascending order, or an ordered Categorical."
+        "give classes=[...] with all labels in ascending order (for example to fit), or an ordered Categorical."
     )
 
 

@@ -131,7 +131,10 @@ class Quantifier(BaseEstimator, ABC):
         check_is_fitted(self, "p_train_")
         S = self._check_scores(S)
         if not isinstance(samples, Samples):
-            samples = Samples.from_index(samples, len(S))
+            try:
+                samples = Samples.from_index(samples, len(S))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"samples must be Samples or an integer array (B, m): {error}") from error
         if samples.n_items != len(S):
             raise ValueError(f"samples must be drawn from the {len(S)} given items, got a pool of {samples.n_items}.")
         return self._solve(S, samples)
@@ -182,6 +185,11 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError(f"X must be items, one per row, got {X!r}.")
         if self._on == "features":
             return validate_data(self, X, reset=reset, dtype=np.float64)
+        if not reset and hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+            raise ValueError(
+                "Expected 2D array, got 1D array instead: X must have one row per item. Reshape your data, for "
+                "example X.reshape(1, -1) for a single item."
+            )
         validate_data(self, X, reset=reset, skip_check_array=True)
         if _num_samples(X) == 0:
             raise ValueError("X must have at least one item, got none.")
