@@ -149,7 +149,7 @@ def _step(
         trial = P[open_] + step[open_, None] * D[open_]
         value = objective.value(trial, rows[open_])
         # A step that promises less than the noise is too small to be judged by the value: it polishes p.
-        good = value <= at.value[open_] + np.maximum(ARMIJO * step[open_] * slope[open_] + noise[open_], 0)
+        good = value <= at.value[open_] + ARMIJO * step[open_] * slope[open_] + noise[open_]
         good |= (-slope[open_] <= noise[open_]) & np.isfinite(value)
         new[open_[good]], moved[open_[good]] = trial[good], True
         open_ = open_[~good]
