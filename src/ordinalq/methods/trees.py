@@ -40,7 +40,7 @@ class _TreeQuantifier(Quantifier):
             raise ValueError("held_out must be below 1: the classifiers need items too.")
 
     def _fit_scores(self, S, codes):
-        raise NotImplementedError
+        self.fit_scores(S, codes)  # which says why not
 
     def _fit_items(self, X, codes):
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
