@@ -28,8 +28,10 @@ program) as the reference. The comments at :data:`PEERS` give the largest *gap* 
 
 the part of the possible descent that the peer missed, L being the loss of the definition and L* its minimum.
 A plain ratio L / L* would say nothing: least squares often reach L* = 0. The *own gap* is the same with the
-loss that the peer minimizes. On this workload two classes are never voted for, so that M of ACC has rank 8
-and many p attain the same minimum. The versions were QuaPy 0.2.3, quantificationlib 0.1.2, mlquantify 0.5.1.
+loss that the peer minimizes. In that trial two classes were never voted for, so that M of ACC had rank 8 and
+many p attained the same minimum. The forest of the benchmark votes for all classes: its M is regular, and AC of
+quantificationlib, which solved the singular problem exactly, is far from the minimum there. Hence what
+bench_methods.py measures decides, not these comments. The versions were QuaPy 0.2.3, quantificationlib 0.1.2, mlquantify 0.5.1.
 """
 
 import contextlib
@@ -382,7 +384,7 @@ _QUAPY = (
     # The definition on the simplex, solved loosely: gap 4e-5. Its norm changes nothing then: the answer is on
     # the simplex already.
     Peer("quapy", "ACC", _quapy("ACC", _votes), "solver=minimize: the definition, loosely"),
-    # Not the definition: the plain inverse. M is singular here, and then this is CC.
+    # Not the definition: the plain inverse, and CC where M is singular.
     Peer("quapy", "ACC", _quapy("ACC", _votes, solver="exact-cc"), "solver=exact-cc: inverse, else CC"),
     # As ACC, but M is ill-conditioned: gap 1e-4 means up to 0.14 in a component of p.
     Peer("quapy", "PACC", _quapy("PACC"), "solver=minimize: the definition, loosely"),
@@ -448,7 +450,7 @@ _QUANTIFICATIONLIB = (
     # the votes are within the clock (about 30 us).
     Peer("quantificationlib", "CC", _quantificationlib("baselines.cc.CC"), "exact"),
     Peer("quantificationlib", "PCC", _quantificationlib("baselines.cc.PCC"), "exact"),
-    # The definition by a quadratic program: gap 5e-12.
+    # The definition by a quadratic program (gap 5e-12) where M is singular; not so on the benchmark's regular M.
     Peer(
         "quantificationlib",
         "ACC",
