@@ -31,7 +31,9 @@ A plain ratio L / L* would say nothing: least squares often reach L* = 0. The *o
 loss that the peer minimizes. In that trial two classes were never voted for, so that M of ACC had rank 8 and
 many p attained the same minimum. The forest of the benchmark votes for all classes: its M is regular, and AC of
 quantificationlib, which solved the singular problem exactly, is far from the minimum there. Hence what
-bench_methods.py measures decides, not these comments. The versions were QuaPy 0.2.3, quantificationlib 0.1.2, mlquantify 0.5.1.
+bench_methods.py measures decides, not these comments.
+
+The versions were QuaPy 0.2.3, quantificationlib 0.1.2, mlquantify 0.5.1.
 """
 
 import contextlib
