@@ -1,0 +1,1 @@
+"""The paper's experiments: configuration, resumable runner, store of results."""

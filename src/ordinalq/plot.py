@@ -1,0 +1,1 @@
+"""Pictures: arrays and tables in, matplotlib axes out."""

@@ -1,0 +1,1 @@
+"""Result tables, figures and the page of an experiment."""
