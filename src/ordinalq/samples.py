@@ -4,7 +4,7 @@ Whatever concerns an item (scores, features) is computed once for the pool; what
 product, however often an item is drawn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,6 +156,21 @@ class Samples:
         """Make a single sample that holds each of the N items once."""
         n_items = check_integer("n_items", n_items, minimum=1)
         return cls._labelled(np.arange(n_items), np.array([n_items]), n_items, y, classes)
+
+    @classmethod
+    def stacked(cls, parts: "Sequence[Samples]") -> "Samples":
+        """Return the samples of several sets over the same pool as one, in order; with prevalences if all have them."""
+        if len({part.n_items for part in parts}) != 1:
+            raise ValueError(f"parts must be at least one set of samples of the same pool, got {list(parts)!r}.")
+        sizes = np.concatenate([part.sizes for part in parts])
+        known = [part.prevalences for part in parts if part.prevalences is not None]
+        return cls(
+            np.concatenate([part.items for part in parts]),
+            np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+            parts[0].n_items,
+            classes=parts[0].classes,
+            prevalences=np.concatenate(known) if len(known) == len(parts) else None,
+        )
 
     @classmethod
     def _labelled(

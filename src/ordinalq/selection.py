@@ -431,7 +431,7 @@ def _run(kind, task, X, X_pool):
 
 def _judge(task, scored):
     """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
-    samples = _joined(list(task.protocols.values()))
+    samples = Samples.stacked(list(task.protocols.values()))
     judged = [_judged(task, estimates, scored.seconds) for estimates in _estimates(task, scored, samples)]
     best = {min(range(len(judged)), key=lambda i: judged[i].error[column]) for column in task.columns}
     kept = [i for i in sorted(best) if task.keep and not judged[i].message]
@@ -566,15 +566,6 @@ def _same(a, b):
         return bool(a == b)
     except (TypeError, ValueError):
         return False
-
-
-def _joined(parts):
-    """Return the samples of all protocols as one batch, in order."""
-    if len(parts) == 1:
-        return parts[0]
-    items = np.concatenate([part.items for part in parts])
-    sizes = np.concatenate([part.sizes for part in parts])
-    return Samples(items, np.concatenate([[0], np.cumsum(sizes)]), parts[0].n_items)
 
 
 def _results(task, table):

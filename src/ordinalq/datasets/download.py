@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
+from ordinalq.locking import try_lock
+
 logger = logging.getLogger("ordinalq")
 
 ATTEMPTS = 3  # transfers per call; each resumes where the last one broke
@@ -201,7 +203,7 @@ def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:
 def _lock(path: Path) -> Iterator[None]:
     """Wait until no other process or thread holds the lock, and hold it; the system frees it when a process dies."""
     waiting = False
-    while (file := _try_lock(path)) is None:
+    while (file := try_lock(path)) is None:
         if not waiting:
             logger.warning("%s is being fetched by another process: waiting for it", path.with_suffix(""))
             waiting = True
@@ -212,27 +214,6 @@ def _lock(path: Path) -> Iterator[None]:
         with suppress(OSError):  # Windows does not remove an open file
             path.unlink()
         file.close()
-
-
-def _try_lock(path: Path) -> IO[bytes] | None:
-    """Lock a file and return it; None if another one has the lock."""
-    file = path.open("ab")
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The last holder may have removed the file between our opening and our locking it.
-        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return file
-    except (BlockingIOError, PermissionError, FileNotFoundError):
-        pass
-    file.close()
-    return None
 
 
 def _transfer(url: str, part: Path) -> None:

@@ -1,0 +1,61 @@
+"""Workers: processes of this machine, or of a cluster, through the backends of joblib.
+
+"loky" (processes, the default), "threading", "multiprocessing" and "sequential" come with joblib. "dask" is a cluster
+of dask: the one that dask's own settings name (DASK_SCHEDULER_ADDRESS), or workers on this machine. "ray" and "spark"
+are those of their packages. Any other name must have been registered with joblib.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from joblib import Parallel, cpu_count, parallel_config
+from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
+
+Workers = Callable[[Iterable[Any]], Iterable[Any]]
+
+
+@contextmanager
+def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
+    """Give a function that runs delayed calls and yields their results in the order in which they end.
+
+    Parameters
+    ----------
+    backend : str
+    n_jobs : int
+        Number of workers; -1 stands for all processors.
+    """
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
+    known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
+    if backend not in known:
+        raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
+    with ExitStack() as stack:
+        _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
+        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
+        yield lambda calls: Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls)
+
+
+def _prepare(backend: str, n_workers: int, stack: ExitStack) -> None:
+    """Connect to a cluster, where the backend needs one."""
+    try:
+        if backend == "dask":
+            import dask
+            from distributed import Client, get_client
+
+            try:
+                get_client()  # that of the caller
+            except ValueError:
+                address = dask.config.get("scheduler-address", None)
+                local = {} if address else {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None}
+                stack.enter_context(Client(address, **local))  # type: ignore[no-untyped-call]
+        elif backend == "ray":
+            from ray.util.joblib import register_ray
+
+            register_ray()
+        elif backend == "spark":
+            from joblibspark import register_spark
+
+            register_spark()
+    except ImportError as error:
+        raise ValueError(f"backend {backend!r} needs a package that is not installed: {error.name}.") from error

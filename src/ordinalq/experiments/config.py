@@ -1,0 +1,269 @@
+"""What an experiment is made of, read from TOML: data set, methods, classifier grid, samples.
+
+The experiments of the paper are files in `configs/`, one per data set; own ones are files of the same form. A table
+``[quick]`` holds what the profile "quick" changes.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ordinalq.datasets import CATALOG as DATASETS
+from ordinalq.evaluation import MEASURES
+from ordinalq.methods.catalog import catalog
+
+PROFILES = ("full", "quick")
+KINDS = ("quantifiers", "classifiers", "collection")
+
+# What each key of each table must be; a key that is not here is a mistake.
+TABLES: dict[str, dict[str, type]] = {
+    "": {"kind": str, "title": str, "seed": int, "measures": list, "methods": list, "in_sample": list, "members": list},
+    "dataset": {"name": str, "table": str, "target": str, "n_bins": int, "classes": list, "features": list,
+                "text": str, "min_count": int, "paper": str},
+    "samples": {"n_validation": int, "n_test": int, "sample_size": int},
+    "classifier": {"family": str, "n_estimators": int, "grid": dict},
+    "grid": {},
+    "quick": {},
+}  # fmt: skip
+# How a type is called in a message.
+A = {str: "text", int: "a whole number", list: "a list", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class Config:
+    """An experiment.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    kind : {"quantifiers", "classifiers", "collection"}
+        The paper's main experiment; its comparison of ordinal classifiers; several experiments together.
+    title : str
+    dataset : dict
+        ``name`` of a data set that :func:`ordinalq.load_dataset` knows, or a ``table`` with its ``target`` and other
+        arguments of :func:`ordinalq.make_dataset`; ``paper`` is its name in the paper's tables.
+    methods : tuple of str
+        Names of the catalog, in its order.
+    measures : tuple of str
+    seed : int
+    samples : dict
+        ``n_validation``, ``n_test``, ``sample_size`` where they differ from those of the data set.
+    classifier : dict
+        ``family`` ("forest" or "logistic"), ``n_estimators`` and the ``grid`` of its parameters.
+    grids : dict of method to grid
+        In place of those of the catalog.
+    in_sample : tuple of str
+        Methods that get the scores of a classifier on its own training items, as EDy and PDF did in the paper.
+    members : tuple of str
+        The experiments of a collection.
+    profile : {"full", "quick"}
+    settings : {"reference", "paper"}
+    """
+
+    name: str
+    kind: str
+    title: str
+    dataset: dict[str, Any]
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    seed: int
+    samples: dict[str, int]
+    classifier: dict[str, Any]
+    grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    in_sample: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    profile: str = "full"
+    settings: str = "reference"
+
+    @property
+    def dataset_name(self) -> str:
+        """Name of the data set, or of the table without its folder."""
+        return str(self.dataset.get("name") or Path(self.dataset["table"]).stem)
+
+
+def config_folder() -> Path:
+    """Return the folder with the paper's experiments: inside an installed package, or at the top of a checkout."""
+    here = Path(__file__).parent
+    installed = here / "configs"
+    return installed if installed.is_dir() else here.parents[2] / "configs"
+
+
+def config_names() -> list[str]:
+    """Return the names of the paper's experiments."""
+    return sorted(path.stem for path in config_folder().glob("*.toml"))
+
+
+def load_config(name: str | Path, profile: str = "full", settings: str = "reference") -> Config:
+    """Read an experiment.
+
+    Parameters
+    ----------
+    name : str or path
+        One of the paper's experiments, such as "fried", or the path of a TOML file.
+    profile : {"full", "quick"}, default="full"
+    settings : {"reference", "paper"}, default="reference"
+        What the authors' program did, or what the text says, where they differ.
+    """
+    for what, value, known in (("profile", profile, PROFILES), ("settings", settings, ("reference", "paper"))):
+        if value not in known:
+            raise ValueError(f"{what} must be one of {', '.join(known)}, got {value!r}{nearest(value, known)}.")
+    path = Path(name)
+    if path.suffix != ".toml":
+        if str(name) not in config_names():
+            names = config_names()
+            meant = nearest(str(name), names)
+            raise ValueError(f"{str(name)!r} must be the path of a .toml file or one of {', '.join(names)}{meant}.")
+        path = config_folder() / f"{name}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
+    return _Reader(path, text).config(profile, settings)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean ...?" for a misspelt name, or nothing.
+
+    >>> nearest("OPAC", ["PACC", "OPACC"])
+    "; did you mean 'OPACC' or 'PACC'?"
+    """
+    lower = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), lower, n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(lower[one]) for one in found)}?" if found else ""
+
+
+class _Reader:
+    """A file and its text; every complaint names the line and the key."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+        try:
+            self.content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path} is not valid TOML: {error}.") from error
+
+    def config(self, profile: str, settings: str) -> Config:
+        self._check(self.content)
+        content = self.content
+        if profile == "quick":
+            content = _merged(content, content.get("quick", {}))
+        kind = content.get("kind", "quantifiers")
+        if kind not in KINDS:
+            raise self._error("kind", f"must be one of {', '.join(KINDS)}, got {kind!r}{nearest(str(kind), KINDS)}")
+        members = tuple(self._names("members", content.get("members", []), config_names()))
+        if kind == "collection" and not members:
+            raise self._error("members", "must name the experiments of the collection")
+        methods, gridded = self._known(kind)
+        chosen = self._names("methods", content.get("methods", methods), methods)
+        grids = content.get("grid", {})
+        what = "classifiers" if kind == "classifiers" else "methods"
+        self._names("grid", list(grids), gridded, unit=f"[grid] must have names of {what} as keys")
+        for method, grid in grids.items():
+            self._grid(f"grid.{method}", grid)
+        seed = content.get("seed", 876)
+        if seed < 0:
+            raise self._error("seed", f"must be at least 0, got {seed}")
+        for key, value in content.get("samples", {}).items():
+            if value < 1:
+                raise self._error(key, f"must be at least 1, got {value}")
+        return Config(
+            name=self.path.stem,
+            kind=kind,
+            title=content.get("title", self.path.stem),
+            dataset={} if kind == "collection" else self._dataset(content),
+            methods=tuple(name for name in methods if name in chosen),
+            measures=tuple(self._names("measures", content.get("measures", ["nmd", "rnod"]), list(MEASURES))),
+            seed=seed,
+            samples=dict(content.get("samples", {})),
+            classifier={} if kind != "quantifiers" else self._classifier(content),
+            grids=grids,
+            in_sample=tuple(self._names("in_sample", content.get("in_sample", []), methods)),
+            members=members,
+            profile=profile,
+            settings=settings,
+        )
+
+    def _known(self, kind: str) -> tuple[list[str], list[str]]:
+        """Return the names of the methods, and of what may have a grid."""
+        if kind == "classifiers":
+            from ordinalq.experiments.ordinal_classifiers import CLASSIFIERS, METHODS
+
+            return list(METHODS), list(CLASSIFIERS)
+        methods = [entry.name for entry in catalog()]
+        return methods, methods
+
+    def _dataset(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        dataset = dict(content.get("dataset", {}))
+        if ("name" in dataset) == ("table" in dataset):
+            raise self._error("dataset", "must have either name or table")
+        if "table" in dataset:
+            if "target" not in dataset:
+                raise self._error("dataset", "must have the target column of its table")
+            dataset["table"] = str(self.path.parent / dataset["table"])
+        else:
+            self._names("name", [dataset["name"]], [entry.name for entry in DATASETS])
+        return dataset
+
+    def _classifier(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        classifier = {"family": "forest", "grid": {}} | dict(content.get("classifier", {}))
+        self._names("family", [classifier["family"]], ["forest", "logistic"])
+        self._grid("classifier.grid", classifier["grid"])
+        return classifier
+
+    def _grid(self, where: str, grid: Any) -> None:
+        for key, values in grid.items() if isinstance(grid, dict) else [(where, grid)]:
+            if not isinstance(values, list) or not values:
+                raise self._error(key, f"of [{where}] must be a list of values, got {values!r}")
+
+    def _check(self, content: Mapping[str, Any]) -> None:
+        """Refuse keys that are unknown and values of a wrong type."""
+        for key, value in content.items():
+            if key not in TABLES:
+                self._check_key("", key, value)
+            elif not isinstance(value, dict):
+                raise self._error(key, f"must be a table [{key}], got {value!r}")
+            elif key == "quick":
+                self._check(value)
+            elif key != "grid":  # whose keys are methods
+                for inner, one in value.items():
+                    self._check_key(key, inner, one)
+
+    def _check_key(self, table: str, key: str, value: Any) -> None:
+        known = TABLES[table]
+        if key not in known:
+            where = f" in [{table}]" if table else ""
+            raise self._error(key, f"is an unknown key{where}{nearest(key, [*known, *filter(None, TABLES)])}")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise self._error(key, f"must be {A[known[key]]}, got {value!r}")
+
+    def _names(self, key: str, values: Any, known: list[str], unit: str = "") -> list[str]:
+        for value in values:
+            if value not in known:
+                what = unit or f"must be among {', '.join(known)}"
+                raise self._error(value if unit else key, f"{what}, got {value!r}{nearest(str(value), known)}")
+        if len(set(values)) < len(values):
+            raise self._error(key, f"must not name one twice, got {values!r}")
+        return list(values)
+
+    def _error(self, key: str, what: str) -> ValueError:
+        pattern = re.compile(rf"^\s*(\[+\s*(\w+\.)*{re.escape(key)}\b|(\w+\.)*\"?{re.escape(key)}\"?\s*=)")
+        lines = [number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)]
+        where = f", line {lines[0]}" if lines else ""
+        return ValueError(f"{self.path}{where}: {key} {what}.")
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with the changes, table by table; a grid is replaced as a whole parameter by parameter."""
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        result[key] = _merged(old, value) if isinstance(value, dict) and isinstance(old, dict) else value
+    return result

@@ -1,0 +1,108 @@
+"""What an experiment has found: all that tables, figures and the report need, and nothing else."""
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordinalq.experiments.store import FORMAT, MARK, Store, to_json
+from ordinalq.validation import Floats
+
+# The tables of an outcome, each a file of the folder.
+TABLES = ("validation", "selected", "estimates", "truth")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The results of one experiment.
+
+    Attributes
+    ----------
+    about : dict
+        What was run: ``experiment`` (name, kind, title, profile, settings, seed, dataset, paper, methods, measures,
+        protocols, in_sample, app_oq), ``data`` (name, source, split, notes, classes, n_train, n_validation, n_test,
+        n_features, p_train), ``versions``, ``machine``, ``seconds`` (computing time by stage), ``configurations``
+        (number), ``damaged`` (parts that had to be computed again), ``command``.
+    validation : DataFrame
+        One row per configuration, protocol and measure: ``method``, ``classifier`` and ``parameters`` (JSON),
+        ``protocol``, ``measure``, ``error`` (mean), ``std``, ``smoothing`` (mean jaggedness xi_1 of the estimates
+        over that of the true distributions), ``unconverged``, ``n_samples``, ``seconds``, ``message``.
+    selected : DataFrame
+        One row per method, protocol and measure: the row of `validation` with the smallest error.
+    estimates : DataFrame
+        One row per method, protocol, measure and test sample: ``sample`` (number), ``error``, ``converged`` and
+        ``p_1``..``p_n``, by the selected configuration.
+    truth : DataFrame
+        One row per protocol and test sample: ``protocol``, ``sample``, ``p_1``..``p_n``.
+    """
+
+    about: dict[str, Any]
+    validation: pd.DataFrame
+    selected: pd.DataFrame
+    estimates: pd.DataFrame
+    truth: pd.DataFrame
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods in the order of the catalog (or of the rows of a table)."""
+        return list(self.about["experiment"]["methods"])
+
+    @property
+    def protocols(self) -> list[str]:
+        """Protocols that apply."""
+        return list(self.about["experiment"]["protocols"])
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the error measures."""
+        return list(self.about["experiment"]["measures"])
+
+    def errors(self, protocol: str, measure: str) -> dict[str, Floats]:
+        """Return the test errors of each method, (B,), in the order of the samples."""
+        rows = self.estimates[(self.estimates["protocol"] == protocol) & (self.estimates["measure"] == measure)]
+        found = {name: part.sort_values("sample")["error"].to_numpy() for name, part in rows.groupby("method")}
+        return {name: found[name] for name in self.methods if name in found}
+
+    def distributions(self, method: str, protocol: str, measure: str) -> tuple[Floats, Floats]:
+        """Return the estimates and the true distributions of the test samples, each (B, n)."""
+        chosen = self.estimates
+        for column, value in (("method", method), ("protocol", protocol), ("measure", measure)):
+            chosen = chosen[chosen[column] == value]
+        truth = self.truth[self.truth["protocol"] == protocol]
+        columns = [name for name in self.truth.columns if name.startswith("p_")]
+        return (
+            chosen.sort_values("sample")[columns].to_numpy(),
+            np.asarray(truth.sort_values("sample")[columns].to_numpy()),
+        )
+
+    def save(self, store: Store) -> None:
+        """Write the outcome into the folder of its experiment."""
+        for name in TABLES:
+            buffer = io.BytesIO()
+            getattr(self, name).to_parquet(buffer, index=False)
+            store.write(store.folder / f"{name}.parquet", buffer.getvalue())
+        store.write(store.folder / MARK, to_json({"format": FORMAT} | self.about).encode())
+
+
+def read_outcome(folder: str | Path) -> Outcome:
+    """Read what a finished experiment has written into its folder."""
+    folder = Path(folder)
+    try:
+        about = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        if about["format"] != FORMAT:
+            raise ValueError(f"its format is {about['format']!r}")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{folder} must be the folder of an experiment, but it has no {MARK}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder / MARK} is not the description of an experiment: {error}.") from error
+    missing = [name for name in TABLES if not (folder / f"{name}.parquet").exists()]
+    if missing:
+        raise ValueError(f"{folder} holds an experiment that is not finished; run `ordinalq reproduce` again.")
+    try:
+        return Outcome(about, *(pd.read_parquet(folder / f"{name}.parquet") for name in TABLES))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder} holds a damaged table; run `ordinalq reproduce` again. ({error})") from error

@@ -1,0 +1,112 @@
+"""Who wants to know what a run does: nobody, a log file, or a terminal."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
+
+
+class Progress:
+    """Is told what goes on, and says nothing. Stages have a total amount of work, of which parts are done."""
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+
+    def close(self) -> None:
+        """End the last stage."""
+
+
+class LogFile(Progress):
+    """Appends a line for each step to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        self._line(f"{name}: {detail}" if detail else name)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        self._line(f"  done: {detail}")
+
+    def _line(self, text: str) -> None:
+        if self.path.parent.is_dir():  # made by the run once it has the right to
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+class Terminal(Progress):
+    """A bar with percent and time left; where the output is no terminal, a line from time to time."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.bar: Any = None
+        self.name, self.total, self.done, self.start, self.last = "", 0.0, 0.0, 0.0, 0.0
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        self.close()
+        self.name, self.total, self.done, self.start, self.last = name, total, 0.0, time.monotonic(), time.monotonic()
+        if not self.stream.isatty():
+            self.stream.write(f"{name}{': ' + detail if detail else ''}\n")
+            self.stream.flush()
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(
+            TextColumn("{task.description:<11}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+            TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[detail]}", style="dim"),
+            console=Console(file=self.stream),
+        )  # fmt: skip
+        self.bar.start()
+        self.task = self.bar.add_task(name, total=max(total, 1e-9), detail=detail)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        self.done += amount
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.done, detail=detail)
+        elif time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            share = min(self.done / self.total, 1.0)
+            left = (self.last - self.start) * (1 - share) / share
+            self.stream.write(f"{self.name}: {share:.0%}, about {left:.0f} s left\n")
+            self.stream.flush()
+
+    def close(self) -> None:
+        """End the bar of the last stage."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.total, detail="")
+            self.bar.stop()
+            self.bar = None
+
+
+class Several(Progress):
+    """Passes everything on to several."""
+
+    def __init__(self, parts: Sequence[Progress]) -> None:
+        self.parts = parts
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        for part in self.parts:
+            part.stage(name, total, detail)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        for part in self.parts:
+            part.advance(amount, detail)
+
+    def close(self) -> None:
+        """End the last stage."""
+        for part in self.parts:
+            part.close()

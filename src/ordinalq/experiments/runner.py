@@ -1,0 +1,252 @@
+"""Runs an experiment: all configurations on validation samples, the selected ones on test samples.
+
+The results of a unit are stored before anything counts on them. That is why a killed run can go on; and since units do
+not depend on each other, the number of workers does not matter.
+"""
+
+import shlex
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import delayed
+
+from ordinalq.evaluation import errors
+from ordinalq.experiments.backends import Workers, parallel
+from ordinalq.experiments.config import Config
+from ordinalq.experiments.material import POOLS, Material, prepare
+from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.progress import Progress
+from ordinalq.experiments.store import Store, check_folder, key_of, machine, open_store, to_json, versions
+from ordinalq.experiments.units import Unit, units_of
+
+
+def run(
+    config: Config,
+    folder: str | Path,
+    *,
+    data: str | Path | None = None,
+    n_jobs: int = -1,
+    backend: str = "loky",
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run an experiment, or go on with one that was interrupted, and return what it has found.
+
+    Parameters
+    ----------
+    config : Config
+        Not a collection.
+    folder : path
+        Absent, empty, or of an earlier run of the same experiment, whose parts are used.
+    data : path, default=None
+        Local copy of the data set, see :func:`ordinalq.load_dataset`.
+    n_jobs : int, default=-1
+        Number of workers; -1 stands for all processors. Results do not depend on it.
+    backend : str, default="loky"
+        A backend of joblib; see :mod:`ordinalq.experiments.backends`.
+    progress : Progress, default=None
+        Is told what goes on; None tells nobody.
+    """
+    folder, progress = Path(folder), progress or Progress()
+    identity: dict[str, Any] = {
+        "name": config.name,
+        "profile": config.profile,
+        "settings": config.settings,
+        "seed": config.seed,
+    }
+    check_folder(folder, identity)  # before the work, not after it
+    progress.stage("data", 1)
+    material = prepare(config, data)
+    progress.advance(1, material.dataset.name)
+    with open_store(folder, identity | {"data": material.digest}) as store, parallel(backend, n_jobs) as workers:
+        this = _Run(config, material, store, workers, progress)
+        validation = this.validate()
+        selected = select(validation)
+        outcome = this.outcome(validation, selected, this.test(selected), data)
+        outcome.save(store)
+    progress.close()
+    return outcome
+
+
+def select(validation: pd.DataFrame) -> pd.DataFrame:
+    """Return the row of the smallest error for each method, protocol and measure; ties: the first."""
+    usable = validation[np.isfinite(validation["error"])]
+    if usable.empty:
+        raise ValueError(f"every configuration failed, the first with {validation['message'].iloc[0]}")
+    best = usable.groupby(["method", "protocol", "measure"], sort=False)["error"].idxmin()
+    return pd.DataFrame(validation.loc[best.sort_values()]).reset_index(drop=True)
+
+
+class _Run:
+    """One run: the material, the store of parts, the workers."""
+
+    def __init__(self, config: Config, material: Material, store: Store, workers: Workers, progress: Progress) -> None:
+        self.config, self.material, self.store, self.workers = config, material, store, workers
+        self.progress = progress
+        self.units = list(_units(config, material))
+        self.common = {"versions": versions(), "data": material.digest}
+        self.seconds: dict[str, float] = {}
+
+    def validate(self) -> pd.DataFrame:
+        """Return the errors of all configurations on the validation samples."""
+        jobs = []
+        for unit in self.units:
+            if not all(self.store.has(kind, self._key(unit, kind)) for kind in unit.kinds):
+                jobs.append((unit, delayed(unit.validate)(self.material, self._scores(unit))))
+        self._compute("validation", jobs, len(self.units))
+        return pd.concat([self._part(unit, "validation") for unit in self.units], ignore_index=True)
+
+    def test(self, selected: pd.DataFrame) -> pd.DataFrame:
+        """Return the estimates of the selected configurations on the test samples, one row per sample."""
+        jobs, tested = [], []
+        for unit in self.units:
+            mine = selected[selected["classifier"] == to_json(unit.classifier)]
+            wanted = set(zip(mine["method"], mine["parameters"], strict=True))
+            chosen = tuple(trial for trial in unit.trials if (trial.method, to_json(trial.parameters)) in wanted)
+            if not chosen:
+                continue
+            tested.append(replace(unit, trials=chosen))
+            if not self.store.has("estimates", self._key(tested[-1], "estimates")):
+                jobs.append((tested[-1], delayed(tested[-1].test)(self.material, self._scores(unit))))
+        self._compute("test", jobs, len(tested))
+        return pd.concat([self._part(unit, "estimates") for unit in tested], ignore_index=True)
+
+    def outcome(
+        self, validation: pd.DataFrame, selected: pd.DataFrame, estimates: pd.DataFrame, data: str | Path | None
+    ) -> Outcome:
+        """Put together what was found."""
+        battery = self.material.test
+        names = [f"p_{i + 1}" for i in range(self.material.n_classes)]
+        by_trial = dict(iter(estimates.groupby(["method", "classifier", "parameters"])))
+        tables = []
+        for _, row in selected.iterrows():
+            index = battery.rows[row["protocol"]]
+            part = by_trial[row["method"], row["classifier"], row["parameters"]].sort_values("sample").iloc[index]
+            P = part[names].to_numpy()
+            columns = {name: row[name] for name in ("method", "protocol", "measure")} | {
+                "sample": np.arange(len(P)),
+                "error": errors(P, battery.truth[index], row["measure"]),
+                "converged": part["converged"].to_numpy(),
+            }
+            tables.append(pd.DataFrame(columns | dict(zip(names, P.T, strict=True))))
+        truth = [
+            pd.DataFrame({"protocol": name, "sample": np.arange(len(index))}).join(
+                pd.DataFrame(battery.truth[index], columns=names)
+            )
+            for name, index in battery.rows.items()
+        ]
+        return Outcome(
+            about=self._about(validation, data),
+            validation=validation,
+            selected=selected,
+            estimates=pd.concat(tables, ignore_index=True),
+            truth=pd.concat(truth, ignore_index=True),
+        )
+
+    def _about(self, validation: pd.DataFrame, data: str | Path | None) -> dict[str, Any]:
+        config, material, dataset = self.config, self.material, self.material.dataset
+        trials = validation.drop_duplicates(["method", "classifier", "parameters"])
+        classifiers = trials.drop_duplicates("classifier")
+        counts = np.bincount(dataset.train.y, minlength=material.n_classes)
+        return {
+            "experiment": {
+                "name": config.name,
+                "kind": config.kind,
+                "title": config.title,
+                "profile": config.profile,
+                "settings": config.settings,
+                "seed": config.seed,
+                "data": material.digest,
+                "dataset": config.dataset_name,
+                "paper": config.dataset.get("paper"),
+                "family": config.classifier.get("family"),
+                "methods": list(dict.fromkeys(trial.method for unit in self.units for trial in unit.trials))
+                if config.kind == "classifiers"
+                else list(config.methods),
+                "measures": list(config.measures),
+                "protocols": list(material.test.rows),
+                "in_sample": list(config.in_sample),
+                "app_oq": dataset.sampling.app_oq,
+            },
+            "data": {
+                "name": dataset.name,
+                "source": dataset.source,
+                "split": dataset.split,
+                "notes": list(dataset.notes),
+                "classes": list(dataset.classes),
+                "n_train": len(dataset.train.y),
+                "n_validation": len(dataset.validation.y),
+                "n_test": len(dataset.test.y),
+                "n_features": len(dataset.feature_names),
+                "sample_size": int(material.test.samples.sizes[0]),
+                "n_samples": {
+                    pool: {name: len(rows) for name, rows in getattr(material, pool).rows.items()} for pool in POOLS
+                },
+                "p_train": (counts / counts.sum()).tolist(),
+            },
+            "versions": self.common["versions"],
+            "machine": machine(),
+            "seconds": self.seconds
+            | {"computing": float(trials["seconds"].sum() + classifiers["scoring_seconds"].sum())},
+            "configurations": len(trials),
+            "damaged": self.store.damaged,
+            "command": command(config, self.store.folder, data),
+        }
+
+    def _key(self, unit: Unit, kind: str) -> str:
+        """Return the hash of everything that determines a part of a unit."""
+        return key_of(unit.describe(kind) | self.common)
+
+    def _scores(self, unit: Unit) -> pd.DataFrame | None:
+        return self.store.get("scores", self._key(unit, "scores")) if "scores" in unit.kinds else None
+
+    def _part(self, unit: Unit, kind: str) -> pd.DataFrame:
+        part = self.store.get(kind, self._key(unit, kind))
+        if part is None:
+            raise RuntimeError(f"the part {kind} of {unit.label} has vanished while the experiment ran; run it again.")
+        return part
+
+    def _compute(self, stage: str, jobs: list[tuple[Unit, Any]], total: int) -> None:
+        """Run jobs, the most expensive first, and store the parts of each as it ends."""
+        start = time.perf_counter()
+        jobs = sorted(jobs, key=lambda job: -job[0].cost)
+        there = f"{total - len(jobs)} of {total} units were there" if len(jobs) < total else f"{total} units"
+        self.progress.stage(stage, sum(unit.cost for unit, _ in jobs), there)
+        for number, parts in self.workers(delayed(_alone)(number, job) for number, (_, job) in enumerate(jobs)):
+            unit = jobs[number][0]
+            for kind, table in parts.items():
+                self.store.put(kind, self._key(unit, kind), table)
+            self.progress.advance(unit.cost, unit.label)
+        self.seconds[stage] = time.perf_counter() - start
+
+
+def command(config: Config, folder: Path, data: str | Path | None) -> str:
+    """Return the command that runs the experiment again."""
+    parts = ["ordinalq", "reproduce", config.name]
+    if config.profile != "full":
+        parts += ["--profile", config.profile]
+    if config.settings != "reference":
+        parts += ["--settings", config.settings]
+    if data is not None:
+        parts += ["--data", str(data)]
+    return shlex.join([*parts, "--out", str(folder)])
+
+
+def _units(config: Config, material: Material) -> list[Unit]:
+    return list(units_of(config, material.n_classes))
+
+
+def _alone(number: int, job: Any) -> Any:
+    """Run a job with one thread, so that rounding does not depend on how many others run beside it."""
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    function, args, kwargs = job
+    with threadpool_limits(1), warnings.catch_warnings():
+        # The paper's logistic regression stops after 100 steps; samples that fail are counted in the tables.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return number, function(*args, **kwargs)

@@ -1,0 +1,209 @@
+"""The store of an experiment: one Parquet file per finished unit of work, in a folder that one run has at a time.
+
+A part is named ``KIND-KEY-DIGEST.parquet``. KEY is a hash of everything that determines the content, so that a part
+answers "has this been computed?"; DIGEST is a hash of the bytes, so that damage is seen. A part is written under a
+temporary name and renamed, so that it is there as a whole or not at all, whenever the run is killed.
+"""
+
+import errno
+import hashlib
+import io
+import json
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordinalq.locking import try_lock
+
+logger = logging.getLogger("ordinalq")
+
+FORMAT = "ordinalq experiment 1"
+MARK = "run.json"  # says that a folder is ours, and what was run
+PARTIAL = ".partial-"  # beginning of the name of a file that is being written
+DIGITS = 20  # hexadecimal digits of a hash
+# What results depend on besides our own code and the configuration.
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+# What shows results and does not compute any.
+SHOWING = ("cli.py", "plot.py", "report", "tabular")
+
+
+class Store:
+    """The folder of one experiment; use as ``with open_store(folder, identity) as store``.
+
+    Attributes
+    ----------
+    folder : Path
+    damaged : list of str
+        Parts that were found damaged and removed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: list[str] = []
+
+    @property
+    def results(self) -> Path:
+        """Folder of the parts."""
+        return self.folder / "results"
+
+    def get(self, kind: str, key: str) -> pd.DataFrame | None:
+        """Return a part; None if it is not there, or damaged: then it is removed, and reported."""
+        for path in sorted(self.results.glob(f"{kind}-{key}-*.parquet")):
+            content = path.read_bytes()
+            if path.stem.rpartition("-")[2] == _digest(content):
+                return pd.read_parquet(io.BytesIO(content))
+            logger.warning("%s is damaged and will be computed again", path)
+            self.damaged.append(path.name)
+            path.unlink()
+        return None
+
+    def has(self, kind: str, key: str) -> bool:
+        """Say whether a part is there and whole."""
+        return self.get(kind, key) is not None
+
+    def put(self, kind: str, key: str, table: pd.DataFrame) -> None:
+        """Write a part, in place of an earlier one."""
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        content = buffer.getvalue()
+        new = self.results / f"{kind}-{key}-{_digest(content)}.parquet"
+        self.write(new, content)
+        for path in self.results.glob(f"{kind}-{key}-*.parquet"):
+            if path != new:
+                path.unlink()
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a file as a whole or not at all."""
+        partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise OSError(
+                    error.errno, f"the disk of {self.folder} is full; what is finished is kept: make room and run again"
+                ) from error
+            raise
+
+
+@contextmanager
+def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Store]:
+    """Lock the folder of an experiment, make it if it is absent, and give its store.
+
+    Parameters
+    ----------
+    folder : path
+        Absent, empty, or of an earlier run of the same experiment.
+    identity : mapping
+        What distinguishes the experiment from others.
+    """
+    folder = Path(folder)
+    check_folder(folder, identity)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = try_lock(folder / ".lock")
+    if lock is None:
+        raise FileExistsError(f"{folder} is in use by another run; wait for it, or name another folder with --out.")
+    try:
+        store = Store(folder)
+        for left in folder.rglob(f"{PARTIAL}*"):  # by a run that was killed
+            left.unlink()
+        if not (folder / MARK).exists():
+            store.write(folder / MARK, to_json({"format": FORMAT, "experiment": dict(identity)}).encode())
+        yield store
+    finally:
+        (folder / ".lock").unlink(missing_ok=True)
+        lock.close()
+
+
+def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds anything but an earlier run of the same experiment."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
+    present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if all(name == ".lock" or name.startswith(PARTIAL) for name in present):
+        return
+    try:
+        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise ValueError(f"its format is {found['format']!r}")
+        old = found["experiment"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        other = next(name for name in present if name != ".lock")
+        raise FileExistsError(
+            f"{folder} must be absent, empty or written by ordinalq, but holds {other!r}; "
+            "name another folder with --out."
+        ) from error
+    different = [f"{name} {old.get(name)!r}" for name in identity if old.get(name) != identity[name]]
+    if different:
+        raise FileExistsError(
+            f"{folder} holds another experiment ({', '.join(different)}); name another folder with --out."
+        )
+
+
+def key_of(description: Any) -> str:
+    """Return the hash of a description that JSON can express."""
+    return hashlib.sha256(to_json(description).encode()).hexdigest()[:DIGITS]
+
+
+def to_json(value: Any) -> str:
+    """Return JSON text, the same for equal values."""
+    return json.dumps(value, sort_keys=True, indent=1, default=_plain)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on; `code` is a hash of our own files that compute them."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] not in SHOWING:
+            digest.update(path.read_bytes())
+    own = {"ordinalq": version("ordinalq"), "code": digest.hexdigest()[:DIGITS]}
+    return own | {name: version(name) for name in PACKAGES}
+
+
+def machine() -> dict[str, Any]:
+    """Return what the report says of the machine."""
+    return {"python": platform.python_version(), "system": platform.platform(), "processors": os.cpu_count()}
+
+
+def content_hash(*arrays: Any) -> str:
+    """Return a hash of the content of arrays, sparse arrays or data frames."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        if hasattr(array, "indptr"):
+            parts = [array.data, array.indices, array.indptr]
+        elif hasattr(array, "columns"):
+            parts = [pd.util.hash_pandas_object(array).to_numpy(), np.array([str(name) for name in array.columns])]
+        else:
+            parts = [np.asarray(array)]
+        for part in parts:
+            digest.update(f"{part.dtype} {part.shape}".encode())
+            digest.update(
+                np.ascontiguousarray(part).tobytes() if part.dtype != object else repr(part.tolist()).encode()
+            )
+    return digest.hexdigest()[:DIGITS]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | tuple | set):
+        return list(value)
+    raise TypeError(f"{value!r} cannot be written as JSON.")

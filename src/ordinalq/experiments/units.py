@@ -1,0 +1,317 @@
+"""Units of work: what is fitted and scored together.
+
+A unit belongs to one classifier configuration: the classifier is fitted once, and its scores serve all methods and all
+their parameters. HDx and o-HDx need no classifier and are units of their own; so are OQT and ARC, which fit binary
+classifiers of their own. Units do not depend on each other, and each is deterministic.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ordinalq.classify.held_out import CrossFitted, held_out
+from ordinalq.datasets.dataset import derived_seed
+from ordinalq.evaluation import errors
+from ordinalq.experiments.config import Config
+from ordinalq.experiments.material import POOLS, Battery, Material
+from ordinalq.experiments.store import to_json
+from ordinalq.methods.catalog import catalog
+from ordinalq.ordinal import jaggedness
+from ordinalq.selection import Estimates, configurations_of, estimate_all
+
+# These fit classifiers of their own on the items; all others take scores, or the features.
+TREES = ("OQT", "ARC")
+FEATURES = ("HDx", "OHDx")
+
+
+class Trial(NamedTuple):
+    """A method with its parameters."""
+
+    method: str
+    parameters: dict[str, Any]
+
+    def quantifier(self, classifier: Any = None) -> Any:
+        """Return the unfitted quantifier."""
+        cls = next(entry.cls for entry in catalog() if entry.name == self.method)
+        return cls(**self.parameters) if classifier is None else cls(classifier, **self.parameters)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all units of an experiment have in common.
+
+    ``family`` and ``n_estimators`` of the classifier, the ``seed`` of all classifiers, the error ``measures``, and the
+    methods that get ``in_sample`` scores.
+    """
+
+    family: str
+    n_estimators: int
+    seed: int
+    measures: tuple[str, ...]
+    in_sample: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: Config) -> "Setup":
+        """Return the setup of an experiment."""
+        return cls(
+            family=config.classifier.get("family", ""),
+            n_estimators=config.classifier.get("n_estimators", 100),
+            seed=derived_seed(config.seed, "classifier"),
+            measures=config.measures,
+            in_sample=config.in_sample,
+        )
+
+    def classifier(self, parameters: Mapping[str, Any]) -> Any:
+        """Return an unfitted classifier of the paper, with out-of-sample scores.
+
+        "forest": a random forest with out-of-bag scores. "logistic": logistic regression in ten folds. Everything
+        else is scikit-learn's default; "none" in `parameters` stands for None. A classifier has one worker: with
+        several, a forest adds the votes of its trees in the order in which they come, and rounding differs.
+        """
+        given = {name: None if value == "none" else value for name, value in parameters.items()}
+        if self.family == "logistic":
+            from sklearn.linear_model import LogisticRegression
+
+            return CrossFitted(LogisticRegression(**given), cv=10, n_jobs=1, random_state=self.seed)
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(self.n_estimators, oob_score=True, n_jobs=1, random_state=self.seed, **given)
+
+
+@dataclass(frozen=True, eq=False)
+class Unit(ABC):
+    """Trials that share a classifier.
+
+    Attributes
+    ----------
+    classifier : dict
+        Parameters of the classifier; empty where there is none.
+    trials : tuple of Trial
+    setup : Setup
+    cost : float
+        A guess of the seconds that it takes, for the order of the units and for the progress bar.
+    """
+
+    classifier: dict[str, Any]
+    trials: tuple[Trial, ...]
+    setup: Setup
+    cost: float
+
+    # The parts that `validate` makes.
+    kinds: ClassVar[tuple[str, ...]] = ("validation",)
+
+    @property
+    def label(self) -> str:
+        """Short description for the log."""
+        methods = list(dict.fromkeys(trial.method for trial in self.trials))
+        what = ", ".join(methods) if len(methods) < 4 else f"{len(methods)} methods"
+        how = ", ".join(f"{name}={value}" for name, value in self.classifier.items())
+        return f"{what} ({how})" if how else what
+
+    def describe(self, kind: str) -> dict[str, Any]:
+        """Return everything about the unit that determines a part of it."""
+        about = {"unit": type(self).__name__, "kind": kind, "classifier": self.classifier, "setup": asdict(self.setup)}
+        return about if kind == "scores" else about | {"trials": [list(trial) for trial in self.trials]}
+
+    def score(self, material: Material) -> pd.DataFrame | None:
+        """Return the scores that the trials share; None if there are none."""
+        return None
+
+    @abstractmethod
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+        """Return the estimates of each trial on the samples of a pool."""
+
+    def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+        """Return the parts of `kinds`: how good the trials are on the validation samples, and what was made for that.
+
+        Parameters
+        ----------
+        material : Material
+        scores : DataFrame or None
+            What `score` has made in an earlier run.
+        """
+        scores = self.score(material) if scores is None else scores
+        parts = {} if scores is None else {"scores": scores}
+        found = self.estimate(material, scores, "validation")
+        seconds = 0.0 if scores is None else float(scores["seconds"].iloc[0])
+        return parts | {"validation": self._judged(found, material.validation, seconds)}
+
+    def test(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+        """Return the part "estimates": what the trials say of each test sample."""
+        return {"estimates": self._estimate_rows(self.estimate(material, scores, "test"), material.n_classes)}
+
+    def _judged(self, estimates: Iterable[Estimates], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
+        """Return the rows of the validation table."""
+        jagged = jaggedness(battery.truth)
+        rows = []
+        for trial, result in zip(self.trials, estimates, strict=True):
+            for protocol, index in battery.rows.items():
+                common = {
+                    "method": trial.method,
+                    "classifier": to_json(self.classifier),
+                    "parameters": to_json(trial.parameters),
+                    "protocol": protocol,
+                    "n_samples": len(index),
+                    "seconds": result.seconds,
+                    "scoring_seconds": scoring_seconds,
+                    "message": result.message,
+                    "unconverged": len(index),
+                    "smoothing": np.nan,
+                    "error": np.inf,
+                    "std": np.nan,
+                }
+                if not result.message:
+                    common["unconverged"] = int((~result.converged[index]).sum())
+                    common["smoothing"] = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
+                for measure in self.setup.measures:
+                    row = common | {"measure": measure}
+                    if not result.message:
+                        found = errors(result.P[index], battery.truth[index], measure)
+                        row |= {"error": found.mean(), "std": found.std(ddof=1) if len(found) > 1 else np.nan}
+                    rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _estimate_rows(self, estimates: Iterable[Estimates], n: int) -> pd.DataFrame:
+        """Return one row per trial and sample; none for a trial that failed."""
+        tables = []
+        for trial, result in zip(self.trials, estimates, strict=True):
+            P = np.empty((0, n)) if result.message else result.P
+            converged = np.empty(0, dtype=bool) if result.message else result.converged
+            head = {
+                "method": trial.method,
+                "classifier": to_json(self.classifier),
+                "parameters": to_json(trial.parameters),
+                "sample": np.arange(len(P)),
+                "converged": converged,
+            }
+            tables.append(pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
+        return pd.concat(tables, ignore_index=True)
+
+
+class ScoredUnit(Unit):
+    """All methods on the scores of one classifier."""
+
+    kinds = ("scores", "validation")
+
+    def score(self, material: Material) -> pd.DataFrame:
+        """Fit the classifier and score all items: the training items out-of-sample, and the pools."""
+        start = time.perf_counter()
+        dataset, n = material.dataset, material.n_classes
+        try:
+            model = held_out(self.setup.classifier(self.classifier)).fit(*dataset.train)
+            scores = {"train": model.held_out_scores_}
+            scores |= {pool: model.predict_proba(getattr(dataset, pool).X) for pool in POOLS}
+            if self.setup.in_sample:
+                scores["in_sample"] = model.predict_proba(dataset.train.X)
+            message = ""
+        except Exception as error:  # the experiment goes on, and the table tells
+            scores, message = {"train": np.full((1, n), np.nan)}, _describe(error)
+        tables = [
+            pd.DataFrame({"part": part} | {f"s_{i + 1}": S[:, i] for i in range(n)}) for part, S in scores.items()
+        ]
+        table = pd.concat(tables, ignore_index=True)
+        return table.assign(seconds=time.perf_counter() - start, message=message)
+
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+        """Return the estimates of each trial; those of the same representation share it."""
+        assert scores is not None
+        if message := scores["message"].iloc[0]:
+            return [Estimates(None, None, 0.0, message) for _ in self.trials]
+        columns = [name for name in scores.columns if name.startswith("s_")]
+        S = {part: table[columns].to_numpy() for part, table in scores.groupby("part", sort=False)}
+        found: dict[int, Estimates] = {}
+        for part in ("train", "in_sample"):
+            chosen = [
+                i for i, t in enumerate(self.trials) if (t.method in self.setup.in_sample) == (part == "in_sample")
+            ]
+            if chosen:
+                results = _estimate_all([self.trials[i] for i in chosen], S[part], S[pool], material, pool)
+                found |= dict(zip(chosen, results, strict=True))
+        return [found[i] for i in range(len(self.trials))]
+
+
+class FeatureUnit(Unit):
+    """HDx or o-HDx, which take the features as they are."""
+
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+        """Return the estimates of each trial."""
+        train, items = (np.asarray(getattr(material.dataset, part).X, dtype=np.float64) for part in ("train", pool))
+        return list(_estimate_all(self.trials, train, items, material, pool))
+
+
+class TreeUnit(Unit):
+    """OQT or ARC, which fit binary classifiers on the items; both pools are estimated while they are there."""
+
+    kinds = ("validation", "estimates")
+
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+        """Return the estimates of the trial on one pool."""
+        return [self._both(material)[pool]]
+
+    def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+        """Return the parts "validation" and "estimates"."""
+        found = self._both(material)
+        return {
+            "validation": self._judged([found["validation"]], material.validation, 0.0),
+            "estimates": self._estimate_rows([found["test"]], material.n_classes),
+        }
+
+    def _both(self, material: Material) -> dict[str, Estimates]:
+        start = time.perf_counter()
+        (trial,) = self.trials
+        try:
+            quantifier = trial.quantifier(self.setup.classifier(self.classifier)).set_params(n_jobs=1)
+            quantifier.fit(*material.dataset.train, classes=np.arange(material.n_classes))
+            found = {}
+            for pool in POOLS:
+                S = quantifier.scores(getattr(material.dataset, pool).X)
+                found[pool] = quantifier.predict_scores(S, getattr(material, pool).samples)
+        except Exception as error:  # the experiment goes on, and the table tells
+            return dict.fromkeys(POOLS, Estimates(None, None, time.perf_counter() - start, _describe(error)))
+        seconds = time.perf_counter() - start
+        return {pool: Estimates(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
+
+
+def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
+    """Yield the units of the main experiment, in the order of the classifier grid."""
+    setup = Setup.of(config)
+    grids = {entry.name: entry.grid(n_classes, config.settings) for entry in catalog()} | config.grids
+    trials = {
+        method: tuple(Trial(method, parameters) for parameters in configurations_of(grids[method]))
+        for method in config.methods
+    }
+    for method in FEATURES:
+        if method in trials:
+            yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))
+    scored = tuple(trial for method in trials if method not in (*TREES, *FEATURES) for trial in trials[method])
+    for classifier in configurations_of(config.classifier["grid"]):
+        cost = _classifier_cost(setup, classifier)
+        if scored:
+            yield ScoredUnit(classifier, scored, setup, cost + 10)
+        for method in TREES:
+            for trial in trials.get(method, ()):
+                share = n_classes - 1 if method == "OQT" else np.log2(n_classes)
+                yield TreeUnit(classifier, (trial,), setup, cost * share / 3)
+
+
+def _estimate_all(trials: Iterable[Trial], S: Any, S_pool: Any, material: Material, pool: str) -> Iterator[Estimates]:
+    samples, classes = getattr(material, pool).samples, np.arange(material.n_classes)
+    quantifiers = [trial.quantifier() for trial in trials]
+    return estimate_all(quantifiers, S, material.dataset.train.y, S_pool, samples, classes=classes)
+
+
+def _classifier_cost(setup: Setup, parameters: Mapping[str, Any]) -> float:
+    """Guess the seconds for fitting a classifier."""
+    if setup.family == "logistic":
+        return 20.0
+    entropy = 1.5 if parameters.get("criterion") == "entropy" else 1.0
+    return float(1 + setup.n_estimators / 100 * entropy * 0.35 * (parameters.get("max_depth") or 20))
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
