@@ -45,8 +45,8 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo:
-	@echo "make demo: the experiment on fried is not in this version yet." >&2; exit 1
+demo: $(STAMP)
+	$(BIN)/ordinalq reproduce fried
 
 bench: $(BENCH_STAMP)
 	$(BENCH)/bin/python benchmarks/bench_methods.py --write

@@ -74,6 +74,41 @@ def extract(
     typer.echo(f"{dataset.name}: {len(files)} files in {out}; split: {dataset.split}")
 
 
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="An experiment of the paper, such as fried, or the path of a TOML file.")],
+    profile: Annotated[str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")] = "full",
+    settings: Annotated[
+        str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
+    ] = "reference",
+    data: DataOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write; default: results/NAME. An interrupted run goes on.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
+    backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+) -> None:
+    """Run an experiment of the paper and write its tables beside the printed figures, and a report."""
+    from ordinalq.report.reproduce import reproduce_experiment
+
+    page = reproduce_experiment(
+        name, profile=profile, settings=settings, data=data, folder=out, n_jobs=n_jobs, backend=backend, quiet=quiet
+    )
+    typer.echo(str(page))
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of finished experiments.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the comparison of several experiments.")] = None,
+) -> None:
+    """Write the report of a finished experiment again, or compare several of them by ranks."""
+    from ordinalq.report.reproduce import report_experiments
+
+    typer.echo(str(report_experiments(folders, out)))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)

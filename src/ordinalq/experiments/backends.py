@@ -25,15 +25,20 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
     n_jobs : int
         Number of workers; -1 stands for all processors.
     """
+    check_workers(backend, n_jobs)
+    with ExitStack() as stack:
+        _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
+        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
+        yield lambda calls: Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls)
+
+
+def check_workers(backend: str, n_jobs: int) -> None:
+    """Refuse a backend that nobody knows, and a number of workers that makes no sense."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
     known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
     if backend not in known:
         raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
-    with ExitStack() as stack:
-        _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
-        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
-        yield lambda calls: Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls)
 
 
 def _prepare(backend: str, n_workers: int, stack: ExitStack) -> None:

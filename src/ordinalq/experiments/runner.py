@@ -16,7 +16,7 @@ import pandas as pd
 from joblib import delayed
 
 from ordinalq.evaluation import errors
-from ordinalq.experiments.backends import Workers, parallel
+from ordinalq.experiments.backends import Workers, check_workers, parallel
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material, prepare
 from ordinalq.experiments.outcome import Outcome
@@ -58,7 +58,9 @@ def run(
         "settings": config.settings,
         "seed": config.seed,
     }
-    check_folder(folder, identity)  # before the work, not after it
+    # Before the work, not after it.
+    check_workers(backend, n_jobs)
+    check_folder(folder, identity)
     progress.stage("data", 1)
     material = prepare(config, data)
     progress.advance(1, material.dataset.name)

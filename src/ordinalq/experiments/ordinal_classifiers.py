@@ -1,0 +1,355 @@
+"""The comparison of classifiers, some of which know the order of the classes.
+
+LR, OLR-AT, OLR-IT, ORidge and LAD in CC, PCC, ACC, PACC and SLD, under APP. A method is a pair, such as "OLR-AT-PACC".
+The paper made this table with other versions of ACC, PACC and SLD than its main tables. They stand here, to be
+compared with the paper; for other purposes :class:`ordinalq.ACC`, :class:`ordinalq.PACC` and :class:`ordinalq.SLD` are
+the better ones.
+
+* CC, PCC and SLD use a classifier that was trained on all of L, without cross-fitting.
+* ACC and PACC train on 60 % of L, take M from the other 40 %, and invert it.
+* SLD stops where its estimate has become stable, instead of after 100 iterations.
+
+A unit of work is one configuration of a classifier. It is fitted on L and on the 60 %, and serves all quantifiers.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import clone
+
+from ordinalq.datasets import Dataset
+from ordinalq.experiments.config import Config
+from ordinalq.experiments.material import POOLS, Material
+from ordinalq.experiments.units import Setup, Trial, Unit
+from ordinalq.objectives import Block, MixtureObjective
+from ordinalq.samples import OneHot, Samples
+from ordinalq.selection import Estimates, configurations_of
+from ordinalq.simplex import clean
+from ordinalq.validation import Floats, check_choice
+
+Codes = npt.NDArray[np.intp]
+Grid = dict[str, list[Any]]
+
+# Classifier -> the parameter that sets the strength of its penalty.
+CLASSIFIERS = {"LR": "C", "OLR-AT": "alpha", "OLR-IT": "alpha", "ORidge": "alpha", "LAD": "C"}
+QUANTIFIERS = ("CC", "PCC", "ACC", "PACC", "SLD")
+# They give no posteriors and serve only the quantifiers that count votes.
+VOTERS = ("ORidge", "LAD")
+COUNTING = ("CC", "ACC")
+ADJUSTED = ("ACC", "PACC")
+METHODS = tuple(
+    f"{classifier}-{quantifier}"
+    for classifier in CLASSIFIERS
+    for quantifier in QUANTIFIERS
+    if classifier not in VOTERS or quantifier in COUNTING
+)
+STRENGTHS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+HELD_OUT = 0.4  # part of L from which ACC and PACC take M
+# SLD stops at the first iteration from the 12th on that changes p by less than this, on average over the classes.
+SLD_FIRST_STOP = 12
+SLD_CHANGE = 1e-4
+SLD_MAX_ITER = 1000
+
+
+class Predictions(NamedTuple):
+    """What a classifier says of N items: ``votes`` (N,) in 0..n-1, ``posteriors`` (N, n), or None if it has none.
+
+    The vote is the classifier's own decision; for OLR-AT and OLR-IT it is the median class of the posteriors, not the
+    most probable one.
+    """
+
+    votes: Codes
+    posteriors: Floats | None
+
+    def represented(self, quantifier: str, n_classes: int) -> Floats | OneHot:
+        """Return f(x) of a quantifier for each item, (N, n): the votes, or the posteriors."""
+        if quantifier in COUNTING:
+            return OneHot(self.votes[:, None], n_classes)
+        assert self.posteriors is not None
+        return self.posteriors
+
+
+class Scored(NamedTuple):
+    """The two classifiers of a configuration.
+
+    Attributes
+    ----------
+    whole, part : mapping of pools to Predictions
+        By the classifier that was trained on L, and by the one that was trained on 60 % of it.
+    held_out : Predictions
+        Of the latter, on the other 40 %.
+    codes : ndarray
+        Classes of the held-out items.
+    p_train : ndarray (n,)
+        Class frequencies of L.
+    """
+
+    whole: Mapping[str, Predictions]
+    part: Mapping[str, Predictions]
+    held_out: Predictions
+    codes: Codes
+    p_train: Floats
+
+
+def classifier_grid(name: str) -> Grid:
+    """Return the paper's values of each parameter of a classifier; "none" stands for None.
+
+    >>> classifier_grid("ORidge")["normalize"]
+    [False, True]
+    """
+    check_choice("name", name, tuple(CLASSIFIERS))
+    grid: Grid = {CLASSIFIERS[name]: list(STRENGTHS), "class_weight": ["none", "balanced"]}
+    return grid | ({"normalize": [False, True]} if name == "ORidge" else {})
+
+
+def make_classifier(name: str, parameters: Mapping[str, Any], seed: int = 0) -> Any:
+    """Return an unfitted classifier; all that `parameters` do not say is as in scikit-learn or in the reference.
+
+    Parameters
+    ----------
+    name : {"LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"}
+    parameters : mapping
+        Such as an entry of the grid.
+    seed : int, default=0
+        Of LAD, the only one that draws.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+
+    check_choice("name", name, tuple(CLASSIFIERS))
+    given = {key: None if value == "none" else value for key, value in parameters.items()}
+    classes: dict[str, Any] = {
+        "LR": LogisticRegression,
+        "OLR-AT": OrdinalLogisticAT,
+        "OLR-IT": OrdinalLogisticIT,
+        "ORidge": OrdinalRidge,
+        "LAD": LeastAbsoluteDeviation,
+    }
+    return classes[name](**({"random_state": seed} if name == "LAD" else {}), **given)
+
+
+def classifier_units(config: Config) -> Iterator[Unit]:
+    """Yield the units of an experiment of the kind "classifiers", in the order of the classifiers and their grids."""
+    setup = Setup.of(config)
+    for name, strength in CLASSIFIERS.items():
+        trials = tuple(Trial(method, {}) for method in config.methods if method.rpartition("-")[0] == name)
+        for parameters in configurations_of(config.grids.get(name, classifier_grid(name))) if trials else ():
+            make_classifier(name, parameters)  # refuses unknown parameters before the work
+            # The weaker the penalty, the longer it takes.
+            decades = np.log10(max(float(parameters.get(strength, 1.0)), 1e-12))
+            cost = max(1.0, 4.0 + (decades if strength == "C" else -decades))
+            yield ClassifierUnit({"name": name} | parameters, trials, setup, float(cost))
+
+
+def hold_out(y: Codes, seed: int) -> tuple[Codes, Codes]:
+    """Split items at random, each class in proportion, into 60 % for training and 40 % for M; each has every class.
+
+    Parameters
+    ----------
+    y : ndarray (N,)
+        Classes in 0..n-1.
+    seed : int
+
+    Returns
+    -------
+    training, held_out : ndarray
+        Items, ascending.
+    """
+    rng = np.random.default_rng(seed)
+    parts: tuple[list[Codes], list[Codes]] = ([], [])
+    for c, count in enumerate(np.bincount(y)):
+        if count < 2:
+            raise ValueError(
+                f"every class must have at least 2 training items, one of them held out, but class {c} has {count}."
+            )
+        items = rng.permutation(np.flatnonzero(y == c))
+        n_held_out = min(max(round(HELD_OUT * count), 1), count - 1)
+        parts[0].append(items[n_held_out:])
+        parts[1].append(items[:n_held_out])
+    training, held_out = (np.sort(np.concatenate(part)) for part in parts)
+    return training, held_out
+
+
+def fit_scores(
+    classifier: Any,
+    dataset: Dataset,
+    split: tuple[Codes, Codes],
+    *,
+    quantifiers: Sequence[str] = QUANTIFIERS,
+) -> Scored:
+    """Fit a classifier on L and on 60 % of it, as far as the quantifiers need both, and let it score the pools.
+
+    Parameters
+    ----------
+    classifier : unfitted classifier
+    dataset : Dataset
+    split : tuple of ndarray
+        See :func:`hold_out`.
+    quantifiers : sequence of str
+        Those that will be asked for.
+    """
+    X, y = dataset.train
+    training, held_out = split
+    pools = {pool: getattr(dataset, pool).X for pool in POOLS}
+    whole, part = {}, {"held out": Predictions(np.empty(0, dtype=np.intp), None)}
+    if set(quantifiers) - set(ADJUSTED):
+        whole = _predictions(clone(classifier).fit(X, y), pools)
+    if set(quantifiers) & set(ADJUSTED):
+        part = _predictions(clone(classifier).fit(X[training], y[training]), pools | {"held out": X[held_out]})
+    return Scored(whole, part, part.pop("held out"), y[held_out], np.bincount(y) / len(y))
+
+
+def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Estimate the class distribution of samples by the reference's version of a quantifier.
+
+    Parameters
+    ----------
+    quantifier : {"CC", "PCC", "ACC", "PACC", "SLD"}
+    scored : Scored
+    pool : str
+        The one that the samples consist of.
+    samples : Samples
+
+    Returns
+    -------
+    P : ndarray (B, n)
+    converged : ndarray (B,)
+        Only SLD can fail to.
+    """
+    check_choice("quantifier", quantifier, QUANTIFIERS)
+    n = len(scored.p_train)
+    said = (scored.part if quantifier in ADJUSTED else scored.whole)[pool]
+    if said.posteriors is None and quantifier not in COUNTING:
+        raise TypeError(f"{quantifier} needs posteriors, but the classifier gives votes only; use CC or ACC.")
+    if quantifier == "SLD":
+        assert said.posteriors is not None
+        return sld_until_stable(said.posteriors, samples, scored.p_train)
+    P = samples.average(said.represented(quantifier, n))
+    if quantifier in ADJUSTED:
+        # A class is a sample too.
+        M = Samples.from_groups(scored.codes).average(scored.held_out.represented(quantifier, n)).T
+        P = invert(P, M)
+    return P, np.ones(len(P), dtype=bool)
+
+
+def invert(Q: Floats, M: Floats) -> Floats:
+    """M^-1 q, clipped to [0, 1] and divided by its sum; q itself where M is singular.
+
+    Parameters
+    ----------
+    Q : ndarray (B, n)
+        Mean votes or posteriors of the samples.
+    M : ndarray (n, n)
+        Those of the classes, one per column.
+
+    Returns
+    -------
+    ndarray (B, n)
+    """
+    try:
+        P = np.linalg.solve(M, Q.T).T
+    except np.linalg.LinAlgError:  # such as a class that nobody votes for
+        return Q
+    return clean(np.clip(P, 0.0, 1.0))
+
+
+def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """SLD from p_L up to the first iteration k >= 12 with mean_i |p_i^(k) - p_i^(k-1)| < 1e-4, at most 1000.
+
+    Parameters
+    ----------
+    S : ndarray (N, n)
+        Posteriors of the pool.
+    samples : Samples
+    p_train : ndarray (n,)
+        p_L, start and divisor.
+
+    Returns
+    -------
+    P : ndarray (B, n)
+    converged : ndarray (B,)
+        Whether the change has become so small.
+    """
+    objective = MixtureObjective(S / p_train, samples)
+    P = np.tile(p_train, (len(samples), 1))
+    converged = np.zeros(len(samples), dtype=bool)
+    for block in objective.blocks(np.arange(len(samples))):
+        rows = block.rows
+        for k in range(1, SLD_MAX_ITER + 1):
+            new = P[rows] * block.weighted_ratios(P[rows])
+            moving = np.abs(new - P[rows]).mean(axis=1) >= SLD_CHANGE
+            P[rows] = new
+            if k < SLD_FIRST_STOP or moving.all():
+                continue
+            converged[rows[~moving]] = True
+            rows = rows[moving]
+            if len(rows) == 0:
+                break
+            block = Block(rows, block.R[moving], block.W[moving])
+    return clean(P), converged  # items that no class explains have lost their mass
+
+
+class ClassifierUnit(Unit):
+    """One configuration of a classifier in all its quantifiers.
+
+    What it shares is stored as estimates of both pools: they take less room than the scores of 84 configurations.
+    """
+
+    kinds = ("scores", "validation")
+
+    def describe(self, kind: str) -> dict[str, Any]:
+        """Return everything about the unit that determines a part of it."""
+        return super().describe(kind) | {"trials": [list(trial) for trial in self.trials]}
+
+    def score(self, material: Material) -> pd.DataFrame:
+        """Fit the classifier on both parts and estimate the samples of both pools: one row per pool, trial, sample."""
+        start = time.perf_counter()
+        given = dict(self.classifier)
+        classifier = make_classifier(given.pop("name"), given, self.setup.seed)
+        split = hold_out(material.dataset.train.y, self.setup.seed)
+        quantifiers = {trial.method: trial.method.rpartition("-")[2] for trial in self.trials}
+        try:
+            scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
+        except Exception as error:  # the experiment goes on, and the table tells
+            seconds, message = time.perf_counter() - start, f"{type(error).__name__}: {error}"
+            return pd.DataFrame({"seconds": [seconds], "message": [message]})
+        seconds = time.perf_counter() - start
+        tables = []
+        for pool in POOLS:
+            for method, quantifier in quantifiers.items():
+                begin = time.perf_counter()
+                P, converged = estimate(quantifier, scored, pool, getattr(material, pool).samples)
+                head = {"pool": pool, "method": method, "converged": converged}
+                tables.append(
+                    pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(P.shape[1])}).assign(
+                        estimating=time.perf_counter() - begin
+                    )
+                )
+        return pd.concat(tables, ignore_index=True).assign(seconds=seconds, message="")
+
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+        """Return the estimates of each trial on the samples of a pool."""
+        assert scores is not None
+        if message := scores["message"].iloc[0]:
+            return [Estimates(None, None, 0.0, message) for _ in self.trials]
+        names = [f"p_{i + 1}" for i in range(material.n_classes)]
+        found = dict(iter(scores[scores["pool"] == pool].groupby("method", sort=False)))
+        parts = [found[trial.method] for trial in self.trials]
+        return [
+            Estimates(part[names].to_numpy(), part["converged"].to_numpy(), float(part["estimating"].iloc[0]), "")
+            for part in parts
+        ]
+
+
+def _predictions(model: Any, parts: Mapping[str, Any]) -> dict[str, Predictions]:
+    """Return the votes of a fitted classifier for each part, and its posteriors if it has them."""
+    found = {}
+    for name, X in parts.items():
+        posteriors = np.asarray(model.predict_proba(X), dtype=np.float64) if hasattr(model, "predict_proba") else None
+        found[name] = Predictions(np.asarray(model.predict(X), dtype=np.intp), posteriors)
+    return found

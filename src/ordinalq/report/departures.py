@@ -1,0 +1,72 @@
+"""Where ordinalq differs from the printed text, and which of it concerns a run; docs/departures.md tells it in full."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from ordinalq.datasets import CATALOG as DATASETS
+from ordinalq.experiments.outcome import Outcome
+from ordinalq.report.tables import parsed
+
+
+@dataclass(frozen=True)
+class Departure:
+    """An entry of the ledger: its number there, title, what happens here, and to which runs it applies.
+
+    ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
+    classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
+    means that no run is concerned.
+    """
+
+    number: str
+    title: str
+    here: str
+    applies: dict[str, Any]
+
+
+def departures() -> list[Departure]:
+    """Return the whole ledger, in the order of the numbers."""
+    text = (files("ordinalq") / "report" / "departures.json").read_text(encoding="utf-8")
+    return [Departure(**entry) for entry in json.loads(text)]
+
+
+def applicable(outcome: Outcome) -> list[Departure]:
+    """Return the departures that concern a run."""
+    experiment, data = outcome.about["experiment"], outcome.about["data"]
+    own: dict[str, set[Any]] = {
+        "methods": _methods(outcome),
+        "families": _families(outcome),
+        "data": {_kind_of_data(str(data["name"]))},
+        "names": {data["name"]},
+        "kinds": {experiment["kind"]},
+        "protocols": set(outcome.protocols),
+        "n_classes": {len(data["classes"])},
+    }
+    return [
+        entry
+        for entry in departures()
+        if not entry.applies.get("nowhere") and all(own[key] & set(values) for key, values in entry.applies.items())
+    ]
+
+
+def _methods(outcome: Outcome) -> set[str]:
+    """Return the methods, those of "CLASSIFIER-QUANTIFIER" too."""
+    return {part for name in outcome.methods for part in (name, name.rpartition("-")[2])}
+
+
+def _families(outcome: Outcome) -> set[str]:
+    """Return the family of the classifiers, as the experiment names it or as their parameters tell."""
+    named = outcome.about["experiment"].get("family")
+    if named:
+        return {str(named)}
+    names = {key for text in outcome.validation["classifier"].unique() for key in parsed(text)}
+    forest = {"max_depth", "criterion", "n_estimators", "max_features"} & names
+    return {"forest"} if forest else {"logistic"} if "C" in names else set()
+
+
+def _kind_of_data(name: str) -> str:
+    """Return which data of the paper a data set belongs to, or "own"."""
+    if name not in {entry.name for entry in DATASETS}:
+        return "own"
+    return next((kind for kind in ("amazon", "fact") if name.startswith(kind)), "uci")

@@ -1,0 +1,217 @@
+"""A table that can be written as Markdown, LaTeX and CSV, and that the page shows."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+}
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a table: text, bold or not; `value` sorts it; `shade` in [0, 1] colours it, 0 is best."""
+
+    text: str
+    value: float | None = None
+    bold: bool = False
+    shade: float | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; columns of one `group` stand together under that heading."""
+
+    name: str
+    group: str = ""
+    numeric: bool = True
+
+    @property
+    def title(self) -> str:
+        """Heading where there is only one line of them."""
+        return f"{self.group} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row; its first cell is its heading, and rows of one `group` stand together."""
+
+    cells: tuple[Cell, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    name : str
+        Name of its files.
+    title : str
+        One line for the caption.
+    columns, rows : tuple
+    data : DataFrame
+        The same content as numbers in full precision, one row per fact, for CSV.
+    notes : tuple of str
+        Footnotes.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    data: pd.DataFrame
+    notes: tuple[str, ...] = field(default=())
+
+    def files(self) -> dict[str, str]:
+        """Return the text of each file: suffix -> content."""
+        return {"md": self.markdown(), "tex": self.latex(), "csv": self.csv()}
+
+    def markdown(self) -> str:
+        """Return the table as Markdown (GitHub's dialect)."""
+        lines = [f"**{markdown_text(self.title)}**", ""]
+        lines.append(_pipes(markdown_text(column.title) for column in self.columns))
+        lines.append(_pipes("---:" if column.numeric else "---" for column in self.columns))
+        for row, begins in self._grouped():
+            if begins:
+                lines.append(_pipes([f"*{markdown_text(row.group)}*", *[""] * (len(self.columns) - 1)]))
+            lines.append(
+                _pipes(
+                    f"**{markdown_text(cell.text)}**" if cell.bold else markdown_text(cell.text) for cell in row.cells
+                )
+            )
+        lines += ["", *(f"- {markdown_text(note)}" for note in self.notes)]
+        return "\n".join(lines).rstrip() + "\n"
+
+    def latex(self) -> str:
+        """Return the table as LaTeX; it needs the package booktabs."""
+        lines = [
+            "% needs \\usepackage{booktabs}",
+            "\\begin{table}",
+            "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}",
+            f"\\caption{{{latex_text(self.title)}}}",
+            f"\\label{{tab:{self.name}}}",
+            f"\\begin{{tabular}}{{{''.join('r' if column.numeric else 'l' for column in self.columns)}}}",
+            "\\toprule",
+        ]
+        if any(column.group for column in self.columns):
+            lines += self._latex_groups()
+        lines += [_ampersands(latex_text(column.name) for column in self.columns), "\\midrule"]
+        for number, (row, begins) in enumerate(self._grouped()):
+            if begins:
+                if number:
+                    lines.append("\\midrule")
+                lines.append(f"\\multicolumn{{{len(self.columns)}}}{{l}}{{\\textit{{{latex_text(row.group)}}}}} \\\\")
+            lines.append(
+                _ampersands(f"\\textbf{{{latex_text(c.text)}}}" if c.bold else latex_text(c.text) for c in row.cells)
+            )
+        lines += ["\\bottomrule", "\\end{tabular}"]
+        if self.notes:
+            lines += ["", "\\smallskip", "\\begin{minipage}{\\linewidth}\\raggedright\\footnotesize"]
+            lines += [f"{latex_text(note)}\\par" for note in self.notes]
+            lines.append("\\end{minipage}")
+        return "\n".join([*lines, "\\end{table}"]) + "\n"
+
+    def csv(self) -> str:
+        """Return the numbers in full precision."""
+        text: str = self.data.to_csv(index=False, lineterminator="\n")
+        return text
+
+    def spans(self) -> list[tuple[str, int]]:
+        """Return the headings above the columns: text and number of columns."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            if spans and column.group and spans[-1][0] == column.group:
+                spans[-1] = (column.group, spans[-1][1] + 1)
+            else:
+                spans.append((column.group, 1))
+        return spans
+
+    def _grouped(self) -> list[tuple[Row, bool]]:
+        """Return each row with whether a named group begins there."""
+        before = [""] + [row.group for row in self.rows]
+        return [(row, bool(row.group) and row.group != old) for row, old in zip(self.rows, before, strict=False)]
+
+    def _latex_groups(self) -> list[str]:
+        first, titles, rules = 1, [], []
+        for text, width in self.spans():
+            titles.append(f"\\multicolumn{{{width}}}{{c}}{{{latex_text(text)}}}" if text else "")
+            if text:
+                rules.append(f"\\cmidrule(lr){{{first}-{first + width - 1}}}")
+            first += width
+        return [_ampersands(titles), "".join(rules)]
+
+
+def short(value: float, decimals: int = 4) -> str:
+    """Write a number without its leading zero, as the paper does.
+
+    >>> short(0.0194), short(-0.5, 2), short(1.25, 2)
+    ('.0194', '-.50', '1.25')
+    """
+    text = f"{value:.{decimals}f}"
+    return re.sub(r"^(-?)0\.", r"\1.", text)
+
+
+def plus_minus(mean: float, std: float) -> str:
+    """Write mean and standard deviation.
+
+    >>> plus_minus(0.0194, 0.0083)
+    '.0194 ± .0083'
+    """
+    return f"{short(mean)} ± {short(std)}"
+
+
+def settings_text(settings: dict[str, Any]) -> str:
+    """Write parameters on one line.
+
+    >>> settings_text({"tau": 0.001, "n_bins": 4, "class_weight": None})
+    'tau=0.001, n_bins=4, class_weight=none'
+    """
+    return ", ".join(f"{name}={value_text(value)}" for name, value in settings.items()) or MISSING
+
+
+def value_text(value: Any) -> str:
+    """Write the value of a parameter."""
+    if value is None:
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def latex_text(text: str) -> str:
+    r"""Escape what means something to LaTeX.
+
+    >>> print(latex_text("5 % of n_bins"))
+    5 \% of n\_bins
+    """
+    return "".join(LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def markdown_text(text: str) -> str:
+    """Escape what means something to Markdown."""
+    return re.sub(r"([\\|*_<`\[])", r"\\\1", " ".join(text.split()))
+
+
+def _pipes(cells: Any) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _ampersands(cells: Any) -> str:
+    return f"{' & '.join(cells)} \\\\"
