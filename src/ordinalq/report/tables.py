@@ -112,8 +112,8 @@ def result_rows(outcome: Outcome, measure: str) -> pd.DataFrame:
                     "paper_std": paper.get("std", np.nan),
                     "paper_bold": paper.get("bold"),
                     "ratio": mean / paper["mean"] if paper else np.nan,
-                    "classifier": chosen.get("classifier", ""),
-                    "parameters": chosen.get("parameters", ""),
+                    "classifier": one_line(chosen.get("classifier")),
+                    "parameters": one_line(chosen.get("parameters")),
                     "unconverged": unconverged.get((method, protocol, measure), 0),
                 }
             )
@@ -205,8 +205,8 @@ def ordinal_classifier_table(outcome: Outcome) -> Table:
                             "percent_vs_lr": percent,
                             "paper_mean": cell.get("mean", np.nan),
                             "paper_bold": cell.get("bold"),
-                            "classifier_parameters": chosen.get("classifier", ""),
-                            "parameters": chosen.get("parameters", ""),
+                            "classifier_parameters": one_line(chosen.get("classifier")),
+                            "parameters": one_line(chosen.get("parameters")),
                             "unconverged": unconverged.get((method, protocol, measure), 0),
                         }
                     )
@@ -255,8 +255,8 @@ def selected_table(outcome: Outcome) -> Table:
                     )
                 )
                 facts.append(
-                    {key: chosen[key] for key in (*KEYS, "classifier", "parameters", "error", "std", "smoothing")}
-                    | {"n_samples": chosen["n_samples"], "unconverged": chosen["unconverged"]}
+                    {key: chosen[key] for key in (*KEYS, "error", "std", "smoothing", "n_samples", "unconverged")}
+                    | {key: one_line(chosen[key]) for key in ("classifier", "parameters")}
                 )
     notes = (
         "Validation error: mean over the validation samples, which differ from the test samples.",
@@ -400,6 +400,8 @@ def classifier_grid_table(outcome: Outcome) -> Table:
             name: _values(outcome.validation[outcome.validation["method"].map(group_of) == name]["classifier"])
             for name in dict.fromkeys(map(group_of, outcome.methods))
         }
+        for values in run.values():
+            values.pop("name", None)  # of the classifier itself
         pairs = [(name, _classifier_entry(printed_grids, name), values) for name, values in run.items()]
     else:
         values = _values(outcome.validation["classifier"])
@@ -556,7 +558,12 @@ def truth(outcome: Outcome, protocol: str) -> Floats:
 def parsed(text: Any) -> dict[str, Any]:
     """Read the parameters of a configuration from their JSON."""
     found = json.loads(text) if isinstance(text, str) and text else {}
-    return found if isinstance(found, dict) else {"": found}
+    return found if isinstance(found, dict) else {}
+
+
+def one_line(text: Any) -> str:
+    """Return the JSON of a configuration on one line, for a cell of CSV; nothing where there is none."""
+    return json.dumps(parsed(text)) if isinstance(text, str) and text else ""
 
 
 def failures(outcome: Outcome) -> list[str]:
