@@ -247,6 +247,25 @@ def test_same_results_on_a_dask_cluster_of_two_processes(finished, tmp_path, mon
         assert cluster.scheduler.transition_counter > before  # the cluster has worked
 
 
+def test_classifiers_are_compared_by_the_same_runner_and_resume(tmp_path):
+    from ordinalq.experiments.ordinal_classifiers import METHODS
+
+    config = (
+        CONFIG[: CONFIG.index("[classifier]")].replace(
+            'methods = ["CC", "PACC", "HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]', 'kind = "classifiers"'
+        )
+        + "".join(f'[grid.{name}]\nalpha = [1.0]\nclass_weight = ["none"]\n' for name in ("OLR-AT", "OLR-IT", "ORidge"))
+        + "".join(f"[grid.{name}]\nC = [0.1, 1.0]\n" for name in ("LR", "LAD"))
+    )
+    config = load_config(write_experiment(tmp_path, config))
+    outcome = run(config, tmp_path / "out", n_jobs=1)
+    assert list(outcome.methods) == list(METHODS)
+    assert outcome.protocols == ["APP"]
+    assert set(outcome.selected["method"]) == set(METHODS)
+    next((tmp_path / "out" / "results").glob("validation-*")).unlink()
+    assert_same(run(config, tmp_path / "out", n_jobs=1), outcome)
+
+
 @pytest.mark.parametrize(
     ("backend", "n_jobs", "message"),
     [
@@ -331,7 +350,7 @@ def test_second_run_at_the_same_time_is_refused(finished, tmp_path):
 def test_folder_of_others_is_refused_and_left_alone(finished, tmp_path):
     config, *_ = finished
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(FileExistsError, match="but holds 'thesis.tex'; name another folder"):
+    with pytest.raises(FileExistsError, match=r"but holds 'thesis\.tex'; name another folder"):
         run(config, tmp_path, n_jobs=1)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(NotADirectoryError, match="must be a folder"):
@@ -346,7 +365,7 @@ def test_folder_with_a_strange_description_is_refused(finished, tmp_path, conten
 
 
 def test_folder_of_another_experiment_is_refused(finished, tmp_path):
-    config, folder, _ = finished
+    _, folder, _ = finished
     other = load_config(write_experiment(tmp_path, CONFIG.replace("seed = 5", "seed = 6")))
     with pytest.raises(FileExistsError, match=r"another experiment \(seed 5\)"):
         run(other, folder, n_jobs=1)

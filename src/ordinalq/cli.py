@@ -77,7 +77,9 @@ def extract(
 @app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help="An experiment of the paper, such as fried, or the path of a TOML file.")],
-    profile: Annotated[str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")] = "full",
+    profile: Annotated[
+        str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")
+    ] = "full",
     settings: Annotated[
         str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
     ] = "reference",

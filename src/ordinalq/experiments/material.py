@@ -51,7 +51,9 @@ class Material:
 def prepare(config: Config, data: str | Path | None = None) -> Material:
     """Load the data set of an experiment and draw its samples."""
     dataset = _dataset(config, data)
-    validation, test = (_battery(dataset, pool, config.samples.get(f"n_{pool}")) for pool in POOLS)
+    # The paper compares classifiers under APP only.
+    protocols = ("APP",) if config.kind == "classifiers" else dataset.protocols
+    validation, test = (_battery(dataset, protocols, pool, config.samples.get(f"n_{pool}")) for pool in POOLS)
     digest = content_hash(
         *(array for part in (dataset.train, dataset.validation, dataset.test) for array in part),
         *(array for battery in (validation, test) for array in (battery.samples.items, *battery.rows.values())),
@@ -59,11 +61,11 @@ def prepare(config: Config, data: str | Path | None = None) -> Material:
     return Material(dataset, validation, test, digest)
 
 
-def _battery(dataset: Dataset, pool: str, limit: int | None) -> Battery:
+def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int | None) -> Battery:
     """Return the samples of a pool; of given ones, at most `limit` per protocol."""
     parts: list[Samples] = []
     rows: dict[str, npt.NDArray[np.intp]] = {}
-    for protocol in dataset.protocols:
+    for protocol in protocols:
         if protocol == "APP-OQ" and (protocol, pool) not in dataset.given:
             P = parts[0].prevalences
             assert P is not None

@@ -297,7 +297,9 @@ def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floa
 class ClassifierUnit(Unit):
     """One configuration of a classifier in all its quantifiers.
 
-    What it shares is stored as estimates of both pools: they take less room than the scores of 84 configurations.
+    What it stores for the trials is the least that estimates of both pools can be made from. For CC, PCC, ACC and PACC
+    that is the estimates themselves. SLD needs the posteriors of the items; its estimates take more time than all else
+    where posteriors hardly differ, and on the test samples only the selected configuration has to make them.
     """
 
     kinds = ("scores", "validation")
@@ -307,12 +309,12 @@ class ClassifierUnit(Unit):
         return super().describe(kind) | {"trials": [list(trial) for trial in self.trials]}
 
     def score(self, material: Material) -> pd.DataFrame:
-        """Fit the classifier on both parts and estimate the samples of both pools: one row per pool, trial, sample."""
+        """Fit the classifier on both parts of L: one row per pool, trial and sample, or item in the case of SLD."""
         start = time.perf_counter()
         given = dict(self.classifier)
         classifier = make_classifier(given.pop("name"), given, self.setup.seed)
         split = hold_out(material.dataset.train.y, self.setup.seed)
-        quantifiers = {trial.method: trial.method.rpartition("-")[2] for trial in self.trials}
+        quantifiers = {trial.method: _quantifier(trial) for trial in self.trials}
         try:
             scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
         except Exception as error:  # the experiment goes on, and the table tells
@@ -323,13 +325,14 @@ class ClassifierUnit(Unit):
         for pool in POOLS:
             for method, quantifier in quantifiers.items():
                 begin = time.perf_counter()
-                P, converged = estimate(quantifier, scored, pool, getattr(material, pool).samples)
-                head = {"pool": pool, "method": method, "converged": converged}
-                tables.append(
-                    pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(P.shape[1])}).assign(
-                        estimating=time.perf_counter() - begin
-                    )
-                )
+                if quantifier == "SLD":
+                    P = scored.whole[pool].posteriors
+                    assert P is not None
+                else:
+                    P, _ = estimate(quantifier, scored, pool, getattr(material, pool).samples)
+                columns = {f"p_{i + 1}": P[:, i] for i in range(material.n_classes)}
+                table = pd.DataFrame({"pool": pool, "method": method} | columns)
+                tables.append(table.assign(estimating=time.perf_counter() - begin))
         return pd.concat(tables, ignore_index=True).assign(seconds=seconds, message="")
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
@@ -338,12 +341,22 @@ class ClassifierUnit(Unit):
         if message := scores["message"].iloc[0]:
             return [Estimates(None, None, 0.0, message) for _ in self.trials]
         names = [f"p_{i + 1}" for i in range(material.n_classes)]
-        found = dict(iter(scores[scores["pool"] == pool].groupby("method", sort=False)))
-        parts = [found[trial.method] for trial in self.trials]
-        return [
-            Estimates(part[names].to_numpy(), part["converged"].to_numpy(), float(part["estimating"].iloc[0]), "")
-            for part in parts
-        ]
+        stored = dict(iter(scores[scores["pool"] == pool].groupby("method", sort=False)))
+        y = material.dataset.train.y
+        found = []
+        for trial in self.trials:
+            begin = time.perf_counter()
+            P = stored[trial.method][names].to_numpy()
+            converged = np.ones(len(P), dtype=bool)
+            if _quantifier(trial) == "SLD":
+                P, converged = sld_until_stable(P, getattr(material, pool).samples, np.bincount(y) / len(y))
+            seconds = float(stored[trial.method]["estimating"].iloc[0]) + time.perf_counter() - begin
+            found.append(Estimates(P, converged, seconds, ""))
+        return found
+
+
+def _quantifier(trial: Trial) -> str:
+    return trial.method.rpartition("-")[2]
 
 
 def _predictions(model: Any, parts: Mapping[str, Any]) -> dict[str, Predictions]:

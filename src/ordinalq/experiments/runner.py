@@ -7,6 +7,7 @@ not depend on each other, the number of workers does not matter.
 import shlex
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ordinalq.evaluation import errors
 from ordinalq.experiments.backends import Workers, check_workers, parallel
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material, prepare
+from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
 from ordinalq.experiments.store import Store, check_folder, key_of, machine, open_store, to_json, versions
@@ -166,9 +168,7 @@ class _Run:
                 "dataset": config.dataset_name,
                 "paper": config.dataset.get("paper"),
                 "family": config.classifier.get("family"),
-                "methods": list(dict.fromkeys(trial.method for unit in self.units for trial in unit.trials))
-                if config.kind == "classifiers"
-                else list(config.methods),
+                "methods": list(config.methods),
                 "measures": list(config.measures),
                 "protocols": list(material.test.rows),
                 "in_sample": list(config.in_sample),
@@ -238,8 +238,8 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
     return shlex.join([*parts, "--out", str(folder)])
 
 
-def _units(config: Config, material: Material) -> list[Unit]:
-    return list(units_of(config, material.n_classes))
+def _units(config: Config, material: Material) -> Iterator[Unit]:
+    return classifier_units(config) if config.kind == "classifiers" else units_of(config, material.n_classes)
 
 
 def _alone(number: int, job: Any) -> Any:
