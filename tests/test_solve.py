@@ -1,5 +1,10 @@
 """oq.solve: estimates from a response matrix and an observed histogram, without a classifier."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
-from ordinalq.losses import LeastSquares, Poisson
+from ordinalq.losses import ALL_LOSSES, Hellinger, LeastSquares, Poisson, WithBackground
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.newton import NewtonSolver
 
 # Each takes the order 0 too, so that two classes will do.
@@ -269,3 +275,415 @@ def test_unconverged_rows_are_told_by_one_warning(rng):
     M = response(rng, 5)
     with pytest.warns(ConvergenceWarning, match="2 of 2 .* did not converge"):
         oq.solve(rng.integers(1, 99, size=(2, 8)), M, oq.RUN(solver=NewtonSolver(max_iter=1)))
+
+
+# A known background
+
+
+def spectrum(n=8, d=10, slope=0.35, width=0.9):
+    """Return a smearing response (d, n) and a falling distribution (n,)."""
+    M = np.exp(-0.5 * ((np.linspace(0, n - 1, d)[:, None] - np.arange(n)) / width) ** 2)
+    p = np.exp(-slope * np.arange(n))
+    return M / M.sum(axis=0), p / p.sum()
+
+
+@pytest.mark.parametrize("method", UNREGULARIZED, ids=named)
+def test_a_known_background_is_taken_out_exactly(method, rng):
+    M = response(rng, 6)
+    P = rng.dirichlet(np.ones(6), 5)
+    P[0, 2] = 0.0
+    P[0] /= P[0].sum()
+    S = np.array([50.0, 300.0, 1000.0, 2000.0, 1e5])
+    background = rng.uniform(0, 100, size=(5, 9))
+    background[:, 3] = 0.0
+    counts = S[:, None] * (P @ M.T) + background
+    assert_allclose(oq.solve(counts, M, method, background=background), P, rtol=0, atol=1e-5)
+    numbers = oq.solve(counts, M, method, background=background, counts=True)
+    assert_allclose(numbers, S[:, None] * P, rtol=0, atol=1e-5 * S[:, None].max())
+
+
+def likelihood(p, counts, M, background, tau):
+    """RUN's objective with background, written from the definition of the counts."""
+    rate = (counts.sum() - background.sum()) * (M @ p) + background
+    penalty = tau / 2 * np.square(oq.difference_matrix(len(p)) @ p).sum()
+    return (rate - counts * np.log(rate)).sum() + penalty
+
+
+@pytest.mark.parametrize("tau", [0.0, 10.0, 1000.0])
+def test_run_with_background_maximizes_the_likelihood_of_all_counts(tau, rng):
+    M, p = spectrum()
+    background = np.linspace(60, 5, 10)
+    for counts in rng.poisson(800 * (M @ p) + background, size=(4, 10)):
+        estimate = oq.solve(counts, M, oq.RUN(tau=tau), background=background)
+        best = minimize(
+            likelihood,
+            np.full(8, 1 / 8),
+            args=(counts, M, background, tau),
+            method="SLSQP",
+            bounds=[(0, 1)] * 8,
+            constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+            options={"ftol": 1e-13, "maxiter": 500},
+        )
+        assert likelihood(estimate, counts, M, background, tau) <= best.fun + 1e-8
+        assert_allclose(estimate, best.x, rtol=0, atol=1e-4)
+
+
+def test_ibu_with_background_approaches_the_same_maximum(rng):
+    M, p = spectrum(n=5, d=8)
+    background = rng.uniform(5, 50, 8)
+    counts = rng.poisson(900 * (M @ p) + background, size=(3, 8))
+    run = oq.solve(counts, M, oq.RUN(tau=0.0), background=background)
+    likelihoods = []
+    for k in (1, 10, 20_000):
+        ibu = oq.solve(counts, M, oq.IBU(interpolation=0.0, max_iter=k), background=background)
+        likelihoods.append(likelihood(ibu[0], counts[0], M, background, 0.0))
+    assert likelihoods[0] > likelihoods[1] > likelihoods[2]
+    # Where a class has almost no mass the last steps are slow; the likelihood hardly changes any more.
+    assert_allclose(ibu, run, rtol=0, atol=1e-3)
+    assert likelihoods[2] - likelihood(run[0], counts[0], M, background, 0.0) < 1e-3
+
+
+def test_ibu_hands_each_bin_to_the_classes_and_the_background_in_proportion():
+    M = np.array([[0.8, 0.3], [0.2, 0.7]])
+    counts, background = np.array([120.0, 80.0]), np.array([30.0, 10.0])
+    S = 160.0
+    p = np.array([0.5, 0.5])
+    for _ in range(3):
+        rate = S * M @ p + background
+        items = np.array([sum(counts[j] * S * M[j, i] * p[i] / rate[j] for j in range(2)) for i in range(2)])
+        p = items / items.sum()
+    estimate = oq.solve(counts, M, oq.IBU(interpolation=0.0, max_iter=3), background=background)
+    assert_allclose(estimate, p, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", [oq.ACC(), oq.OACC(tau=0.1), oq.OPDF(tau=0.1), oq.PDF()], ids=named)
+def test_residuals_see_the_background_as_subtracted(method, rng):
+    M = response(rng, 5)
+    background = rng.uniform(0, 30, 8)
+    counts = rng.poisson(500 * (M @ rng.dirichlet(np.ones(5))) + background, size=(4, 8)) + 31
+    subtracted = counts - background
+    assert_allclose(oq.solve(counts, M, method, background=background), oq.solve(subtracted, M, method), atol=1e-7)
+
+
+@pytest.mark.parametrize("method", [*UNREGULARIZED, *REGULARIZED, oq.IBU()], ids=named)
+def test_no_background_is_a_background_of_zero(method, rng):
+    M = response(rng, 5)
+    counts = rng.multinomial(700, M @ rng.dirichlet(np.ones(5)), size=5)
+    with_zero = oq.solve(counts, M, method, background=np.zeros(8))
+    assert_allclose(with_zero, oq.solve(counts, M, method), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [*UNREGULARIZED, *REGULARIZED, oq.IBU()], ids=named)
+def test_rows_with_different_backgrounds_are_solved_as_if_alone(method, rng):
+    M = response(rng, 5)
+    background = rng.uniform(0, 20, size=(4, 8))
+    counts = rng.poisson(600 * (M @ rng.dirichlet(np.ones(5))) + background)
+    batch = oq.solve(counts, M, method, background=background)
+    for q, b, p in zip(counts, background, batch, strict=True):
+        assert_allclose(oq.solve(q, M, method, background=b), p, rtol=0, atol=1e-7)
+    assert_allclose(batch.sum(axis=1), 1, atol=1e-12)
+
+
+def test_fractions_with_N_take_a_background_in_items(rng):
+    M, p = spectrum()
+    background = np.full(10, 12.0)
+    counts = rng.poisson(500 * (M @ p) + background)
+    of_fractions = oq.solve(counts / counts.sum(), M, oq.RUN(), N=counts.sum(), background=background)
+    assert_allclose(of_fractions, oq.solve(counts, M, oq.RUN(), background=background), atol=1e-9)
+
+
+def test_bins_that_no_class_reaches_say_nothing_whatever_their_background(rng):
+    M, p = spectrum()
+    counts = rng.poisson(500 * (M @ p)) + 20
+    wide = np.vstack([M, np.zeros(8)])
+    for method in (oq.ACC(), oq.RUN(), oq.IBU()):
+        plain = oq.solve(counts, M, method, background=np.full(10, 20.0))
+        extended = oq.solve([*counts, 40], wide, method, background=[*np.full(10, 20.0), 40.0])
+        assert_allclose(extended, plain, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in ALL_LOSSES if not loss.needs_distances], ids=repr)
+def test_derivatives_with_background_are_those_of_the_value(loss, rng):
+    M = response(rng, 4)
+    Q = rng.dirichlet(np.full(7, 3.0), 3) * 1.5
+    background = rng.dirichlet(np.full(7, 3.0), 3) * 0.5
+    P = rng.dirichlet(np.full(4, 5.0), 3)
+    sizes = np.array([10.0, 300.0, 2000.0])
+    known = WithBackground(loss)
+    Q, M = known.prepare(np.hstack([Q, background]), M)
+    at = known.derivatives(P, Q, M, sizes, 1)
+    assert_allclose(at.value, known.value(P, Q, M, sizes, 1))
+    for step in np.eye(4) - 1 / 4:  # along the simplex
+        h = 1e-5
+        there, back = (known.derivatives(P + s * h * step, Q, M, sizes, 1) for s in (1, -1))
+        slope = (there.value - back.value) / (2 * h)
+        assert_allclose(at.gradient @ step / known.scale(sizes), slope / known.scale(sizes), rtol=1e-4, atol=1e-6)
+        curvature = (there.gradient - back.gradient) / (2 * h) / known.scale(sizes)[:, None]
+        assert_allclose(at.hessian @ step / known.scale(sizes)[:, None], curvature, rtol=1e-3, atol=1e-4)
+
+
+def test_the_majorizer_with_background_lies_above_the_hessian(rng):
+    M = response(rng, 4)
+    packed = np.hstack([rng.dirichlet(np.full(7, 3.0), 3) * 1.5, rng.dirichlet(np.full(7, 3.0), 3) * 0.5])
+    P = rng.dirichlet(np.full(4, 5.0), 3)
+    known = WithBackground(Hellinger())
+    gap = known.majorizer(P, packed, M, 1) - known.derivatives(P, packed, M, np.full(3, 500.0), 1).hessian
+    assert (np.linalg.eigvalsh(gap) > -1e-9).all()
+    assert gap.max() > 1e-3
+    assert WithBackground(Poisson()).majorizer(P, packed, M, 1) is None
+
+
+def test_em_reports_the_likelihood_with_background(rng):
+    M, p = spectrum(n=5, d=6)
+    background = np.full((1, 6), 0.1)
+    Q = p @ M.T + background
+    solution = em_counts(Q, M, np.array([500.0]), background=background, max_iter=30_000)
+    assert solution.kkt[0] < 1e-6
+    assert abs(solution.value[0]) < 1e-6
+
+
+# Acceptance, and numbers of items
+
+
+def test_acceptance_turns_the_observed_into_the_existing_items(rng):
+    M = response(rng, 5)
+    acceptance = np.array([0.1, 0.3, 0.5, 0.9, 1.0])
+    existing = np.array([4000.0, 2000.0, 1000.0, 500.0, 250.0])
+    counts = M @ (acceptance * existing)
+    for method in (oq.ACC(), oq.RUN(tau=0.0), oq.RUN(tau=0.0, acceptance=1 / acceptance), oq.HDx()):
+        found = oq.solve(counts, M, method, acceptance=acceptance, counts=True)
+        assert_allclose(found, existing, rtol=1e-4)
+        shares = oq.solve(counts, M, method, acceptance=acceptance)
+        assert_allclose(shares, existing / existing.sum(), rtol=1e-4)
+
+
+def test_losses_may_be_part_of_the_response(rng):
+    R = response(rng, 5)
+    acceptance = np.array([0.1, 0.3, 0.5, 0.9, 1.0])
+    counts = rng.poisson(R @ (acceptance * 1000), size=(3, 8))
+    expected = oq.solve(counts, R, oq.RUN(), acceptance=acceptance, counts=True)
+    assert_allclose(oq.solve(counts, R * acceptance, oq.RUN(), acceptance="columns", counts=True), expected, rtol=1e-9)
+    assert_allclose(oq.solve(counts, R * acceptance, oq.RUN(), acceptance=acceptance, counts=True), expected, rtol=1e-9)
+    assert_allclose(oq.solve(counts, R, oq.RUN(), acceptance="columns"), oq.solve(counts, R, oq.RUN()), atol=1e-12)
+
+
+def test_full_acceptance_changes_nothing(rng):
+    M = response(rng, 5)
+    counts = rng.poisson(M @ np.full(5, 100))
+    assert_allclose(oq.solve(counts, M, acceptance=np.ones(5)), oq.solve(counts, M), atol=1e-15)
+
+
+def test_counts_are_the_fractions_times_the_observed_items(rng):
+    M = response(rng, 5)
+    counts = rng.poisson(M @ np.full(5, 100), size=(3, 8))
+    P, T = oq.solve(counts, M, oq.RUN()), oq.solve(counts, M, oq.RUN(), counts=True)
+    assert_allclose(T, P * counts.sum(axis=1, keepdims=True), rtol=1e-14)
+    assert_allclose(oq.solve(counts[0] / counts[0].sum(), M, oq.RUN(), N=counts[0].sum(), counts=True), T[0])
+
+
+def test_closure_on_a_steep_spectrum_with_acceptance_and_background(rng):
+    # 400 experiments: without regularization the estimate is unbiased, and the pulls have mean 0 and variance 1.
+    n = 12
+    M, p = spectrum(n=n, d=n, slope=0.25, width=0.45)
+    acceptance = np.linspace(0.2, 0.9, n)
+    background = np.linspace(80, 20, n)
+    existing = 60_000 * p
+    counts = rng.poisson(M @ (acceptance * existing) + background, size=(400, n))
+    known = {"acceptance": acceptance, "background": background, "counts": True}
+    T = oq.solve(counts, M, oq.RUN(tau=0.0), **known)
+    pulls = (T.mean(axis=0) - existing) / (T.std(axis=0) / np.sqrt(400))
+    assert np.abs(pulls).max() < 4
+    # Error propagation through the inverse of M gives the spread.
+    inverse = np.linalg.inv(M * acceptance)
+    rate = M @ (acceptance * existing) + background
+    assert_allclose(T.std(axis=0), np.sqrt(np.square(inverse) @ rate), rtol=0.2)
+    assert_allclose(T.sum(axis=1).mean(), existing.sum(), rtol=0.01)
+    # Ignoring the background, or the acceptance, is a mistake that shows.
+    ignored = oq.solve(counts, M, oq.RUN(tau=0.0), acceptance=acceptance, counts=True)
+    assert (ignored.mean(axis=0)[-1] - existing[-1]) / existing[-1] > 0.02
+
+
+def test_the_regularizer_on_the_corrected_spectrum_suits_steep_spectra(rng):
+    n = 12
+    M, p = spectrum(n=n, d=n, slope=0.45, width=1.2)
+    acceptance = 0.9 / (1 + np.exp(-(np.arange(n) - 4)))
+    background = np.full(n, 5.0)
+    counts = rng.poisson(M @ (acceptance * 40_000 * p) + background, size=(100, n))
+    known = {"acceptance": acceptance, "background": background}
+    free, smooth = (
+        oq.nmd(np.tile(p, (100, 1)), oq.solve(counts, M, oq.RUN(tau=tau, acceptance=1 / acceptance), **known)).mean()
+        for tau in (0.0, 3.0)
+    )
+    assert smooth < 0.8 * free
+
+
+# Histograms
+
+
+def histograms(rng, package, **storage):
+    """Return observed counts (d = 6) and simulated pairs of observed and true bins (n = 4) as histograms."""
+    axes = [package.axis.Regular(6, 0.0, 4.0), package.axis.Regular(4, 0.0, 4.0)]
+    true = rng.uniform(0, 4, 4000)
+    seen = np.clip(true + rng.normal(0, 0.4, 4000), 0.001, 3.999)
+    simulated = package.Hist(*axes) if hasattr(package, "Hist") else package.Histogram(*axes)
+    simulated.fill(seen, true)
+    observed = type(simulated)(axes[0], **storage)
+    observed.fill(np.clip(rng.exponential(1.5, 500) + rng.normal(0, 0.4, 500), 0.001, 3.999))
+    return observed, simulated
+
+
+@pytest.mark.parametrize("name", ["hist", "boost_histogram"])
+def test_histograms_go_in_and_out(name, rng):
+    package = pytest.importorskip(name)
+    q, M = histograms(rng, package)
+    result = oq.solve(q, M, oq.RUN(), counts=True)
+    assert type(result) is type(q)
+    assert result.axes[0] == M.axes[1]
+    cells = M.values()
+    assert_allclose(result.values(), oq.solve(q.values(), cells / cells.sum(axis=0), oq.RUN(), counts=True))
+    assert_allclose(result.values(flow=True).sum(), 500)
+    assert_allclose(oq.solve(q, M).values().sum(), 1)
+
+
+def test_histograms_carry_acceptance_and_background_too(rng):
+    hist = pytest.importorskip("hist")
+    q, M = histograms(rng, hist)
+    background, acceptance = q.copy().reset(), hist.Hist(M.axes[1])
+    background[...] = np.arange(6.0)
+    acceptance[...] = [0.2, 0.4, 0.6, 0.8]
+    result = oq.solve(q, M, acceptance=acceptance, background=background)
+    R = M.values() / M.values().sum(axis=0)
+    expected = oq.solve(q.values(), R, acceptance=[0.2, 0.4, 0.6, 0.8], background=np.arange(6.0))
+    assert_allclose(result.values(), expected)
+
+
+def test_a_histogram_beside_an_array_gives_an_array(rng):
+    hist = pytest.importorskip("hist")
+    q, M = histograms(rng, hist)
+    R = M.values() / M.values().sum(axis=0)
+    expected = oq.solve(q.values(), R)
+    assert_allclose(oq.solve(q, R), expected)
+    assert_allclose(oq.solve(q.values(), M), expected)
+    assert_allclose(oq.solve(np.array([q.values(), q.values()]), M), [expected, expected])
+
+
+def test_underflow_and_overflow_are_left_out(rng):
+    hist = pytest.importorskip("hist")
+    q, M = histograms(rng, hist)
+    before = oq.solve(q, M, counts=True).values()
+    q.fill([-1.0, 99.0, 99.0])
+    M.fill([1.0, -5.0, 9.0], [-1.0, 2.0, 9.0])
+    assert_array_equal(oq.solve(q, M, counts=True).values(), before)
+
+
+def test_names_of_classes_survive_on_the_true_axis(rng):
+    hist = pytest.importorskip("hist")
+    observed, true = hist.axis.Integer(0, 3, name="votes"), hist.axis.StrCategory(["bad", "fair", "good"], name="stars")
+    M = hist.Hist(observed, true)
+    M.fill([0, 0, 1, 1, 1, 2, 2], ["bad", "fair", "bad", "fair", "fair", "good", "good"])
+    q = hist.Hist(hist.axis.Integer(0, 3, name="seen", label="what was seen"))
+    q.fill([0, 0, 1, 2, 2, 2])
+    result = oq.solve(q, M, oq.ACC())
+    assert list(result.axes[0]) == ["bad", "fair", "good"]
+    assert result.axes[0].name == "stars"
+
+
+def test_a_weighted_storage_filled_without_weights_is_a_count(rng):
+    hist = pytest.importorskip("hist")
+    q, M = histograms(rng, hist, storage=hist.storage.Weight())
+    assert_allclose(oq.solve(q, M).values(), oq.solve(q.values(), M))
+
+
+def test_nothing_of_histograms_is_imported_without_them():
+    code = (
+        "import sys, ordinalq as oq; oq.solve([3, 5], [[0.9, 0.2], [0.1, 0.8]], oq.ACC(), background=[1, 1]); "
+        "assert not {'hist', 'boost_histogram'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Mistakes
+
+GOOD = np.array([[0.7, 0.2, 0.0], [0.2, 0.6, 0.3], [0.1, 0.2, 0.7]])
+COUNTS = np.array([30.0, 50.0, 20.0])
+WRONG = [
+    ({"background": [1, 2]}, r"background must have shape \(3,\) or \(1, 3\), as q, got \(2,\)"),
+    ({"background": np.ones((2, 3))}, r"background must have shape \(3,\) or \(1, 3\), as q, got \(2, 3\)"),
+    ({"background": [1, -2, 0]}, "background must be >= 0, got -2"),
+    ({"background": [1, np.nan, 0]}, "background must be a finite array of numbers"),
+    ({"background": [30, 50, 20]}, "background must be less than what was observed, got 100 of 100 in row 0"),
+    ({"background": [90, 50, 20]}, "got 160 of 100 in row 0; nothing is left for the classes"),
+    ({"background": 3.0}, "background must be a finite array of numbers with rows and columns"),
+    ({"background": "none"}, "background must be an array of numbers, got 'none'"),
+    ({"acceptance": [0.5, 0.5]}, "acceptance must be one number per class, 3, got 2"),
+    ({"acceptance": [0.5, 0.0, 0.5]}, r"acceptance must be shares in \(0, 1\], one per class, got \[0.5 0.  0.5\]"),
+    ({"acceptance": [0.5, 2.0, 0.5]}, r"acceptance must be shares in \(0, 1\], one per class, got \[0.5 2.  0.5\]"),
+    ({"acceptance": [0.5, np.inf, 0.5]}, "acceptance must be a finite array of numbers"),
+    ({"acceptance": [0.5, "x", 0.5]}, "acceptance must be an array of numbers"),
+    ({"acceptance": "rows"}, "acceptance must be 'columns' or one number per class, got 'rows'"),
+    ({"M": GOOD * 0.5}, "columns of M must be distributions .* are the other items lost\\? Then give acceptance"),
+    ({"M": GOOD * 0.5, "acceptance": [0.4, 0.4, 0.4]}, r"sum 1 or acceptance\), got column sums \[0.5 0.5 0.5\]"),
+    ({"M": GOOD * 2, "acceptance": "columns"}, r"acceptance must be shares in \(0, 1\]"),
+    ({"M": GOOD * [1, 1, 0], "acceptance": "columns"}, r"acceptance must be shares in \(0, 1\]"),
+    ({"acceptance": [0.5, 1, 1], "method": oq.RUN(acceptance=[1, 1, 2])}, "acceptance .* contradicts that of RUN"),
+    ({"counts": "yes"}, "counts must be True or False, got 'yes'"),
+    ({"q": COUNTS / 100, "counts": True}, "N must be given where q are fractions"),
+    ({"q": COUNTS / 100, "background": [1, 1, 1], "method": oq.ACC()}, "N must be given where q are fractions"),
+    ({"method": oq.SLD(), "background": [1, 1, 1]}, "method must be one that solves q = M p"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[message[:60] for _, message in WRONG])
+def test_mistakes_are_named(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        oq.solve(**{"q": COUNTS, "M": GOOD, **arguments})
+
+
+def test_mistakes_in_histograms_are_named(rng):
+    hist = pytest.importorskip("hist")
+    q, M = histograms(rng, hist)
+    two, one = hist.Hist(*q.axes, *q.axes), hist.Hist(*M.axes[:1])
+    weighted = hist.Hist(*q.axes, storage=hist.storage.Weight())
+    weighted.fill([1.0, 2.0], weight=[0.5, 3.0])
+    means = hist.Hist(*q.axes, storage=hist.storage.Mean())
+    means.fill([1.0, 2.0], sample=[0.5, 3.0])
+    other = hist.Hist(hist.axis.Regular(6, 0.0, 5.0))
+    other.fill([1.0, 2.0])
+    cases = [
+        (lambda: oq.solve(two, M), "q must be a histogram with 1 axis, got 2"),
+        (lambda: oq.solve(q, one), "M must be a histogram with 2 axes, got 1"),
+        (lambda: oq.solve(weighted, M), "q must be a histogram of unweighted counts"),
+        (lambda: oq.solve(means, M), "q must be a histogram of counts, got one of means"),
+        (lambda: oq.solve(other, M), re.escape("the first axis of M must be that of q, Regular(6, 0, 5")),
+        (lambda: oq.solve(q, M.copy().reset()), "M must have entries >= 0, and some in every true bin"),
+        (
+            lambda: oq.solve(q, M, acceptance="columns"),
+            "acceptance must be one number per class where M is a histogram",
+        ),
+        (lambda: oq.solve(q, M, background=two), "background must be a histogram with 1 axis, got 2"),
+        (lambda: oq.solve(q.copy().reset(), M), "q must be counts or fractions >= 0 with a positive sum"),
+    ]
+    for call, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_the_example_for_physicists_recovers_its_spectrum(tmp_path):
+    script = Path(__file__).parents[1] / "examples" / "unfold_spectrum.py"
+    picture = tmp_path / "spectrum.png"
+    command = [sys.executable, "-W", "error", str(script), str(picture)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    true, estimate = (int(part) for part in lines[-1].split()[1:])
+    assert true == 20_000
+    assert abs(estimate - true) < 1500
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_code_of_the_page_on_unfolding_runs():
+    pytest.importorskip("hist")
+    page = (Path(__file__).parents[1] / "docs" / "unfolding.md").read_text(encoding="utf-8")
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, names)
+    assert names["again"].shape == (500, 3)
+    assert [axis.name for axis in names["spectrum"].axes] == ["energy"]

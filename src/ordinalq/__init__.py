@@ -23,6 +23,7 @@ from ordinalq.selection import SampleSearch
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.tabular.saving import load_model, save_model
 
 __version__ = "0.1.0.dev0"
 
@@ -67,6 +68,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "difference_matrix",
     "jaggedness",
     "load_dataset",
+    "load_model",
     "make_dataset",
     "matching_fraction",
     "md",
@@ -75,14 +77,19 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "rnadw",
     "rnod",
     "rsnod",
+    "save_model",
     "solve",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the ordinal classifiers on first use: their parts of scikit-learn take longer than all of ordinalq."""
+    """Load on first use what few need: the parts of scikit-learn behind it take longer than all of ordinalq."""
     if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
         from ordinalq.classify import ordinal
 
         return getattr(ordinal, name)
+    if name in ("load_model", "save_model"):
+        from ordinalq.tabular import saving
+
+        return getattr(saving, name)
     raise AttributeError(f"module 'ordinalq' has no attribute {name!r}")

@@ -1,10 +1,16 @@
 """The command line: one verb per step. Errors are one line; exit code 2 is the caller's mistake, 1 anything else."""
 
+import io
+import json as jsonlib
 import logging
+import math
+import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +25,20 @@ app = typer.Typer(
 # Wrong files, options and values: what the caller can put right.
 CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
 
+# What typer makes of Ctrl-C.
+INTERRUPTED = 130
+
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="File or folder with a local copy; default: the folder ORDINALQ_DATA.")
 ]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet; default: by the ending of the name.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files, such as cp1252.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
+ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
+SeedOption = Annotated[int, typer.Option("--random-state", min=0, help="Of everything random.")]
 
 
 @app.callback()
@@ -111,6 +128,264 @@ def report(
     typer.echo(str(report_experiments(folders, out)))
 
 
+@app.command()
+def methods(json: JsonOption = False) -> None:
+    """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
+    from ordinalq.methods.catalog import catalog
+    from ordinalq.tabular import show
+
+    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
+    if json:
+        names = ("name", "paper_name", "group", "parameters")
+        _print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    hidden = {"classifier", "solver", "n_jobs", "random_state"}
+    cells = [
+        (*names, ", ".join(f"{name}={_short(value)}" for name, value in parameters.items() if name not in hidden))
+        for *names, parameters in rows
+    ]
+    show.table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3)
+
+
+@app.command()
+def fit(
+    table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet.")],
+    target: Annotated[str, typer.Option(help="Column of the labels.")],
+    out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
+    method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
+    tau: Annotated[str | None, typer.Option(help="Strength of the regularization: a number, or auto.")] = None,
+    text: Annotated[str, typer.Option(help="Columns of text, comma-separated.")] = "",
+    features: Annotated[str, typer.Option(help="Other columns to use; default: all, if there is no --text.")] = "",
+    categories: Annotated[str, typer.Option(help="Columns that are categories, whatever they look like.")] = "",
+    classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
+    classifier: Annotated[str | None, typer.Option(help="logistic (default) or forest.")] = None,
+    set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
+    skip_unlabelled: SkipOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    random_state: SeedOption = 0,
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    json: JsonOption = False,
+) -> None:
+    """Fit a model on a labelled table and write it to a file."""
+    from ordinalq.tabular import saving, show
+    from ordinalq.tabular.read import open_table
+    from ordinalq.tabular.workflow import build_quantifier, fit_table
+    from ordinalq.tabular.write import check_output
+
+    file = open_table(table, format, encoding)
+    check_output(out, table)  # before the work, not after it
+    if out.exists() and not force and not saving.is_model(out):
+        raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
+    parameters = _parameters(set or [], tau)
+    quantifier = build_quantifier(method, parameters, classifier, n_jobs=n_jobs, random_state=random_state)
+    fitted = fit_table(
+        file,
+        target,
+        quantifier,
+        text=_listed(text),
+        features=_listed(features),
+        categories=_listed(categories),
+        classes=_listed(classes) or None,
+        skip_unlabelled=skip_unlabelled,
+    )
+    info = saving.save_model(fitted.model, out, overwrite=force)
+    result = {
+        "model": str(out),
+        "method": info.method,
+        "n_items": fitted.n_items,
+        "n_skipped": fitted.n_skipped,
+        "accuracy": fitted.accuracy,
+        "classes": info.classes,
+        "p_train": info.p_train,
+        "columns": info.columns,
+    }
+    chosen = getattr(fitted.model[-1], "tau_", None)
+    if chosen is not None:
+        result["tau"] = float(chosen)
+    if json:
+        _print_json(result)
+        return
+    typer.echo(
+        f"{out}: {info.method} on {fitted.n_items:,} items" + (f", tau {chosen:.3g}" if chosen is not None else "")
+    )
+    if fitted.n_skipped:
+        typer.echo(f"left out:  {fitted.n_skipped:,} rows without {target!r}")
+    typer.echo(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in fitted.kinds.items())}")
+    typer.echo(f"training:  {show.percentages(info.p_train, info.classes)}")
+    if fitted.accuracy is not None:
+        typer.echo(f"accuracy:  {100 * fitted.accuracy:.0f} % of the items, held out")
+
+
+@app.command()
+def predict(
+    model: ModelArgument,
+    table: Annotated[Path, typer.Argument(help="Table to estimate, of any size.")],
+    by: Annotated[str | None, typer.Option(help="Column of groups: one estimate for each.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
+    target: Annotated[str, typer.Option(help="Intervals for this 'sample' or for its 'population'.")] = "sample",
+    out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    random_state: SeedOption = 0,
+    trust: Annotated[str, typer.Option(help="Types in the model file to trust, comma-separated.")] = "",
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    json: JsonOption = False,
+) -> None:
+    """Estimate the class distribution of a table, or of each group of its rows."""
+    from ordinalq.tabular import show, workflow, write
+    from ordinalq.tabular.read import open_table
+    from ordinalq.tabular.saving import load_model_and_info
+    from ordinalq.validation import check_choice
+
+    file = open_table(table, format, encoding)
+    check_choice("target", target, ("sample", "population"))
+    if interval is not None and not 0 < interval < 1:
+        raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    outputs = [write.check_output(path, model, table) for path in (out, plot) if path is not None]
+    if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
+        raise ValueError(f"{out}: expected different files for the table and the picture.")
+    kinds = (write.table_format(out) if out else "", write.picture_format(plot) if plot else "")
+    loaded, info = load_model_and_info(model, trusted=_listed(trust))
+    with show.progress(f"{table.name}", file.n_bytes) as progress:
+        estimate = workflow.predict_table(
+            loaded, file, by=by, level=interval, target=target, random_state=random_state, progress=progress
+        )
+    diagnosis = workflow.diagnose_table(loaded, file) if diagnose else None
+    with ExitStack() as files:
+        # Both files or none.
+        if out is not None:
+            write.write_table(estimate, files.enter_context(write.replacing(out)), kinds[0])
+        if plot is not None:
+            axes = _plotted(estimate, info.classes, interval)
+            write.save_picture(axes, files.enter_context(write.replacing(plot)), kinds[1])
+    if json:
+        more = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
+        _print_json({**workflow.as_json(estimate, info.classes, interval), **more})
+        return
+    show.prevalences(estimate, info.classes, interval)
+    if not outputs:
+        show.charts(estimate, info.classes, interval)
+    if diagnosis is not None:
+        typer.echo(f"\n{diagnosis}")
+    for path in outputs:
+        typer.echo(f"written: {path}")
+
+
+@app.command()
+def evaluate(
+    model: ModelArgument,
+    table: Annotated[Path, typer.Argument(help="Labelled table that the model has not seen.")],
+    protocol: Annotated[str, typer.Option(help="app, app-oq:0.2, npp or groups:COLUMN.")] = "app",
+    target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
+    samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
+    sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
+    skip_unlabelled: SkipOption = False,
+    random_state: SeedOption = 0,
+    trust: Annotated[str, typer.Option(help="Types in the model file to trust, comma-separated.")] = "",
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    json: JsonOption = False,
+) -> None:
+    """Measure the errors of a model on samples of a labelled table, beside simple estimates."""
+    from ordinalq.tabular import show
+    from ordinalq.tabular.read import open_table
+    from ordinalq.tabular.saving import load_model
+    from ordinalq.tabular.workflow import evaluate_table
+
+    file = open_table(table, format, encoding)
+    errors = evaluate_table(
+        load_model(model, trusted=_listed(trust)),
+        file,
+        protocol,
+        target=target,
+        n_samples=samples,
+        sample_size=sample_size,
+        skip_unlabelled=skip_unlabelled,
+        random_state=random_state,
+    )
+    if json:
+        _print_json({"protocol": protocol, **errors.attrs, "errors": errors.to_dict("records")})
+        return
+    drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items, protocol {protocol}"
+    typer.echo(f"errors (mean ± standard deviation) on {drawn}")
+    rows = [
+        (row["estimate"], f"{row['nmd']:.4f} ± {row['nmd_std']:.4f}", f"{row['rnod']:.4f} ± {row['rnod_std']:.4f}")
+        for row in errors.to_dict("records")
+    ]
+    show.table(("estimate", "NMD", "RNOD"), rows)
+
+
+def _listed(text: str) -> list[str]:
+    """Return the names in a comma-separated list.
+
+    >>> _listed("a, b,c")
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
+    """Return the parameters of a method from key=value; values are JSON, or else words.
+
+    >>> _parameters(["n_bins=8", "solver=newton"], "auto")
+    {'n_bins': 8, 'solver': 'newton', 'tau': 'auto'}
+    """
+    parameters: dict[str, Any] = {}
+    for pair in [*pairs, *([] if tau is None else [f"tau={tau}"])]:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"--set must be key=value, such as n_bins=8, got {pair!r}.")
+        try:
+            parameters[key.strip()] = jsonlib.loads(value)
+        except ValueError:
+            parameters[key.strip()] = value.strip()
+    return parameters
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _plotted(estimate: Any, classes: Sequence[Any], level: float | None) -> Any:
+    """Return the axes of the picture of `predict`."""
+    import matplotlib as mpl
+
+    from ordinalq import plot
+    from ordinalq.tabular import show
+
+    mpl.use("agg")  # no window
+    names = [str(label) for label in classes]
+    bounds = {}
+    if level is not None:
+        for side in ("lower", "upper"):
+            bounds[side] = estimate[[f"{name}_{side}" for name in names]].to_numpy()
+    P = estimate[names].to_numpy()
+    if len(P) == 1:
+        return plot.distribution(P[0], classes, **{side: bound[0] for side, bound in bounds.items()})
+    groups = [show.plain(name) for name in estimate.iloc[:, 0]]
+    return plot.groups(P, classes, groups, n_items=estimate["n_items"].to_numpy(), **bounds)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(jsonlib.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))
+
+
+def _finite(value: Any) -> Any:
+    """Replace the numbers that JSON lacks by null.
+
+    >>> _finite({"a": [1.5, float("nan")]})
+    {'a': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {str(name): _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -118,7 +393,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = [argument for argument in arguments if argument != "--debug"]  # wherever it stands
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _one_line
+            code = int(app(arguments, standalone_mode=False) or 0)
+        if code == INTERRUPTED:
+            typer.echo("ordinalq: interrupted.", err=True)
+        return code
     except Exception as error:
         if debug:
             raise
@@ -129,6 +409,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
 
 
+def _one_line(message: Warning | str, *details: Any, **more: Any) -> None:
+    """Show a warning of a library as we show errors."""
+    typer.echo(f"ordinalq: warning: {' '.join(str(message).split())}", err=True)
+
+
 def script() -> None:
     """Run the command line as a program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the characters of a bar shows question marks
+    # Being ended is an exception like others, after which nothing half-written is left.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(main())

@@ -29,11 +29,14 @@ class Loss(BaseEstimator, ABC):
         Whether it depends on the numbers of items.
     needs_distances : bool
         Whether q and M are mean distances instead of mean embeddings.
+    rescales : bool
+        Whether q is divided by its sum, because M p is taken to be a distribution.
     """
 
     convex: bool = True
     needs_sizes: bool = False
     needs_distances: bool = False
+    rescales: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -180,6 +183,8 @@ class Hellinger(Loss):
         Sum h_k^2 instead: convex and smooth, the first stage of the solution.
     """
 
+    rescales = True
+
     def __init__(self, smoothing: float = 1e-8, *, squared: bool = False) -> None:
         self.smoothing = smoothing
         self.squared = squared
@@ -311,6 +316,83 @@ class MatchDistance(Loss):
     def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
         """Return SM and Sq."""
         return M, Q
+
+
+class WithBackground(Loss):
+    """The distance of q from M p + o instead of M p, where o (B, d) is a known background.
+
+    Q (B, 2 d) carries both, q and then o. A loss computes M p itself, hence it is given [M I] and (p, o); the rows and
+    columns of o in the derivatives are left out. q and o are in units of the signal: q sums to 1 + sum(o).
+
+    Parameters
+    ----------
+    loss : Loss
+        Of q - M p if it has a quadratic form or is a sum of absolute residuals.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the loss is so: a shift does not change that."""
+        return self.loss.convex
+
+    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+        """Return Q and M as the loss compares them; the background goes the way of q."""
+        observed, background = np.hsplit(Q, 2)
+        background, _ = self.loss.prepare(background, M)
+        observed, M = self.loss.prepare(observed, M)
+        return np.hstack([observed, background]), M
+
+    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        n = P.shape[1]
+        P, Q, M, unit = self._extended(P, Q, M)
+        at = self.loss.derivatives(P, Q, M, sizes, n_blocks)
+        return Derivatives(at.value, at.gradient[:, :n] / unit, at.hessian[:, :n, :n] / (unit * unit)[:, :, None])
+
+    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+        """Return the value alone."""
+        P, Q, M, _ = self._extended(P, Q, M)
+        return self.loss.value(P, Q, M, sizes, n_blocks)
+
+    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
+        """Return Hessians of convex functions that touch the loss at P and lie above it, or None."""
+        n = P.shape[1]
+        P, Q, M, unit = self._extended(P, Q, M)
+        above = self.loss.majorizer(P, Q, M, n_blocks)
+        return None if above is None else above[:, :n, :n] / (unit * unit)[:, :, None]
+
+    def _extended(self, P: Floats, Q: Floats, M: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return (p, o), q and [M I], and the unit (B, 1) that (p, o) is divided by."""
+        observed, background = np.hsplit(Q, 2)
+        # A loss that rescales q has to be given M p + o as a distribution.
+        total = 1 + background.sum(axis=1, keepdims=True)
+        unit = total if self.loss.rescales else np.ones_like(total)
+        return np.hstack([P, background]) / unit, observed, np.hstack([M, np.eye(len(M))]), unit
+
+    def scale(self, sizes: Floats) -> Floats:
+        """Return by what gradients are divided in the optimality measure."""
+        return self.loss.scale(sizes)
+
+    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return the quadratic form for q - o."""
+        observed, background = np.hsplit(Q, 2)
+        return self.loss.quadratic(observed - background, M)
+
+    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+        """Return the residuals for q - o."""
+        observed, background = np.hsplit(Q, 2)
+        return self.loss.absolute(observed - background, M)
+
+    def stages(self) -> list[Loss]:
+        """Return the easier losses, with the same background."""
+        return [WithBackground(loss) for loss in self.loss.stages()]
+
+    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
+        """Say for which samples the loss may have several minima."""
+        return self.loss.ambiguous(sizes)
 
 
 ALL_LOSSES = (

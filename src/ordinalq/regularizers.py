@@ -15,11 +15,18 @@ from ordinalq.ordinal import difference_matrix
 from ordinalq.simplex import Derivatives, clean
 from ordinalq.validation import Floats, check_integer, check_real, check_vectors
 
+# The strength that is chosen in `fit`.
+AUTO = "auto"
+
 
 class Regularizer(BaseEstimator, ABC):
-    """A penalty on p, added to the loss of every sample; ``convex`` says whether it is so in p."""
+    """A penalty on p, added to the loss of every sample.
+
+    ``convex`` says whether it is so in p, ``strength`` is the name of the parameter that says how much to smooth.
+    """
 
     convex: bool = True
+    strength: str | None = None
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
@@ -31,6 +38,11 @@ class Regularizer(BaseEstimator, ABC):
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
         """Return K (n, n) and k (n,) if the penalty is p'Kp/2 - k'p up to a constant, else None."""
         return None
+
+    def curvature(self, P: Floats, sizes: Floats) -> Floats:
+        """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
+        B, n = P.shape
+        return np.zeros((B, n, n))
 
 
 class NoPenalty(Regularizer):
@@ -51,22 +63,24 @@ class Tikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float
-        Strength, >= 0.
+    tau : float or "auto"
+        Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     order : int, default=1
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
     target : array-like (n,), default=None
         A reference shape; None stands for zero.
     """
 
-    def __init__(self, tau: float, *, order: int = 1, target: Any = None) -> None:
+    strength = "tau"
+
+    def __init__(self, tau: Any, *, order: int = 1, target: Any = None) -> None:
         self.tau = tau
         self.order = order
         self.target = target
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        check_real("tau", self.tau, low=0)
+        check_strength("tau", self.tau)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(
@@ -90,6 +104,11 @@ class Tikhonov(Regularizer):
         K = self.tau * C.T @ C
         return K, np.zeros(n_classes) if self.target is None else K @ np.asarray(self.target, dtype=np.float64)
 
+    def curvature(self, P: Floats, sizes: Floats) -> Floats:
+        """Return C'C for each sample."""
+        C = difference_matrix(P.shape[1], self.order)
+        return np.broadcast_to(C.T @ C, (len(P), P.shape[1], P.shape[1]))
+
 
 class LogTikhonov(Regularizer):
     """tau/2 ||C z||^2 with z_i = log10(1 + m a_i p_i / sum_j a_j p_j) and m = max(N - n, 1).
@@ -99,8 +118,8 @@ class LogTikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float
-        Strength, >= 0.
+    tau : float or "auto"
+        Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     acceptance : array-like (n,)
         Factors a_i > 0 that correct p for the acceptance of the detector.
     order : int, default=1
@@ -108,8 +127,9 @@ class LogTikhonov(Regularizer):
     """
 
     convex = False
+    strength = "tau"
 
-    def __init__(self, tau: float, *, acceptance: Any, order: int = 1) -> None:
+    def __init__(self, tau: Any, *, acceptance: Any, order: int = 1) -> None:
         self.tau = tau
         self.order = order
         self.acceptance = acceptance
@@ -144,6 +164,18 @@ class LogTikhonov(Regularizer):
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
+    def curvature(self, P: Floats, sizes: Floats) -> Floats:
+        """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
+        n = P.shape[1]
+        a = np.asarray(self.acceptance, dtype=np.float64)
+        m = np.maximum(sizes - n, 1)[:, None]
+        total = (P @ a)[:, None]
+        w = a * P / total
+        slope = m / (1 + m * w) / np.log(10)
+        Z = slope[:, :, None] * (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        CZ = np.matmul(difference_matrix(n, self.order), Z)
+        return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
 
 class PolynomialSmoothing(BaseEstimator):
     """lam u + (1 - lam) p, with u the least-squares polynomial through the points (i, p_i), made a distribution.
@@ -154,18 +186,20 @@ class PolynomialSmoothing(BaseEstimator):
     ----------
     order : int, default=0
         Degree of the polynomial; 0 makes u uniform.
-    interpolation : float, default=0.1
-        lam in [0, 1], the weight of the polynomial.
+    interpolation : float or "auto", default=0.1
+        lam in [0, 1], the weight of the polynomial; "auto" is chosen when a quantifier is fitted.
     """
 
-    def __init__(self, order: int = 0, interpolation: float = 0.1) -> None:
+    strength = "interpolation"
+
+    def __init__(self, order: int = 0, interpolation: Any = 0.1) -> None:
         self.order = order
         self.interpolation = interpolation
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
         check_integer("order", self.order, minimum=0)
-        check_real("interpolation", self.interpolation, low=0, high=1)
+        check_strength("interpolation", self.interpolation, high=1)
         if self.order > n_classes - 1:
             raise ValueError(
                 f"order must be at most n - 1 = {n_classes - 1} for {n_classes} classes, got {self.order}."
@@ -177,6 +211,12 @@ class PolynomialSmoothing(BaseEstimator):
             return P
         U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
         return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
+
+
+def check_strength(name: str, value: Any, high: float = np.inf) -> None:
+    """Raise a clear error unless `value` is "auto" or a number in [0, high]."""
+    if not (isinstance(value, str) and value == AUTO):
+        check_real(name, value, low=0, high=high)
 
 
 @lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times

@@ -20,6 +20,7 @@ from ordinalq.classify.held_out import held_out
 from ordinalq.evaluation import errors, find_measure
 from ordinalq.labels import encode_labels
 from ordinalq.methods._base import LinearQuantifier, Quantifier
+from ordinalq.methods.tuning import is_auto
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 
@@ -518,8 +519,11 @@ def _solve(quantifier, S, y, S_pool, samples, classes, embeddings):
 def _shares(quantifier):
     """Say whether the quantifier is fitted and solved in the way that all linear ones share."""
     methods = ("fit_scores", "solve_scores", "_fit_scores", "_solve")
-    return isinstance(quantifier, LinearQuantifier) and all(
-        getattr(type(quantifier), name) is getattr(LinearQuantifier, name) for name in methods
+    return (
+        isinstance(quantifier, LinearQuantifier)
+        and all(getattr(type(quantifier), name) is getattr(LinearQuantifier, name) for name in methods)
+        # A strength that is chosen in `fit` takes the training items, not only M.
+        and not is_auto(quantifier._parts()[2])
     )
 
 

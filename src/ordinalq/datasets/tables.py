@@ -142,18 +142,19 @@ def make_dataset(
     return dataset
 
 
-def table_encoder(frame: "pd.DataFrame") -> Any:
+def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
     """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
 
     Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
     All else: one column per category, gaps being a category of their own; beyond 30 categories the rarest share a
-    column, and categories that were not seen in training go there too.
+    column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
+    variance 1, as linear classifiers want them.
     """
     import pandas as pd
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
     dates = [name for name in frame if pd.api.types.is_datetime64_any_dtype(frame[name])]
     numbers = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name])]  # bool too
@@ -170,7 +171,8 @@ def table_encoder(frame: "pd.DataFrame") -> Any:
             )
 
     def imputer() -> Any:
-        return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        return make_pipeline(filled, StandardScaler()) if scale else filled
 
     return make_column_transformer(
         (make_pipeline(FunctionTransformer(_to_float, feature_names_out="one-to-one"), imputer()), numbers),

@@ -2,16 +2,20 @@
 
 import warnings
 from abc import ABC, abstractmethod
+from copy import copy
+from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.labels import encode_labels
+from ordinalq.losses import WithBackground
+from ordinalq.methods.tuning import Trial, is_auto, refuse_auto, smooth_samples, thirds, tune, with_strength
 from ordinalq.objectives import LinearObjective
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
@@ -33,12 +37,17 @@ class Quantifier(BaseEstimator, ABC):
         Classes in ascending order.
     p_train_ : ndarray (n,)
         Class distribution of the training items.
+    held_out_ : tuple (S, codes)
+        V, which intervals need: out-of-sample scores (N_V, n) of the training items, or their features, and their
+        codes 0..n-1 (N_V,).
     """
 
     paper_name = ""
     # What the method takes: "scores" of a classifier, or the "features" themselves.
     _on = "scores"
     _needs_posteriors = True
+    # Whether the estimate depends on a sample only through its size and the mean of `_embed`.
+    _on_means = True
 
     def fit(self, X, y, classes=None):
         """Fit classifier and quantifier on labelled items.
@@ -91,6 +100,7 @@ class Quantifier(BaseEstimator, ABC):
         if self._on == "features":
             self.n_features_in_ = S.shape[1]
         self._fit_scores(S, codes)
+        self._keep(S, codes)
         return self
 
     def scores(self, X):
@@ -139,6 +149,106 @@ class Quantifier(BaseEstimator, ABC):
             raise ValueError(f"samples must be drawn from the {len(S)} given items, got a pool of {samples.n_items}.")
         return self._solve(S, samples)
 
+    def predict_groups(self, X, groups, *, level=None, target="sample", n_replicates=200, random_state=0):
+        """Estimate the class distribution of each group of items, as a table.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        groups : array-like (N,)
+            The group of each item.
+        level : float, default=None
+            Of intervals, such as 0.95; None gives none.
+        target, n_replicates, random_state
+            See :meth:`predict_interval`.
+
+        Returns
+        -------
+        pandas.DataFrame, or polars.DataFrame where X or groups came from polars
+            One row per group, sorted: the group (in a column named as the series `groups`, or "group"), n_items, one
+            column per class, mean_class, the mean of the class index 1..n; with a level <class>_lower, <class>_upper,
+            mean_class_lower and mean_class_upper.
+        """
+        from ordinalq.methods.groups import is_polars
+
+        options = {"level": level, "target": target, "n_replicates": n_replicates, "random_state": random_state}
+        return self._group_table(self.scores(X), groups, polars=is_polars(X), **options)
+
+    def predict_groups_scores(self, S, groups, *, level=None, target="sample", n_replicates=200, random_state=0):
+        """Estimate the class distribution of each group of items with scores S (N, n), see :meth:`predict_groups`."""
+        from ordinalq.methods.groups import is_polars
+
+        options = {"level": level, "target": target, "n_replicates": n_replicates, "random_state": random_state}
+        return self._group_table(S, groups, polars=is_polars(S), **options)
+
+    def _group_table(self, S, groups, **options):
+        from ordinalq.methods.groups import group_table
+
+        check_is_fitted(self, "p_train_")
+        return group_table(self, S, groups, **options)
+
+    def predict_interval(self, X, level=0.95, groups=None, *, target="sample", n_replicates=200, random_state=0):
+        """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
+
+        The intervals hold for each class, each cumulative prevalence and the mean class index by itself. They cover
+        the scatter of the estimate, not the bias of a method that smooths or does not adjust: see docs/uncertainty.md.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        level : float, default=0.95
+            Of each interval, in (0, 1).
+        groups : array-like (N,) or Samples, default=None
+            The group of each item, or samples of the items; None takes all of X as one sample.
+        target : {"sample", "population"}, default="sample"
+            The prevalence that this very sample has, or that of the population it was drawn from.
+        n_replicates : int, default=200
+            Replicates of each sample, at least 20; they share one replicate of the held-out items in fives.
+        random_state : int or Generator, default=0
+            Of the replicates.
+
+        Returns
+        -------
+        Intervals
+        """
+        options = {"target": target, "n_replicates": n_replicates, "random_state": random_state}
+        return self.predict_interval_scores(self.scores(X), level, groups, **options)
+
+    def predict_interval_scores(self, S, level=0.95, groups=None, *, target="sample", n_replicates=200, random_state=0):
+        """Estimate class distributions with intervals from scores S (N, n), see :meth:`predict_interval`."""
+        from ordinalq.methods.groups import interval_batch
+
+        check_is_fitted(self, "p_train_")
+        options = {"target": target, "n_replicates": n_replicates, "random_state": random_state}
+        return interval_batch(self, S, level, groups, **options)
+
+    def diagnose(self, X):
+        """Say how far the estimate of X as one sample can be trusted.
+
+        Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
+        estimate be, and how many items would it take? Which classes can hardly be told apart, and does the regularizer
+        do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items of the sample.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        return self.diagnose_scores(self.scores(X))
+
+    def diagnose_scores(self, S):
+        """Say how far the estimate of a sample with scores S (N, n) can be trusted, see :meth:`diagnose`."""
+        from ordinalq.methods.diagnosis import diagnose
+
+        estimate = self.predict_scores(S, Samples.whole(max(len(S), 1)))[0]
+        return diagnose(self, self._check_scores(S), estimate, getattr(self, "held_out_", None))
+
     @abstractmethod
     def _fit_scores(self, S, codes):
         """Fit on held-out scores or features S (N, d) and codes (N,)."""
@@ -151,6 +261,7 @@ class Quantifier(BaseEstimator, ABC):
         """Fit the classifier, then the quantifier on its held-out scores."""
         if self._on == "features":
             self._fit_scores(X, codes)
+            self._keep(X, codes)
             return
         self.classifier_ = held_out(self.classifier).fit(X, codes)
         if self._needs_posteriors and not self.classifier_.gives_posteriors_:
@@ -160,9 +271,41 @@ class Quantifier(BaseEstimator, ABC):
                 "need only its predictions."
             )
         self._fit_scores(self.classifier_.held_out_scores_, codes)
+        self._keep(self.classifier_.held_out_scores_, codes)
+
+    def _keep(self, S, codes):
+        """Keep V for intervals: the items (N, ...) with an out-of-sample score."""
+        missing = unscored(S) if self._on == "scores" else np.zeros(len(S), dtype=bool)
+        self.held_out_ = (S[~missing], codes[~missing]) if missing.any() else (S, codes)
+
+    def _embed(self, S):
+        """Return the representation f of items with scores S (N, n), (N, d): an array or `OneHot`."""
+        return S
+
+    def _solve_means(self, Q, sizes):
+        """Return the Solution for mean representations Q (B, d) and sizes (B,)."""
+        raise NotImplementedError(f"{type(self).__name__} needs the scores of all items.")
+
+    def _resampled(self, F, drawn):
+        """Return the quantifier that other held-out items give, and how they move the class means.
+
+        F (N_V, d) is `_embed` of V; `drawn` are n samples of V, one per class. What moves is the expectation (d, n) of
+        f, where f itself depends on V; else None.
+        """
+        return self, None
 
     def _check_parameters(self, n_classes):
         """Raise a clear error for parameters out of range, before anything expensive is done."""
+
+    def _set_regularizer(self, regularizer, trials, loss=None):
+        """Keep the regularizer, with its strength chosen on `trials()` where that is "auto"."""
+        vars(self).pop("tuning_", None)
+        if is_auto(regularizer):
+            self.tuning_ = tune(regularizer, trials(), loss)
+            regularizer = with_strength(regularizer, self.tuning_.value)
+        self.regularizer_ = regularizer
+        if regularizer.strength is not None:
+            setattr(self, f"{regularizer.strength}_", getattr(regularizer, regularizer.strength))
 
     def __sklearn_tags__(self):
         """Take what items may look like from the classifier, which is the one that sees them."""
@@ -172,8 +315,11 @@ class Quantifier(BaseEstimator, ABC):
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
 
-    def _solve_response(self, Q, M, sizes):
-        """Return the Solution of q = M p for q (B, d), M (d, n) and sizes (B,) or None, see `ordinalq.solve`."""
+    def _solve_response(self, Q, M, sizes, background=None):
+        """Return the Solution of q = M p + background for q (B, d), M (d, n) and sizes (B,), see `ordinalq.solve`.
+
+        `sizes` or `background` (B, d) may be None.
+        """
         raise TypeError(
             f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
             f"ComposedQuantifier), got {type(self).__name__}."
@@ -231,6 +377,12 @@ class LinearQuantifier(Quantifier):
     ----------
     M_ : ndarray (d, n)
         Mean representation of each class over the held-out training items.
+    regularizer_ : Regularizer
+        With the strength that was chosen, where that was "auto".
+    tau_ or interpolation_ : float
+        That strength, for methods that have one.
+    tuning_ : Tuning
+        How it was chosen; only where it was "auto".
     """
 
     @abstractmethod
@@ -257,21 +409,64 @@ class LinearQuantifier(Quantifier):
         if for_means is not None:
             check_every_class(codes[for_means], self.classes_)
         self.M_ = class_means(F, codes, for_means)
+        self._set_regularizer(self.regularizer_, lambda: self._trials(S, F, codes), self.loss_)
         self.p_train_ = p_train
 
-    def _solve(self, S, samples):
-        Q = samples.average(self.representation_.transform(S))
-        return self._minimize(self.loss_, self.regularizer_, Q, self.M_, samples.sizes, self.representation_.n_blocks_)
+    def _trials(self, S, F, codes):
+        """Yield samples of held-out items with M from a third of them, to tune on; F (N, d) represents S (N, ...)."""
+        for_means = self.representation_.for_means_
+        pool = np.arange(len(codes)) if for_means is None else np.flatnonzero(for_means)
+        n_blocks = self.representation_.n_blocks_
 
-    def _solve_response(self, Q, M, sizes):
+        def solve(Q, M, sizes, regularizer):
+            return self._minimize(self.loss_, regularizer, Q, M, sizes, n_blocks).p
+
+        few = not self.loss_.convex
+        drawn = smooth_samples(codes, pool, few=few)
+        for third, samples in zip(thirds(codes, pool, few=few), drawn, strict=True):
+            if self.representation_.gives_distances:
+                # Both q and M are distances to the items that M is made of.
+                nearer = clone(self.representation_).fit(S[third], codes[third], len(self.classes_))
+                F = nearer.transform(S)
+            yield Trial(samples, partial(solve, samples.average(F), class_means(F, codes, third), samples.sizes))
+
+    def _solve(self, S, samples):
+        return self._solve_means(samples.average(self._embed(S)), samples.sizes)
+
+    def _embed(self, S):
+        return self.representation_.transform(S)
+
+    def _solve_means(self, Q, sizes):
+        return self._minimize(self.loss_, self.regularizer_, Q, self.M_, sizes, self.representation_.n_blocks_)
+
+    def _keep(self, S, codes):
+        for_means = self.representation_.for_means_
+        super()._keep(*((S, codes) if for_means is None else (S[for_means], codes[for_means])))
+
+    def _resampled(self, F, drawn):
+        twin = copy(self)
+        if not self.representation_.gives_distances:
+            twin.M_ = drawn.average(F).T
+            return twin, None
+        # Distances to other items: f changes, and with it q, by as much as the estimated mixture of V says.
+        S, codes = self.held_out_
+        nearer = clone(self.representation_).fit(S[drawn.items], codes[drawn.items], len(self.classes_))
+        moved = nearer.transform(S)
+        twin.M_ = drawn.average(moved).T
+        return twin, class_means(moved, codes) - class_means(F, codes)
+
+    def _solve_response(self, Q, M, sizes, background=None):
         self._check_parameters(M.shape[1])
         _, loss, regularizer = self._parts()
+        refuse_auto(regularizer)
         if loss.needs_distances:
             return super()._solve_response(Q, M, sizes)
         if sizes is None:
             if loss.needs_sizes:
                 raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
             sizes = np.ones(len(Q))
+        if background is not None:
+            loss, Q = WithBackground(loss), np.hstack([Q, background])
         return self._minimize(loss, regularizer, Q, M, sizes, 1)
 
     def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):

@@ -56,8 +56,9 @@ class OACC(LinearQuantifier):
     ----------
     classifier, solver
         See :class:`ACC`.
-    tau : float, default=1e-3
-        Pull towards smooth p; ``tau=0`` is ACC.
+    tau : float or "auto", default=1e-3
+        Pull towards smooth p; ``tau=0`` is ACC. "auto" takes what is best for smooth samples of the held-out
+        training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
     target : array-like (n,), default=None
@@ -85,8 +86,9 @@ class OPACC(LinearQuantifier):
     ----------
     classifier, solver
         See :class:`PACC`.
-    tau : float, default=1e-3
-        Pull towards smooth p; ``tau=0`` is PACC.
+    tau : float or "auto", default=1e-3
+        Pull towards smooth p; ``tau=0`` is PACC. "auto" takes what is best for smooth samples of the held-out
+        training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
     target : array-like (n,), default=None

@@ -14,7 +14,13 @@ class _Counting(Quantifier):
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
 
     def _solve(self, S, samples):
-        return Solution.closed_form(samples.average(self._representation.transform(S)))
+        return self._solve_means(samples.average(self._embed(S)), samples.sizes)
+
+    def _embed(self, S):
+        return self._representation.transform(S)
+
+    def _solve_means(self, Q, sizes):
+        return Solution.closed_form(Q)
 
 
 class CC(_Counting):

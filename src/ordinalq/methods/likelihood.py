@@ -1,10 +1,13 @@
 """SLD and its ordinal version o-SLD. Paper: the sections on SLD and o-SLD."""
 
+from abc import abstractmethod
+
 import numpy as np
 
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.methods._base import Quantifier, check_every_class
+from ordinalq.methods.tuning import Trial, smooth_samples
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.solvers.choose import check_solver, choose
@@ -15,11 +18,30 @@ from ordinalq.validation import check_integer, check_real
 class _LikelihoodQuantifier(Quantifier):
     """Maximises the likelihood of the items' scores under prior probability shift."""
 
+    _on_means = False
+
     def _fit_scores(self, S, codes):
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         scored = ~unscored(S)
         check_every_class(codes[scored], self.classes_)
         self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored])
+        self._set_regularizer(self._regularizer(), lambda: self._trials(S[scored], codes[scored]))
+
+    @abstractmethod
+    def _regularizer(self):
+        """Return what smooths, by its parameters."""
+
+    @abstractmethod
+    def _maximize(self, S, samples, regularizer):
+        """Return the Solution for valid scores and samples."""
+
+    def _solve(self, S, samples):
+        return self._maximize(S, samples, self.regularizer_)
+
+    def _trials(self, S, codes):
+        """Yield samples of held-out items, to tune on; there are no class means that a third would have to give."""
+        for samples in smooth_samples(codes, np.arange(len(codes)), few=True):
+            yield Trial(samples, lambda regularizer, samples=samples: self._maximize(S, samples, regularizer).p)
 
     def _check_parameters(self, n_classes):
         Calibration(self.calibration).check()
@@ -41,8 +63,9 @@ class SLD(_LikelihoodQuantifier):
     ----------
     classifier : classifier, default=None
         Gives the posteriors, see :class:`CC`.
-    tau : float, default=0.0
-        Tikhonov regularization of the likelihood, solved by Newton's method.
+    tau : float or "auto", default=0.0
+        Tikhonov regularization of the likelihood, solved by Newton's method; "auto" is chosen on the training items,
+        see :class:`OPACC`.
     calibration : {"none", "bcts", "vector"}, default="none"
         Calibration of the posteriors on the held-out scores.
     max_iter : int, default=100
@@ -50,7 +73,7 @@ class SLD(_LikelihoodQuantifier):
     tol : float, default=0.0
         Stop EM where the mean absolute change of p is at most this; 0 never stops early.
     solver : {None, "em", "newton"} or solver, default=None
-        None stands for "em", or "newton" where tau > 0.
+        None stands for "em", or "newton" where tau is not 0.
     """
 
     paper_name = "SLD"
@@ -67,18 +90,16 @@ class SLD(_LikelihoodQuantifier):
         super()._check_parameters(n_classes)
         Tikhonov(self.tau).check(n_classes)
         check_solver(self.solver, also=("em",))
-        if self.tau > 0 and self._solver_name == "em":
+        if self.tau != 0 and self.solver == "em":
             raise ValueError("solver must be None or 'newton' with tau > 0: EM knows no regularizer.")
 
-    @property
-    def _solver_name(self):
-        if self.solver is None:
-            return "newton" if self.tau > 0 else "em"
-        return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
+    def _regularizer(self):
+        return Tikhonov(self.tau)
 
-    def _solve(self, S, samples):
-        objective = self._objective(S, samples, Tikhonov(self.tau) if self.tau > 0 else NoPenalty())
-        if self._solver_name == "em":
+    def _maximize(self, S, samples, regularizer):
+        objective = self._objective(S, samples, regularizer if regularizer.tau > 0 else NoPenalty())
+        # Along a choice of tau all of them, zero too, go to their optimum.
+        if self.solver == "em" or (self.solver is None and self.tau == 0):
             return em_mixture(objective, self.p_train_, max_iter=self.max_iter, tol=self.tol)
         return choose(objective, self.solver).minimize(objective)
 
@@ -92,8 +113,9 @@ class OSLD(_LikelihoodQuantifier):
         See :class:`SLD`.
     order : int, default=0
         Degree of the polynomial.
-    interpolation : float, default=0.1
-        Weight of the polynomial in [0, 1]; ``interpolation=0`` is SLD.
+    interpolation : float or "auto", default=0.1
+        Weight of the polynomial in [0, 1]; ``interpolation=0`` is SLD. "auto" is chosen on the training items, as tau
+        in :class:`OPACC`; ``interpolation_`` and ``tuning_`` tell.
     """
 
     paper_name = "o-SLD"
@@ -110,7 +132,9 @@ class OSLD(_LikelihoodQuantifier):
         super()._check_parameters(n_classes)
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
 
-    def _solve(self, S, samples):
+    def _regularizer(self):
+        return PolynomialSmoothing(self.order, self.interpolation)
+
+    def _maximize(self, S, samples, regularizer):
         objective = self._objective(S, samples, NoPenalty())
-        smoothing = PolynomialSmoothing(self.order, self.interpolation)
-        return em_mixture(objective, self.p_train_, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+        return em_mixture(objective, self.p_train_, smoothing=regularizer, max_iter=self.max_iter, tol=self.tol)

@@ -1,5 +1,7 @@
 """OQT and ARC: trees of binary classifiers over the ordered classes. Paper: the section on existing OQ methods."""
 
+from copy import copy
+
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -42,6 +44,9 @@ class _TreeQuantifier(Quantifier):
     def _fit_scores(self, S, codes):
         self.fit_scores(S, codes)  # which says why not
 
+    def _solve(self, S, samples):
+        return self._solve_means(samples.average(S), samples.sizes)
+
     def _fit_items(self, X, codes):
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
         from sklearn.model_selection import train_test_split
@@ -59,6 +64,7 @@ class _TreeQuantifier(Quantifier):
         check_every_class(codes[grown], self.classes_)
         self._grow(_safe_indexing(X, grown), codes[grown])
         self._judge(_safe_indexing(X, kept), codes[kept])
+        self._keep(self._class_scores(_safe_indexing(X, kept)), codes[kept])
         self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
 
 
@@ -133,8 +139,8 @@ class OQT(_TreeQuantifier):
         descend(self.tree_, np.ones(len(G)))
         return S
 
-    def _solve(self, S, samples):
-        return Solution.closed_form(samples.average(S))
+    def _solve_means(self, Q, sizes):
+        return Solution.closed_form(Q)
 
 
 class ARC(_TreeQuantifier):
@@ -197,12 +203,19 @@ class ARC(_TreeQuantifier):
     def _judge(self, X, codes):
         n = len(self.classes_)
         votes = self._class_scores(X)
-        true, predicted = np.bincount(codes, minlength=n) / len(codes), votes.mean(axis=0)
-        both = (true > 0) & (predicted > 0)
-        self.ratios_ = np.where(both, np.divide(true, predicted, out=np.ones(n), where=both), 1.0)
+        self.ratios_ = _ratios(np.bincount(codes, minlength=n) / len(codes), votes.mean(axis=0))
         if self.correction == "acc":
             check_every_class(codes, self.classes_)
             self.M_ = class_means(votes, codes)
+
+    def _resampled(self, F, drawn):
+        twin = copy(self)
+        M = drawn.average(F).T
+        true = drawn.sizes / drawn.sizes.sum()
+        twin.ratios_ = _ratios(true, M @ true)
+        if self.correction == "acc":
+            twin.M_ = M
+        return twin, None
 
     def _class_scores(self, X):
         """Return the class that each item descends to as one-hot votes, (N, n)."""
@@ -220,13 +233,18 @@ class ARC(_TreeQuantifier):
         descend(0, len(self.classes_) - 1, self.tree_, np.arange(len(predicted)))
         return one_hot(predicted, len(self.classes_))
 
-    def _solve(self, S, samples):
-        Q = samples.average(S)
+    def _solve_means(self, Q, sizes):
         if self.correction == "acc":
-            objective = LinearObjective(LeastSquares(), NoPenalty(), Q, self.M_, samples.sizes)
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Q, self.M_, sizes)
             return choose(objective).minimize(objective)
         P = Q * self.ratios_
         return Solution.closed_form(P / P.sum(axis=1, keepdims=True))
+
+
+def _ratios(true, predicted):
+    """Return true / predicted fraction of each class, (n,), 1 where either is zero."""
+    both = (true > 0) & (predicted > 0)
+    return np.where(both, np.divide(true, predicted, out=np.ones(len(true)), where=both), 1.0)
 
 
 def divergence(true, estimated):

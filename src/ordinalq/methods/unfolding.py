@@ -1,13 +1,20 @@
 """RUN and IBU, the unfolding methods of physics. Paper: the section on methods from experimental physics."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ordinalq.losses import Poisson
 from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.tuning import is_auto, refuse_auto, with_strength
+from ordinalq.objectives import LinearObjective
 from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.solvers.em import em_counts
 from ordinalq.validation import check_integer, check_real
+
+# Curvatures below this part of the largest are rounding errors of zero.
+ROUNDING = 1e-12
 
 
 class RUN(LinearQuantifier):
@@ -21,7 +28,11 @@ class RUN(LinearQuantifier):
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
     tau, order, target
-        See :class:`OPACC`; the default tau is 10.
+        See :class:`OPACC`; the default tau is 10. With "auto" it is the best one for samples of 1000 items.
+    n_df : float, default=None
+        Effective number of degrees of freedom, in (order + 1, n]: each sample gets the tau with
+        sum_i 1 / (1 + tau e_i) = n_df, where e_i are the eigenvalues of C'C in the basis that makes the Hessian of the
+        likelihood the identity, at the solution without regularization. It takes precedence over a number in `tau`.
     acceptance : array-like (n,), default=None
         Factors that correct p for the acceptance of the detector. With them the regularizer acts on
         log10(1 + (N - n) a_i p_i / sum_j a_j p_j), as in the original method; the estimate stays the distribution
@@ -33,13 +44,14 @@ class RUN(LinearQuantifier):
     paper_name = "RUN"
     _needs_posteriors = False
 
-    def __init__(self, classifier=None, *, tau=10.0, order=1, target=None, acceptance=None, solver=None):
+    def __init__(self, classifier=None, *, tau=10.0, order=1, target=None, acceptance=None, solver=None, n_df=None):
         self.classifier = classifier
         self.tau = tau
         self.order = order
         self.target = target
         self.acceptance = acceptance
         self.solver = solver
+        self.n_df = n_df
 
     def _parts(self):
         if self.acceptance is None:
@@ -47,6 +59,51 @@ class RUN(LinearQuantifier):
         if self.target is not None:
             raise ValueError("target must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
+
+    def _check_parameters(self, n_classes):
+        super()._check_parameters(n_classes)
+        if self.n_df is not None:
+            check_real("n_df", self.n_df, low=self.order + 1, high=n_classes, open_low=True)
+            if is_auto(self._parts()[2]):
+                raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
+
+    def _fit_scores(self, S, codes):
+        super()._fit_scores(S, codes)
+        if self.n_df is not None:
+            self.tau_ = None  # each sample has its own
+
+    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
+        if self.n_df is None:
+            return super()._minimize(loss, regularizer, Q, M, sizes, n_blocks)
+        H, K, solution = self._hessians(loss, regularizer, Q, M, sizes, n_blocks)
+        tau = tau_for(self.n_df, H, K)
+        smoothed = np.flatnonzero(tau > 0)
+        if regularizer.quadratic(M.shape[1]) is not None and len(smoothed):
+            # The likelihood is proportional to N: instead of tau, which is one for the batch, the N of each sample is
+            # changed, which has the same minimum.
+            unit = with_strength(regularizer, 1.0)
+            part = super()._minimize(loss, unit, Q[smoothed], M, sizes[smoothed] / tau[smoothed], n_blocks)
+            solution.put(smoothed, replace(part, value=part.value * tau[smoothed]))
+        elif len(smoothed):
+            for b in smoothed:
+                one = with_strength(regularizer, float(tau[b]))
+                rows = np.array([b])
+                solution.put(rows, super()._minimize(loss, one, Q[rows], M, sizes[rows], n_blocks))
+        return solution
+
+    def _hessians(self, loss, regularizer, Q, M, sizes, n_blocks):
+        """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
+        free = super()._minimize(loss, NoPenalty(), Q, M, sizes, n_blocks)
+        objective = LinearObjective(loss, NoPenalty(), Q, M, sizes, n_blocks)
+        H = objective.derivatives(free.p, np.arange(len(Q))).hessian
+        return H, regularizer.curvature(free.p, objective.sizes), free
+
+    def _freedom(self, S, samples):
+        """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
+        Q = samples.average(self.representation_.transform(S))
+        H, K, _ = self._hessians(self.loss_, self.regularizer_, Q, self.M_, samples.sizes, 1)
+        tau = np.full(len(Q), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
+        return tau, degrees_of_freedom(tau, H, K)
 
 
 class IBU(LinearQuantifier):
@@ -60,7 +117,7 @@ class IBU(LinearQuantifier):
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
     order, interpolation
-        Of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1.
+        Of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1, and "auto" is possible too.
     max_iter, tol
         See :class:`SLD`; by default 100 iterations.
     """
@@ -76,17 +133,64 @@ class IBU(LinearQuantifier):
         self.tol = tol
 
     def _parts(self):
-        return HardVotes(), Poisson(), NoPenalty()
+        # The smoothing takes the place of the regularizer, though it is no penalty.
+        return HardVotes(), Poisson(), PolynomialSmoothing(self.order, self.interpolation)
 
     def _check_parameters(self, n_classes):
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
 
-    def _solve_response(self, Q, M, sizes):
+    def _solve_response(self, Q, M, sizes, background=None):
+        self._check_parameters(M.shape[1])
         # The numbers of items change the value of the likelihood, but not the iteration.
-        return super()._solve_response(Q, M, np.ones(len(Q)) if sizes is None else sizes)
+        smoothing = self._parts()[2]
+        refuse_auto(smoothing)
+        return self._iterate(smoothing, Q, M, np.ones(len(Q)) if sizes is None else sizes, background)
 
     def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
-        smoothing = PolynomialSmoothing(self.order, self.interpolation)
-        return em_counts(Q, M, sizes, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+        return self._iterate(regularizer, Q, M, sizes)
+
+    def _iterate(self, smoothing, Q, M, sizes, background=None):
+        return em_counts(Q, M, sizes, background=background, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+
+
+def degrees_of_freedom(tau, H, K):
+    """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer leaves, (B,).
+
+    Parameters
+    ----------
+    tau : ndarray (B,)
+        Strengths >= 0.
+    H : ndarray (B, n, n)
+        Hessians of the likelihood, positive semidefinite; directions that it says nothing of have no freedom.
+    K : ndarray (B, n, n)
+        Hessians of the regularizer per unit of strength, positive semidefinite; e_i are its eigenvalues in the basis
+        in which H is the identity.
+    """
+    e, lost = _whitened(H, K)
+    return (1 / (1 + np.asarray(tau, dtype=np.float64)[:, None] * e)).sum(axis=1) - lost
+
+
+def tau_for(n_df, H, K):
+    """Return the tau (B,) that leaves n_df :func:`degrees_of_freedom`; 0 where the data have no more than that."""
+    e, lost = _whitened(H, K)
+    n = H.shape[1]
+    # On a logarithmic scale, from where every direction is free to where only those without curvature are.
+    low = -np.log(e.max(axis=1, initial=1e-300)) - 30
+    high = -np.log(np.where(e > 0, e, np.inf).min(axis=1).clip(1e-300, 1e300)) + 30
+    for _ in range(100):
+        middle = (low + high) / 2
+        free = (1 / (1 + np.exp(middle)[:, None] * e)).sum(axis=1) - lost
+        low, high = np.where(free > n_df, middle, low), np.where(free > n_df, high, middle)
+    return np.where(n - lost <= n_df, 0.0, np.exp((low + high) / 2))
+
+
+def _whitened(H, K):
+    """Return the eigenvalues (B, n) of K where H is the identity, zero in the directions that H lacks; their number."""
+    size, axes = np.linalg.eigh(H)
+    known = size > ROUNDING * size.max(axis=1, keepdims=True)
+    root = np.where(known, 1 / np.sqrt(np.where(known, size, 1.0)), 0.0)
+    W = axes * root[:, None, :]
+    e = np.linalg.eigvalsh(np.matmul(W.transpose(0, 2, 1), np.matmul(K, W)))
+    return np.where(e > ROUNDING * e.max(axis=1, keepdims=True), e, 0.0), (~known).sum(axis=1)

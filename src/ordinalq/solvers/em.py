@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.losses import Poisson
+from ordinalq.losses import Poisson, WithBackground
 from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
 from ordinalq.simplex import clean
@@ -65,6 +65,7 @@ def em_counts(
     M: Floats,
     sizes: npt.NDArray[np.float64],
     *,
+    background: Floats | None = None,
     smoothing: PolynomialSmoothing = NO_SMOOTHING,
     max_iter: int = 100,
     tol: float = 0.0,
@@ -73,12 +74,22 @@ def em_counts(
 
     Q (B, d) are the observed fractions, M (d, n) the response matrix, sizes (B,) the numbers of items; the other
     parameters as for :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
+
+    A `background` o (B, d) is one more cause, whose share is known: the denominator is sum_l M_jl p~_l + o_j, and what
+    is left for the classes is made a distribution. Q and o are in units of the signal, see `losses.WithBackground`.
     """
-    objective = LinearObjective(Poisson(), NoPenalty(), Q, M, sizes)
-    Q, M = objective.Q, objective.M
+    if background is None:
+        objective = LinearObjective(Poisson(), NoPenalty(), Q, M, sizes)
+        Q, M = objective.Q, objective.M
+    else:
+        objective = LinearObjective(WithBackground(Poisson()), NoPenalty(), np.hstack([Q, background]), M, sizes)
+        (Q, background), M = np.hsplit(objective.Q, 2), objective.M
 
     def ratios(prior: Floats) -> Floats:
-        return np.asarray((Q / np.maximum(prior @ M.T, TINY)) @ M)
+        if background is None:
+            return np.asarray((Q / np.maximum(prior @ M.T, TINY)) @ M)
+        R = (Q / np.maximum(prior @ M.T + background, TINY)) @ M
+        return np.asarray(R / np.maximum((prior * R).sum(axis=1, keepdims=True), TINY))
 
     start = np.full((len(Q), M.shape[1]), 1 / M.shape[1])
     P, n_iter, converged = _iterate(ratios, start, smoothing, max_iter, tol)

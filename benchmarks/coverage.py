@@ -1,0 +1,185 @@
+"""How often do the intervals hold the truth? Measured on fried and metro traffic, method by method.
+
+Run it with ``python benchmarks/coverage.py``; metro traffic is read from ``metro_traffic.parquet`` in the folder that
+ORDINALQ_DATA names, and left out without it. Both are cut into ten classes of at least 1000 items. Each of several
+random halves of the items trains, the other half is the pool of APP samples without repeated items: the uncertainty of
+M is part of the intervals, and shows only over several M. For the target "population" the composition of each sample is
+drawn from its prevalences, which are then the truth.
+"""
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ordinalq as oq
+from ordinalq.datasets.fried import make_fried
+from ordinalq.simplex import uniform_simplex
+
+N_CLASSES, MIN_COUNT, SAMPLE_SIZE = 10, 1000, 500
+
+METHODS = {
+    "PACC": lambda: oq.PACC(),
+    "ACC": lambda: oq.ACC(),
+    "SLD (bcts)": lambda: oq.SLD(calibration="bcts"),
+    "SLD (vector)": lambda: oq.SLD(calibration="vector"),
+    "SLD": lambda: oq.SLD(),
+    "HDx": lambda: oq.HDx(),
+    "HDy": lambda: oq.HDy(),
+    "EDy": lambda: oq.EDy(),
+    "PDF": lambda: oq.PDF(),
+    "RUN": lambda: oq.RUN(),
+    "IBU": lambda: oq.IBU(),
+    "o-ACC": lambda: oq.OACC(),
+    "o-PACC": lambda: oq.OPACC(),
+    "o-HDx": lambda: oq.OHDx(),
+    "o-HDy": lambda: oq.OHDy(),
+    "o-SLD (bcts)": lambda: oq.OSLD(calibration="bcts"),
+    "o-EDy": lambda: oq.OEDy(),
+    "o-PDF": lambda: oq.OPDF(),
+    "CC": lambda: oq.CC(),
+    "PCC": lambda: oq.PCC(),
+    "OQT": lambda: oq.OQT(),
+    "ARC": lambda: oq.ARC(),
+}
+# Those that fit classifiers of their own.
+TREES = {"OQT": oq.OQT, "ARC": oq.ARC}
+CLASSIFIERS = {
+    "logistic": lambda: oq.CrossFitted(make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), cv=10),
+    "forest": lambda: oq.CrossFitted(RandomForestClassifier(50, min_samples_leaf=5, random_state=0), cv=10),
+    "forest, out of bag": lambda: RandomForestClassifier(100, min_samples_leaf=5, oob_score=True, random_state=0),
+}
+
+
+def fried():
+    """Return features and codes."""
+    X, target = make_fried()
+    return X, oq.bin_target(target, N_CLASSES, MIN_COUNT).codes
+
+
+def metro():
+    """Return features and codes; of lines with the same hour, which differ in the weather only, one is kept."""
+    import pandas as pd
+
+    frame = pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / "metro_traffic.parquet")
+    when = pd.to_datetime(frame["date_time"])
+    frame = frame.drop(columns="date_time").assign(
+        year=when.dt.year, month=when.dt.month, weekday=when.dt.day_of_week, hour=when.dt.hour
+    )[~when.duplicated().to_numpy()]
+    codes = oq.bin_target(frame.pop("traffic_volume"), N_CLASSES, MIN_COUNT).codes
+    return pd.get_dummies(frame).to_numpy(dtype=np.float64), codes
+
+
+def draw(y, n_samples, target, seed):
+    """Return samples of the pool and the prevalences that are the truth, (B, n)."""
+    if target == "sample":
+        samples = oq.APP(n_samples, SAMPLE_SIZE, random_state=seed).draw(y)
+        return samples, samples.prevalences
+    rng = np.random.default_rng(seed)
+    members = [np.flatnonzero(y == c) for c in range(N_CLASSES)]
+    items, truth = [], []
+    while len(items) < n_samples:
+        p = uniform_simplex(1, N_CLASSES, rng)[0]
+        counts = rng.multinomial(SAMPLE_SIZE, p)
+        if (counts <= [len(m) for m in members]).all():
+            items.append(
+                np.concatenate([rng.choice(m, k, replace=False) for m, k in zip(members, counts, strict=True)])
+            )
+            truth.append(p)
+    return oq.Samples.from_index(items, len(y)), np.array(truth)
+
+
+def one_split(X, y, classifier, methods, targets, n_samples, n_replicates, seed):
+    """Return what is covered, {(method, target): (classes (B, n), cumulative (B, n - 1), mean (B,), widths, time)}."""
+    a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
+    scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a])
+    S, S_pool = scorer.held_out_[0], scorer.scores(X[b])
+    codes = scorer.held_out_[1]
+    found = {}
+    for name in methods:
+        if name in TREES:
+            quantifier = TREES[name](CLASSIFIERS[classifier]()).fit(X[a], y[a])
+            pool = quantifier.scores(X[b])
+        else:
+            quantifier = METHODS[name]()
+            given, pool, labels = (X[a], X[b], y[a]) if quantifier._on == "features" else (S, S_pool, codes)
+            quantifier.fit_scores(given, labels)
+        for target in targets:
+            samples, truth = draw(y[b], n_samples, target, seed)
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                i = quantifier.predict_interval_scores(
+                    pool, groups=samples, target=target, n_replicates=n_replicates, random_state=seed
+                )
+            seconds = time.perf_counter() - start
+            below = np.cumsum(truth, axis=1)[:, :-1]
+            mean = truth @ np.arange(1, N_CLASSES + 1)
+            found[name, target] = (
+                _inside(truth, i.lower, i.upper),
+                _inside(below, i.cumulative_lower[:, :-1], i.cumulative_upper[:, :-1]),
+                _inside(mean, i.mean_lower, i.mean_upper),
+                i.upper - i.lower,
+                np.array([seconds / len(samples)]),
+            )
+    return found
+
+
+def _inside(truth, lower, upper):
+    # Counts divided by the size may be off by a rounding error.
+    return (lower <= truth + 1e-12) & (truth <= upper + 1e-12)
+
+
+def main():
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=["fried", "metro"], choices=["fried", "metro"])
+    parser.add_argument("--classifiers", nargs="+", default=["logistic", "forest"], choices=list(CLASSIFIERS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--targets", nargs="+", default=["sample", "population"])
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=500, help="over all splits")
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=1)
+    args = parser.parse_args()
+    print("| data | classifier | method | target | mean | worst class | cumulative | mean class | width | ms/sample |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for data in args.data:
+        if data == "metro" and "ORDINALQ_DATA" not in os.environ:
+            continue
+        X, y = {"fried": fried, "metro": metro}[data]()
+        for classifier in args.classifiers:
+            parts = Parallel(n_jobs=args.jobs)(
+                delayed(one_split)(
+                    X, y, classifier, args.methods, args.targets, args.samples // args.splits, args.replicates, seed
+                )
+                for seed in range(args.splits)
+            )
+            for name in args.methods:
+                for target in args.targets:
+                    inside, below, mean, width, seconds = (
+                        np.concatenate(values) for values in zip(*(part[name, target] for part in parts), strict=True)
+                    )
+                    print(
+                        f"| {data} | {classifier} | {name} | {target} | {inside.mean():.1%} | "
+                        f"{inside.mean(axis=0).min():.1%} | {below.mean():.1%} | {mean.mean():.1%} | "
+                        f"{width.mean():.3f} | {1000 * seconds.mean():.0f} |",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()

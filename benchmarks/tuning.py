@@ -1,0 +1,102 @@
+"""How good the automatic choice of tau is: its error beside that of no smoothing and of the best tau in hindsight.
+
+    ORDINALQ_DATA=FOLDER python benchmarks/tuning.py [fried metro_traffic beijing_pm25] [--weights none balanced]
+
+The folder holds metro_traffic.parquet and beijing_pm25.parquet; fried needs no file. Every o-method is fitted with
+tau="auto" on the out-of-bag scores of a forest and judged on samples of 1000 items of the test pool: APP-OQ (20 %), for
+which the choice is made, and APP. "best" is the smallest error of a grid, chosen with knowledge of the test samples.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+
+import ordinalq as oq
+from ordinalq.methods.tuning import with_strength
+from ordinalq.samples import smoothest_mask
+
+TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5"}
+METHODS = ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN", "OSLD", "IBU")
+SLOW = ("OHDx", "OHDy", "OSLD")
+WEIGHTS = {"none": None, "balanced": "balanced_subsample"}
+# APP samples, of which a fifth is APP-OQ; fewer for the slow methods.
+N_SAMPLES = 1000
+FEWER = 400
+SAMPLE_SIZE = 1000
+
+
+def load(name):
+    """Return the data set of that name."""
+    if name == "fried":
+        return oq.load_dataset("fried")
+    return oq.make_dataset(Path(os.environ["ORDINALQ_DATA"]) / f"{name}.parquet", target=TARGETS[name], n_bins=10)
+
+
+def grid(name):
+    """Return the strengths for the best in hindsight: four per decade, two for the slow methods."""
+    if name in ("OSLD", "IBU"):
+        return np.concatenate([[0], 10.0 ** np.arange(-4, 0.1, 0.5 if name in SLOW else 0.25)])
+    step = 0.5 if name in SLOW else 0.25
+    return np.concatenate([[0], (SAMPLE_SIZE if name == "RUN" else 1) * 10.0 ** np.arange(-6, 2.1, step)])
+
+
+def measure(name, S, y, pool, samples):
+    """Return the choice, the CPU seconds of the fit, and for each protocol the errors of auto, 0 and best."""
+    parameter = "interpolation" if name in ("OSLD", "IBU") else "tau"
+    start = time.process_time()
+    q = getattr(oq, name)(**{parameter: "auto"}).fit_scores(S, y)
+    seconds = time.process_time() - start
+    chosen, regularizer = q.tuning_.value, q.regularizer_
+    values = np.unique(np.append(grid(name), chosen))
+    found = np.empty((len(values), len(samples)))
+    for i, value in enumerate(values):
+        q.regularizer_ = with_strength(regularizer, float(value))
+        found[i] = oq.nmd(samples.prevalences, q.solve_scores(pool, samples).p)
+    smooth = smoothest_mask(samples.prevalences, 0.2)
+    errors = {}
+    for protocol, rows in (("APP-OQ", smooth), ("APP", np.ones(len(samples), dtype=bool))):
+        curve = found[:, rows].mean(axis=1)
+        best = int(curve.argmin())
+        errors[protocol] = (curve[values == chosen][0], curve[0], curve[best], values[best])
+    return chosen, seconds, errors
+
+
+def main():
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(TARGETS))
+    parser.add_argument("--weights", nargs="*", default=["none"], choices=list(WEIGHTS))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    arguments = parser.parse_args()
+    print("| data | weights | method | auto | best | NMD auto | tau = 0 | best | auto / best | auto / 0 | "
+          "APP: auto | tau = 0 | best | fit, CPU s |")  # fmt: skip
+    print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for name in arguments.names:
+        data = load(name)
+        X, y = np.asarray(data.train.X, dtype=float), data.train.y
+        X_pool = np.asarray(data.test.X, dtype=float)
+        protocol = oq.APP(N_SAMPLES, SAMPLE_SIZE, min_per_class=3, small_pool="repeat", random_state=7)
+        samples = protocol.draw(data.test.y)
+        forest = RandomForestClassifier(100, max_depth=12, oob_score=True, random_state=0)
+        for weights in arguments.weights:
+            model = clone(forest).set_params(class_weight=WEIGHTS[weights]).fit(X, y)
+            S, S_pool = model.oob_decision_function_, model.predict_proba(X_pool)
+            for method in arguments.methods:
+                given = (X, X_pool) if method == "OHDx" else (S, S_pool)
+                chosen, seconds, errors = measure(
+                    method, given[0], y, given[1], samples[:FEWER] if method in SLOW else samples
+                )
+                auto, none, best, at = errors["APP-OQ"]
+                app = errors["APP"]
+                print(f"| {name} | {weights} | {method} | {chosen:.2g} | {at:.2g} | {auto:.4f} | {none:.4f} | "
+                      f"{best:.4f} | {auto / best:.3f} | {auto / none:.3f} | {app[0]:.4f} | {app[1]:.4f} | "
+                      f"{app[2]:.4f} | {seconds:.1f} |", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""What `diagnose` says of one sample: whether it fits, how precise it can be, and what the regularizer does."""
+
+import json
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
+from sklearn.naive_bayes import GaussianNB
+
+import ordinalq as oq
+from ordinalq.losses import Energy
+from ordinalq.methods.diagnosis import Diagnosis, class_moments, covariance_on_simplex
+from ordinalq.representations import MeanDistances
+
+N_CLASSES = 5
+METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+SPREAD = np.array([1.0, 1.5, 1.2, 2.0])
+
+
+def items(rng, codes, scale=1.0):
+    return codes[:, None] + scale * rng.normal(size=(len(codes), len(SPREAD))) * SPREAD
+
+
+def posteriors(X):
+    """Return the scores of a classifier that knows the classes, for a uniform prior."""
+    log = -((X[:, :, None] - np.arange(N_CLASSES)) ** 2 / (2 * SPREAD[:, None] ** 2)).sum(axis=1)
+    density = np.exp(log - log.max(axis=1, keepdims=True))
+    return density / density.sum(axis=1, keepdims=True)
+
+
+@lru_cache
+def training(n_items=2000):
+    rng = np.random.default_rng(0)
+    codes = np.arange(n_items) % N_CLASSES
+    X = items(rng, codes)
+    return X, posteriors(X), codes
+
+
+def sample(seed, n_items=1000, p=None, scale=1.0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(N_CLASSES)) if p is None else p
+    X = items(rng, rng.choice(N_CLASSES, n_items, p=p), scale)
+    return X, posteriors(X), p
+
+
+def fitted(quantifier):
+    X, S, y = training()
+    return quantifier.fit_scores(X if quantifier._on == "features" else S, y)
+
+
+@pytest.mark.parametrize("quantifier", [oq.PACC(), oq.HDx()], ids=["scores", "features"])
+def test_p_values_are_uniform_under_prior_probability_shift(quantifier):
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, N_CLASSES, 3000)
+    p_values, deviations = [], []
+    for seed in range(60):
+        # Training items of its own for each sample: their noise is part of the test.
+        X_train = items(np.random.default_rng(1000 + seed), y)
+        X, S, p = sample(seed)
+        on_features = quantifier._on == "features"
+        quantifier.fit_scores(X_train if on_features else posteriors(X_train), y)
+        found = quantifier.diagnose_scores(X if on_features else S)
+        p_values.append(found.p_value)
+        deviations.append((found.best_mixture - p) / found.standard_errors)
+    assert kstest(p_values, "uniform").pvalue > 0.01
+    assert 0.75 < np.std(deviations) < 1.25
+
+
+@pytest.mark.parametrize("name", ["CC", "PACC", "OPACC", "SLD", "OSLD", "EDy", "OPDF", "RUN", "HDx", "OQT"])
+def test_changed_items_are_noticed_by_every_method(name):
+    X, _, y = training()
+    q = METHODS[name]() if name == "HDx" else METHODS[name](GaussianNB())
+    q.fit(X, y)
+    good, bad = q.diagnose(sample(3)[0]), q.diagnose(sample(3, scale=2.0)[0])
+    assert good.shift_is_plausible
+    assert not bad.shift_is_plausible
+    assert "Fit: bad" in str(bad)
+    assert bad.p_value < 1e-6
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_the_catalog_has_a_diagnosis(name):
+    X, _, y = training()
+    q = METHODS[name]() if name in ("HDx", "OHDx") else METHODS[name](GaussianNB())
+    X_new = sample(1)[0]
+    found = q.fit(X, y).diagnose(X_new)
+    assert_array_equal(found.estimate, q.predict(X_new))
+    assert found.n_items == 1000
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == name
+    text = str(found)
+    assert len(text.splitlines()) <= 15
+    assert "nan" not in text
+    assert (found.is_smoothed is None) == (not hasattr(q, "regularizer_") or q.regularizer_.strength is None)
+
+
+def test_scores_and_items_give_the_same_diagnosis():
+    X, _, y = training()
+    q = oq.OPACC(GaussianNB()).fit(X, y)
+    X_new = sample(1)[0]
+    assert q.diagnose(X_new).to_dict() == q.diagnose_scores(q.scores(X_new)).to_dict()
+
+
+def test_standard_errors_shrink_as_one_over_the_root_of_the_sample_size():
+    q = fitted(oq.PACC())
+    p = np.full(N_CLASSES, 0.2)
+    small, large = (q.diagnose_scores(sample(2, n, p)[1]).standard_errors for n in (200, 800))
+    assert_allclose(small / large, 2, rtol=0.3)
+
+
+def test_needed_number_of_items_is_enough():
+    _, S, y = training(20_000)
+    q = oq.PACC().fit_scores(S, y)
+    p = np.full(N_CLASSES, 0.2)
+    found = q.diagnose_scores(sample(2, 500, p)[1])
+    assert 1.96 * found.standard_errors.max() > 0.02
+    assert found.n_needed > 500
+    after = q.diagnose_scores(sample(2, found.n_needed, p)[1])
+    assert_allclose(1.96 * after.standard_errors.max(), 0.02, rtol=0.15)
+    assert f"It takes about {found.n_needed:,} items" in str(found)
+
+
+def test_too_few_training_items_are_no_matter_of_the_sample():
+    _, S, y = training(100)
+    found = oq.PACC().fit_scores(S, y).diagnose_scores(sample(2, 5000)[1])
+    assert found.n_needed is None
+    assert "more training items" in str(found)
+
+
+def test_classes_that_look_alike_are_named():
+    rng = np.random.default_rng(0)
+    shift = np.array([0, 1, 2, 2.05, 4])  # the third and the fourth are nearly the same
+
+    def scores(codes):
+        x = 3 * shift[codes] + rng.normal(size=len(codes))
+        density = np.exp(-((x[:, None] - 3 * shift) ** 2) / 2) + 1e-12
+        return density / density.sum(axis=1, keepdims=True)
+
+    y, new = np.arange(5000) % 5, np.arange(1000) % 5
+    found = oq.PACC().fit_scores(scores(y), y, classes=range(5)).diagnose_scores(scores(new))
+    assert found.confusable == [(2, 3)]
+    assert "hardly told apart are 2 and 3" in str(found)
+    assert found.unnoticed[2, 3] > 0.1 > found.unnoticed[0, 1]
+    assert_allclose(found.unnoticed, found.unnoticed.T)
+
+
+def test_regularizer_is_active_only_where_it_changes_the_estimate():
+    S = sample(4)[1]
+    idle, busy = (fitted(oq.OPACC(tau=tau)).diagnose_scores(S) for tau in (1e-9, 1.0))
+    assert not idle.is_smoothed
+    assert busy.is_smoothed
+    plain = fitted(oq.PACC()).predict_scores(S, oq.Samples.whole(len(S)))[0]
+    assert_allclose(busy.moved, oq.nmd(plain, busy.estimate))
+    assert_allclose(busy.jaggedness_without, oq.jaggedness(plain))
+    assert busy.jaggedness < busy.jaggedness_without
+    assert "Smoothing: active (tau = 1)" in str(busy)
+    assert "not active" in str(idle)
+    assert busy.excess_chi2 > idle.excess_chi2
+
+
+def test_run_tells_its_degrees_of_freedom():
+    S = sample(4)[1]
+    found = fitted(oq.RUN(n_df=3.5)).diagnose_scores(S)
+    assert_allclose(found.effective_freedom, 3.5)
+    again = fitted(oq.RUN(tau=found.strength)).diagnose_scores(S)
+    assert_allclose(again.effective_freedom, 3.5)
+    assert_allclose(again.estimate, found.estimate, atol=1e-8)
+    assert_allclose(again.moved, found.moved, atol=1e-8)
+
+
+def test_matrix_is_that_of_the_method_or_of_the_mean_scores():
+    S = sample(4)[1]
+    pacc = fitted(oq.PACC())
+    found = pacc.diagnose_scores(S)
+    assert_array_equal(found.matrix, pacc.M_)
+    assert_allclose(found.condition_number, np.linalg.cond(pacc.M_))
+    for other in (oq.SLD(), oq.CC(), oq.EDy()):
+        assert_allclose(fitted(other).diagnose_scores(S).matrix, pacc.M_)
+    ax = found.plot()
+    assert ax.figure is not None
+
+
+def test_what_does_not_apply_is_said_instead():
+    S = sample(4)[1]
+    votes = np.eye(N_CLASSES)[training()[1].argmax(axis=1)]
+    on_votes = oq.ACC().fit_scores(votes, training()[2])
+    found = on_votes.diagnose_scores(np.eye(N_CLASSES)[S.argmax(axis=1)])
+    assert found.p_value is None
+    assert "votes have no more values" in str(found)
+    small = fitted(oq.PACC()).diagnose_scores(S[:20])
+    assert small.p_value is None
+    assert "the sample is too small, it takes at least 50 items" in str(small)
+    forgetful = fitted(oq.PACC())
+    del forgetful.held_out_
+    bare = forgetful.diagnose_scores(S)
+    assert bare.matrix is None
+    assert "keeps no scores" in str(bare)
+    with pytest.raises(ValueError, match="plot needs a matrix M"):
+        bare.plot()
+
+
+def test_features_without_matrix_have_no_picture():
+    X, _, y = training()
+    q = oq.ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy()).fit(X, y)
+    found = q.diagnose(sample(4)[0])
+    assert found.matrix is None
+    assert found.condition_number is None
+
+
+def test_diagnosis_cannot_be_changed():
+    found = fitted(oq.PACC()).diagnose_scores(sample(4)[1])
+    assert isinstance(found, Diagnosis)
+    with pytest.raises(AttributeError):
+        found.p_value = 1.0
+
+
+@pytest.mark.parametrize("bad", [np.empty((0, N_CLASSES)), np.full((3, N_CLASSES), np.nan), np.ones((3, 2))])
+def test_bad_scores_are_refused(bad):
+    with pytest.raises(ValueError, match=r"S must|rows of S"):
+        fitted(oq.PACC()).diagnose_scores(bad)
+
+
+def test_moments_of_classes_follow_their_definition(rng):
+    F, codes = rng.normal(size=(60, 3)), np.arange(60) % 4
+    moments = class_moments(F, codes, 4)
+    assert_allclose(moments.M[:, 2], F[codes == 2].mean(axis=0))
+    assert_allclose(moments.E[1], F[codes == 1].T @ F[codes == 1] / 15)
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    v = moments.M @ p
+    exact = np.tensordot(p, moments.E, 1) - np.outer(v, v)
+    assert_allclose(moments.covariance(p, 1e12), np.tensordot(p**2 / 15, moments.V, 1), atol=1e-11)
+    assert_allclose(moments.covariance(p, 10) - moments.covariance(p, 1e12), exact / 10, atol=1e-11)
+
+
+def test_covariance_on_the_simplex_is_that_of_a_multinomial():
+    p, N = np.array([0.2, 0.3, 0.5]), 100
+    assert_allclose(covariance_on_simplex(N * np.diag(1 / p)), (np.diag(p) - np.outer(p, p)) / N)

@@ -1,0 +1,483 @@
+"""From a table to distributions with error bars: the README's transcript, files, groups, columns, the terminal."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.naive_bayes import GaussianNB
+
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.tabular import read, show
+from ordinalq.tabular.columns import column_kinds, typed
+from ordinalq.tabular.read import open_table
+from ordinalq.tabular.workflow import build_quantifier, fit_table, predict_table
+
+ROOT = Path(__file__).parents[1]
+STARS = ["1", "2", "3", "4", "5"]
+
+
+def run(*arguments):
+    assert main(list(map(str, arguments))) == 0
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """The synthetic reviews, and a model of them."""
+    folder = tmp_path_factory.mktemp("reviews")
+    subprocess.run([sys.executable, ROOT / "examples" / "make_reviews.py", folder], check=True)
+    run("fit", folder / "train.csv", "--target", "stars", "--text", "review", "--out", folder / "stars.oq")
+    return folder
+
+
+def truth(folder):
+    return pd.read_csv(folder / "truth.csv").set_index("product")
+
+
+# The README
+
+
+def transcript():
+    """Return the commands of the README's transcript with what they print."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```console\n(.*?)```", text, re.DOTALL)
+    assert block, "the README has a transcript"
+    parts = re.split(r"^\$ ", block[1].replace("\\\n", " "), flags=re.MULTILINE)[1:]
+    return [(command.split(), output) for command, output in (part.split("\n", 1) for part in parts)]
+
+
+def same_but_for_rounding(output, expected):
+    """Compare words exactly, and numbers up to two units of their last digit."""
+    number = r"\d[\d,]*(?:\.\d+)?"
+    assert re.sub(number, "#", re.sub(" +", " ", output)) == re.sub(number, "#", re.sub(" +", " ", expected))
+    for a, b in zip(re.findall(number, output), re.findall(number, expected), strict=True):
+        digits = len(b.partition(".")[2])
+        assert abs(float(a.replace(",", "")) - float(b.replace(",", ""))) <= 2.1 * 10**-digits, (a, b)
+
+
+def test_transcript_of_the_readme_prints_what_it_says(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = transcript()
+    assert [words[:2] for words, _ in commands] == [
+        ["python", "examples/make_reviews.py"],
+        ["ordinalq", "fit"],
+        ["ordinalq", "predict"],
+        ["ordinalq", "evaluate"],
+    ]
+    for words, expected in commands:
+        if words[0] == "python":
+            subprocess.run([sys.executable, ROOT / words[1], *words[2:]], check=True)
+            continue
+        capsys.readouterr()
+        assert main(words[1:]) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        same_but_for_rounding(captured.out, expected)
+    assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
+    result = pd.read_csv("result.csv").set_index("product")
+    true = truth(tmp_path / "reviews")
+    assert list(result.index) == list(true.index)
+    assert oq.nmd(true.to_numpy(), result[STARS].to_numpy()).max() < 0.06
+    mean = true.to_numpy() @ np.arange(1, 6)
+    assert (np.abs(result["mean_class"] - mean) < 0.15).all()
+    assert (result["mean_class_lower"] < result["mean_class"]).all()
+    assert (result["mean_class_upper"] > result["mean_class"]).all()
+    covered = [
+        (result[f"{star}_lower"] - 1e-12 <= true[star]) & (true[star] <= result[f"{star}_upper"] + 1e-12)
+        for star in STARS
+    ]
+    assert np.mean(covered) > 0.8
+
+
+def test_the_reviews_are_always_the_same(reviews, tmp_path):
+    subprocess.run([sys.executable, ROOT / "examples" / "make_reviews.py", tmp_path], check=True)
+    for name in ("train.csv", "labelled.csv", "new.csv", "truth.csv"):
+        assert (tmp_path / name).read_bytes() == (reviews / name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (Path(os.environ.get("ORDINALQ_DATA", "absent")) / "amazon_consumer_reviews.parquet").is_file(),
+    reason="needs amazon_consumer_reviews.parquet in ORDINALQ_DATA",
+)
+def test_device_reviews_by_product(tmp_path, capsys):
+    frame = pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / "amazon_consumer_reviews.parquet")
+    frame = frame[["name", "reviews.text", "reviews.rating"]].sample(frac=1, random_state=0)
+    half = len(frame) // 2
+    frame.iloc[:half].to_parquet(tmp_path / "train.parquet")
+    frame.iloc[half:].to_parquet(tmp_path / "new.parquet")
+    model, result = tmp_path / "stars.oq", tmp_path / "result.csv"
+    fit = ["--target", "reviews.rating", "--text", "reviews.text", "--tau", "auto", "--skip-unlabelled"]
+    run("fit", tmp_path / "train.parquet", *fit, "--out", model)
+    plot = tmp_path / "result.png"
+    predict = ["--by", "name", "--interval", "0.95", "--out", result, "--plot", plot]
+    run("predict", model, tmp_path / "new.parquet", *predict)
+    assert plot.stat().st_size > 10_000
+    table = pd.read_csv(result).set_index("name")
+    new = frame.iloc[half:].dropna(subset=["reviews.rating"])
+    large = new.groupby("name")["reviews.rating"].agg(["mean", "size"]).query("size >= 500")
+    found = table.loc[large.index]
+    assert len(large) >= 5
+    assert (np.abs(found["mean_class"] - large["mean"]) < 0.3).all()
+    capsys.readouterr()
+    groups = ["--protocol", "groups:name", "--skip-unlabelled", "--json"]
+    run("evaluate", model, tmp_path / "new.parquet", *groups)
+    errors = {row["estimate"]: row["nmd"] for row in json.loads(capsys.readouterr().out)["errors"]}
+    assert set(errors) == {"OPACC", "CC", "PCC", "training prevalences"}
+
+
+# predict
+
+
+def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch):
+    pd.read_csv(reviews / "new.csv").head(150).to_csv(tmp_path / "new.csv", index=False)
+    predict = ["predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--interval", "0.9"]
+    run(*predict, "--out", tmp_path / "whole.csv")
+    monkeypatch.setattr(read, "PORTION_ROWS", 37)
+    run(*predict, "--out", tmp_path / "portions.csv")
+    monkeypatch.setattr(read, "PORTION_CHARACTERS", 100)
+    run(*predict, "--out", tmp_path / "rows.csv")
+    whole = pd.read_csv(tmp_path / "whole.csv")
+    for name in ("portions.csv", "rows.csv"):
+        pd.testing.assert_frame_equal(pd.read_csv(tmp_path / name), whole, rtol=1e-6, atol=1e-7)
+
+
+def test_estimates_are_those_of_the_library(reviews, tmp_path):
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--out", tmp_path / "result.csv")
+    model, new = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
+    S = model[-1].scores(model[:-1].transform(new))
+    samples = oq.Samples.from_groups(new["product"])
+    result = pd.read_csv(tmp_path / "result.csv")
+    assert result["product"].tolist() == samples.groups_.tolist()
+    assert_allclose(result[STARS], model[-1].predict_scores(S, samples), atol=1e-9)
+    assert result["n_items"].tolist() == samples.sizes.tolist()
+    assert_allclose(model.predict(new), model[-1].predict_scores(S, oq.Samples.whole(len(S)))[0])
+
+
+def written(frame, path):
+    """Write a frame in the format of the ending."""
+    text = path.name.removesuffix(".gz")
+    if text.endswith(".parquet"):
+        frame.to_parquet(path)
+        return path
+    if text.endswith("jsonl"):
+        content = frame.to_json(orient="records", lines=True, force_ascii=False)
+    elif text.endswith("semicolon.csv"):
+        content = frame.to_csv(index=False, sep=";")
+    else:
+        content = frame.to_csv(index=False, sep="\t" if text.endswith(".tsv") else ",")
+    data = content.encode("utf-8-sig" if "mark" in text else "utf-8")
+    path.write_bytes(gzip.compress(data) if path.name.endswith(".gz") else data)
+    return path
+
+
+def mixed_table(n=300):
+    """Return rows of every kind of column, with gaps."""
+    rng = np.random.default_rng(3)
+    stars = rng.integers(1, 6, size=n)
+    frame = pd.DataFrame(
+        {
+            "comment": [f"well, a “{'very ' * s}good” thing\nline two, no. {i % 41}" for i, s in enumerate(stars)],
+            "price": np.where(rng.random(n) < 0.1, np.nan, stars + rng.normal(size=n)),
+            "size": rng.choice(["small", "large", None], size=n),
+            "gift": stars > 3,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, size=n), unit="D"),
+            "code": [f"c-{i:05d}" for i in range(n)],
+            "week": rng.integers(8, 12, size=n),
+            "stars": stars,
+        }
+    )
+    frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
+    return frame
+
+
+FILES = ("t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.jsonl.gz", "mark.csv", "semicolon.csv")
+
+
+@pytest.fixture(scope="module")
+def mixed_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixed")
+    train = written(mixed_table(), folder / "train.csv")
+    run("fit", train, "--target", "stars", "--method", "PACC", "--out", folder / "model.oq")
+    return folder / "model.oq"
+
+
+def test_kinds_of_columns_are_found(mixed_model):
+    info = oq.tabular.saving.read_info(mixed_model)
+    assert info.columns == {
+        "comment": "text",
+        "price": "number",
+        "size": "category",
+        "gift": "category",
+        "day": "date",
+        "week": "number",
+    }  # the code names the row and is left out
+    assert info.target == "stars"
+    assert info.n_held_out == 300
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_estimates(name, mixed_model, tmp_path, capsys):
+    new = mixed_table(200).drop(columns="stars")
+    expected = predict_table(
+        oq.load_model(mixed_model), open_table(written(new, tmp_path / "expected.csv")), by="week", level=0.9
+    )
+    found = predict_table(oq.load_model(mixed_model), open_table(written(new, tmp_path / name)), by="week", level=0.9)
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    assert found["week"].tolist() == ["8", "9", "10", "11"]  # by value
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_every_format_gives_the_same_model(name, tmp_path):
+    file = open_table(written(mixed_table(), tmp_path / name))
+    fitted = fit_table(file, "stars", build_quantifier("PACC"))
+    new = mixed_table(100)
+    reference = open_table(written(mixed_table(), tmp_path / "reference.csv"))
+    expected = fit_table(reference, "stars", build_quantifier("PACC"))
+    assert fitted.kinds == expected.kinds
+    assert_allclose(fitted.model.predict(new), expected.model.predict(new), atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_results_are_written_in_the_format_of_the_ending(ending, reviews, tmp_path):
+    out = tmp_path / f"result.{ending}"
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--out", out)
+    frame = open_table(out).read()
+    assert list(frame.columns) == ["product", "n_items", *STARS, "mean_class"]
+    assert_allclose(frame[STARS].astype(float).sum(axis=1), 1)
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_rows_without_a_group_are_a_group_of_their_own_and_come_last(reviews, tmp_path):
+    new = pd.read_csv(reviews / "new.csv")
+    new.loc[new["product"] == "lamp", "product"] = None
+    new.to_csv(tmp_path / "new.csv", index=False)
+    run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--out", tmp_path / "result.csv")
+    assert pd.read_csv(tmp_path / "result.csv")["product"].tolist()[-1] == "(missing)"
+    assert pd.read_csv(tmp_path / "result.csv")["n_items"].tolist()[-1] == 150
+
+
+def test_without_a_group_all_rows_are_one_sample(reviews, capsys):
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["classes"] == [1, 2, 3, 4, 5]
+    assert result["level"] is None
+    [group] = result["groups"]
+    assert (group["group"], group["n_items"]) == ("all", 1600)
+    true = (truth(reviews).to_numpy() * [[300], [250], [400], [150], [500]]).sum(axis=0) / 1600
+    assert oq.nmd(true, group["prevalences"]) < 0.03
+
+
+def test_intervals_of_the_population_are_wider_than_of_the_sample(reviews, capsys):
+    widths = {}
+    for target in ("sample", "population"):
+        interval = ["--interval", "0.9", "--target", target, "--json"]
+        run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", *interval)
+        groups = json.loads(capsys.readouterr().out)["groups"]
+        widths[target] = np.array([g["mean_class_upper"] - g["mean_class_lower"] for g in groups])
+        assert all(len(g["lower"]) == len(g["upper"]) == 5 for g in groups)
+    assert (widths["population"] > widths["sample"]).all()
+
+
+def test_diagnosis_is_that_of_the_library(reviews, capsys):
+    model, new = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
+    expected = model[-1].diagnose(model[:-1].transform(new))
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--diagnose")
+    assert str(expected) in capsys.readouterr().out
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--diagnose", "--json")
+    assert json.loads(capsys.readouterr().out)["diagnosis"].keys() == expected.to_dict().keys()
+
+
+def test_terminal_shows_a_table_and_bars(reviews, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--interval", "0.9")
+    out = capsys.readouterr().out
+    assert re.search(r"^product +items +1 +2 +3 +4 +5 +mean class$", out, re.MULTILINE)
+    assert re.search(r"^kettle +400 +\d+ % .*\(.* to .*\)$", out, re.MULTILINE)
+    bars = re.findall(r"^ +(\d)  (█*).* (\d+) %  \(\d+ to \d+\)$", out, re.MULTILINE)
+    assert len(bars) == 25
+    kettle = [len(bar) for _, bar, _ in bars[10:15]]
+    assert kettle == sorted(kettle, reverse=True)  # most have one star
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_terminal_output_fits_any_width_and_obeys_no_escape_sequences(reviews, tmp_path, capsys, monkeypatch):
+    new = pd.read_csv(reviews / "new.csv")
+    new["product"] = new["product"].replace("fan", "fan \x1b[31mred\x1b[0m [bold]x[/bold] " + 40 * "long ")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for width in (40, 60, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--interval", "0.9")
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert max(len(line) for line in out.splitlines()) <= width
+    assert "[bold]" in out
+
+
+def test_progress_is_shown_on_terminals_and_for_long_work_only(monkeypatch, capsys):
+    with show.progress("x", 10**9) as bar:
+        assert bar is None  # not a terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with show.progress("x", 1000) as bar:
+        assert bar is None
+    with show.progress("x", 10**9) as bar:
+        bar(500_000_000)
+    assert capsys.readouterr().out == ""
+
+
+def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "PORTION_ROWS", 100)
+    new = pd.read_csv(reviews / "new.csv")
+    for name in ("new.csv", "new.csv.gz", "new.jsonl", "new.parquet"):
+        file = open_table(written(new, tmp_path / name))
+        seen = []
+        assert sum(len(frame) for frame in file.portions(["review"], seen.append)) == 1600
+        assert seen == sorted(seen)
+        assert seen[-1] == file.n_bytes
+        assert len(seen) >= 2
+
+
+# fit
+
+
+def test_forests_columns_and_parameters_can_be_chosen(tmp_path, capsys):
+    train = written(mixed_table(), tmp_path / "train.csv")
+    options = ["--features", "price,week", "--categories", "week", "--classifier", "forest", "--set", "order=2"]
+    run("fit", train, "--target", "stars", *options, "--tau", "0.01", "--out", tmp_path / "m.oq", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert result["columns"] == {"price": "number", "week": "category"}
+    assert result["n_items"] == 300
+    model = oq.load_model(tmp_path / "m.oq")
+    assert (model[-1].tau, model[-1].order) == (0.01, 2)
+    assert type(model[-1].classifier_.estimator_).__name__ == "RandomForestClassifier"
+
+
+@pytest.mark.parametrize("method", ["HDx", "OHDx", "OQT", "ARC", "SLD", "RUN"])
+def test_methods_of_every_kind_work_on_tables(method, tmp_path, capsys):
+    train = written(mixed_table(), tmp_path / "train.csv")
+    fit = ["--target", "stars", "--features", "price,size,day,gift", "--method", method]
+    run("fit", train, *fit, "--out", tmp_path / "m.oq")
+    run("predict", tmp_path / "m.oq", train, "--by", "week", "--out", tmp_path / "r.csv")
+    assert_allclose(pd.read_csv(tmp_path / "r.csv")[STARS].sum(axis=1), 1)
+
+
+def test_labels_in_words_need_their_order(tmp_path, capsys):
+    frame = mixed_table()
+    words = ["awful", "poor", "fair", "good", "great"]
+    frame["stars"] = [words[s - 1] for s in frame["stars"]]
+    train = written(frame, tmp_path / "train.csv")
+    options = ["--target", "stars", "--features", "price,gift", "--method", "PACC"]
+    run("fit", train, *options, "--classes", ", ".join(words), "--out", tmp_path / "m.oq")
+    run("predict", tmp_path / "m.oq", train, "--by", "stars", "--out", tmp_path / "r.csv")
+    result = pd.read_csv(tmp_path / "r.csv").set_index("stars")
+    assert list(result.columns) == ["n_items", *words, "mean_class"]
+    assert result.loc["great", "great"] > 0.5
+    assert result.loc["great", "mean_class"] > 4
+    capsys.readouterr()
+    run("evaluate", tmp_path / "m.oq", train, "--protocol", "npp", "--json")
+    assert json.loads(capsys.readouterr().out)["n_items"] == 300
+
+
+def test_rows_without_a_label_are_left_out_on_request(tmp_path, capsys):
+    frame = mixed_table()
+    frame["stars"] = frame["stars"].astype("Int64").mask(frame.index % 10 == 0)
+    train = written(frame, tmp_path / "train.csv")
+    options = ["--target", "stars", "--features", "price,gift", "--skip-unlabelled"]
+    run("fit", train, *options, "--out", tmp_path / "m.oq")
+    assert "left out:  30 rows without 'stars'" in capsys.readouterr().out
+    assert oq.load_model(tmp_path / "m.oq").classes_.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_gaps_in_new_tables_are_filled(mixed_model, tmp_path):
+    new = mixed_table(50).drop(columns="stars")
+    new[["price", "size", "day", "comment"]] = None
+    path = written(new, tmp_path / "new.csv")
+    run("predict", mixed_model, path, "--out", tmp_path / "r.csv")
+    assert_allclose(pd.read_csv(tmp_path / "r.csv")[STARS].sum(axis=1), 1)
+
+
+def test_words_for_missing_numbers_are_gaps_but_words_in_categories_are_words():
+    frame = pd.DataFrame({"price": ["1", " NA", "3.5", None], "state": ["NA", "CA", "NA", "CA"]}, dtype=object)
+    kinds = column_kinds(frame, ["price", "state"])
+    assert kinds == {"price": "number", "state": "category"}
+    result = typed(frame, kinds)
+    assert_allclose(result["price"], [1, np.nan, 3.5, np.nan])
+    assert result["state"].tolist() == ["NA", "CA", "NA", "CA"]
+
+
+def test_models_of_tables_take_frames_in_python_too(mixed_model):
+    import polars as pl
+
+    model, frame = oq.load_model(mixed_model), mixed_table(80)
+    p = model.predict(frame)
+    assert_allclose(p.sum(), 1)
+    assert_allclose(model.predict(pl.from_pandas(frame)), p, atol=1e-9)
+    assert_allclose(model.predict(frame[frame.columns[::-1]]), p)
+    with pytest.raises(TypeError, match="must be a pandas or polars frame"):
+        model.predict(np.zeros((3, 6)))
+
+
+def test_models_made_in_python_predict_files(tmp_path):
+    frame = mixed_table()
+    q = oq.PACC(GaussianNB()).fit(frame[["price", "week"]].fillna(3.0), frame["stars"])
+    oq.save_model(q, tmp_path / "m.oq")
+    new = written(frame[["week", "code", "price"]].fillna(3.0), tmp_path / "new.csv")
+    run("predict", tmp_path / "m.oq", new, "--out", tmp_path / "r.csv")
+    expected = q.predict(frame[["price", "week"]].fillna(3.0))
+    assert_allclose(pd.read_csv(tmp_path / "r.csv")[STARS].to_numpy()[0], expected, atol=1e-9)
+
+
+def test_columns_that_only_number_the_rows_are_left_out(tmp_path, capsys):
+    mixed_table()[["price", "stars"]].to_csv(tmp_path / "train.csv")  # with the index of the frame
+    run("fit", tmp_path / "train.csv", "--target", "stars", "--out", tmp_path / "m.oq")
+    assert "columns:   price (number)\n" in capsys.readouterr().out
+
+
+# evaluate, methods
+
+
+@pytest.mark.parametrize("protocol", ["app", "app-oq:0.2", "npp", "groups:product"])
+def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, capsys):
+    labelled = pd.read_csv(reviews / "labelled.csv")
+    labelled["product"] = np.arange(len(labelled)) % 7
+    labelled.to_csv(tmp_path / "labelled.csv", index=False)
+    evaluate = ["--protocol", protocol, "--samples", "100", "--json"]
+    run("evaluate", reviews / "stars.oq", tmp_path / "labelled.csv", *evaluate)
+    result = json.loads(capsys.readouterr().out)
+    errors = {row["estimate"]: row for row in result["errors"]}
+    assert list(errors) == ["OPACC", "CC", "PCC", "training prevalences"]
+    if protocol.startswith("app"):
+        assert errors["OPACC"]["nmd"] < errors["CC"]["nmd"] < errors["training prevalences"]["nmd"]
+    assert all(row["rnod_std"] >= 0 for row in errors.values())
+    assert result["n_items"] == 2000
+    assert result["n_samples"] == {"app": 100, "npp": 100, "groups:product": 7}.get(protocol, result["n_samples"])
+
+
+def test_methods_lists_the_catalog(capsys):
+    run("methods")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [entry.name for entry in oq.catalog()]
+    run("methods", "--json")
+    names = [entry["name"] for entry in json.loads(capsys.readouterr().out)]
+    assert names == [entry.name for entry in oq.catalog()]
+
+
+def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
+    code = (
+        "import os, signal, sys; from ordinalq import cli; from ordinalq.tabular import write\n"
+        "write.write_table = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "cli.script()"
+    )
+    arguments = ["predict", reviews / "stars.oq", reviews / "new.csv", "--out", tmp_path / "result.csv"]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, check=False)
+    assert done.returncode == 128 + 15
+    assert list(tmp_path.iterdir()) == []

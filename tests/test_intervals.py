@@ -1,0 +1,290 @@
+"""Intervals: that they hold the truth as often as they say, and what else they promise."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.naive_bayes import GaussianNB
+
+import ordinalq as oq
+from ordinalq.losses import LeastSquares
+from ordinalq.methods.intervals import HeldOut, composition, rounded
+from ordinalq.representations import Partition
+
+METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+each_method = pytest.mark.parametrize("name", METHODS)
+
+
+def scores(rng, y, n=4, noise=1.0):
+    """Return posteriors under equal class frequencies of items z ~ N(y, noise^2), (N, n)."""
+    z = y + noise * rng.normal(size=len(y))
+    E = np.exp(-((z[:, None] - np.arange(n)) ** 2) / (2 * noise**2))
+    return E / E.sum(axis=1, keepdims=True)
+
+
+def build(name):
+    return METHODS[name]() if name in ("HDx", "OHDx") else METHODS[name](oq.CrossFitted(GaussianNB(), cv=3))
+
+
+@pytest.fixture
+def data(rng):
+    """Return features (300, 2), codes 0..3 and a pool (120, 2)."""
+    y = np.arange(300) % 4
+    return y[:, None] + rng.normal(size=(300, 2)), y, rng.integers(0, 4, 120)[:, None] + rng.normal(size=(120, 2))
+
+
+def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200):
+    """Return how often the 95 % intervals hold the truth: by class (n,), by cumulative class, and the mean class."""
+    n = 4
+    hits = []
+    for seed in range(n_rounds):
+        y = np.arange(n_train) % n
+        quantifier = method().fit_scores(scores(rng, y), y)
+        truth = rng.dirichlet(np.full(n, 0.7), n_samples)
+        counts = np.array([rng.multinomial(size, p) for p in truth])
+        if target == "sample":
+            truth = counts / size
+        labels = np.repeat(np.tile(np.arange(n), n_samples), counts.ravel())
+        found = quantifier.predict_interval_scores(
+            scores(rng, labels), groups=np.repeat(np.arange(n_samples), size), target=target, random_state=seed
+        )
+        below, mean = np.cumsum(truth, axis=1)[:, :-1], truth @ [1, 2, 3, 4]
+        hits.append(
+            np.column_stack(
+                [
+                    (found.lower <= truth + 1e-12) & (truth <= found.upper + 1e-12),
+                    (found.cumulative_lower[:, :-1] <= below + 1e-12)
+                    & (below <= found.cumulative_upper[:, :-1] + 1e-12),
+                    (found.mean_lower <= mean + 1e-12) & (mean <= found.mean_upper + 1e-12),
+                ]
+            )
+        )
+    return np.concatenate(hits).mean(axis=0)
+
+
+# Of a true 95 %, 400 samples show between 91.5 % and 98.5 % (three standard deviations); at zero intervals hold more.
+
+
+@pytest.mark.parametrize("target", ["sample", "population"])
+@pytest.mark.parametrize("method", [oq.PACC, oq.ACC, lambda: oq.SLD(calibration="bcts")], ids=["PACC", "ACC", "SLD"])
+def test_intervals_hold_the_truth_as_often_as_they_say(method, target, rng):
+    hits = covered(method, rng, target, n_train=4000)
+    assert hits.min() > 0.91
+    assert 0.93 < hits.mean() < 0.985
+
+
+@pytest.mark.parametrize("method", [oq.PACC, oq.SLD], ids=["PACC", "SLD"])
+def test_the_uncertainty_of_m_counts(method, rng):
+    # With as few held-out items as there are in a sample, M adds about as much as the sample itself.
+    hits = covered(method, rng, "sample", n_train=200, n_samples=10, n_rounds=40)
+    assert hits.min() > 0.88
+    assert 0.92 < hits.mean() < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [oq.EDy, oq.HDy, oq.PDF], ids=lambda method: method.__name__)
+def test_other_methods_without_smoothing_hold_the_truth_too(method, rng):
+    hits = covered(method, rng, "sample", n_train=4000)
+    assert hits.min() > 0.88
+    assert 0.91 < hits.mean() < 0.99
+
+
+def test_the_covariance_is_that_of_the_theory(rng):
+    # Far from the boundary PACC is linear: cov = M^-1 [sum_i (p_i / N + p_i^2 / N_i) Sigma_i] M^-T.
+    n, size = 3, 5000
+    y = np.arange(3000) % n
+    S = scores(rng, y, n, noise=0.5)
+    quantifier = oq.PACC().fit_scores(S, y)
+    labels = np.repeat([0, 1, 2], [1500, 2000, 1500])
+    pool = scores(rng, labels, n, noise=0.5)
+    p = np.array([0.3, 0.4, 0.3])
+    within = np.array([np.cov(S[y == i].T, bias=True) for i in range(n)])
+    inverse = np.linalg.inv(quantifier.M_)
+    for target in ("sample", "population"):
+        found = quantifier.predict_interval_scores(pool, target=target, n_replicates=2000)
+        noise = np.tensordot(p / size + p**2 / 1000, within, axes=1)
+        expected = inverse @ noise @ inverse.T
+        if target == "population":
+            expected = expected + (np.diag(p) - np.outer(p, p)) / size
+        assert_allclose(found.covariance[0], expected, rtol=0.25, atol=0.1 * expected.max())
+        width = (found.upper - found.lower)[0] / (2 * 1.96)
+        assert_allclose(width, np.sqrt(np.diag(expected)), rtol=0.15)
+
+
+def test_the_population_is_less_certain_than_the_sample(rng):
+    y = np.arange(4000) % 4
+    quantifier = oq.PACC().fit_scores(scores(rng, y, noise=0.3), y)
+    S = scores(rng, np.arange(400) % 4, noise=0.3)
+    sample, population = (quantifier.predict_interval_scores(S, target=t) for t in ("sample", "population"))
+    assert (np.trace(population.covariance[0]) > 2 * np.trace(sample.covariance[0])).all()
+
+
+@each_method
+def test_every_method_gives_intervals_around_its_estimate(name, data):
+    X, y, pool = data
+    quantifier = build(name).fit(X, y + 1)
+    groups = np.repeat([0, 1, 2], [1, 20, 99])
+    for target in ("sample", "population"):
+        found = quantifier.predict_interval(pool, 0.8, groups, target=target, n_replicates=20)
+        assert (found.level, found.target) == (0.8, target)
+        assert_array_equal(found.groups, [0, 1, 2])
+        assert_array_equal(found.n_items, [1, 20, 99])
+        assert_array_equal(found.classes, [1, 2, 3, 4])
+        assert_array_equal(found.estimate, quantifier.predict_samples(pool, oq.Samples.from_groups(groups)))
+        assert_allclose(found.cumulative, np.cumsum(found.estimate, axis=1))
+        assert_allclose(found.mean, found.estimate @ [1, 2, 3, 4])
+        triples = [
+            (found.lower, found.estimate, found.upper, 0, 1),
+            (found.cumulative_lower, found.cumulative, found.cumulative_upper, 0, 1 + 1e-12),
+            (found.mean_lower, found.mean, found.mean_upper, 1, 4),
+        ]
+        for lower, estimate, upper, low, high in triples:
+            assert (low <= lower).all()
+            assert (lower <= estimate).all()
+            assert (estimate <= upper).all()
+            assert (upper <= high).all()
+        assert found.covariance.shape == (3, 4, 4)
+        assert_allclose(found.covariance, found.covariance.transpose(0, 2, 1))
+        # A single item says less than 99.
+        assert (found.upper - found.lower)[0].mean() > (found.upper - found.lower)[2].mean()
+
+
+@each_method
+def test_the_same_seed_gives_the_same_intervals(name, data):
+    X, y, pool = data
+    quantifier = build(name).fit(X, y)
+    first, again, other = (quantifier.predict_interval(pool, n_replicates=20, random_state=s) for s in (3, 3, 4))
+    assert_array_equal(first.lower, again.lower)
+    assert_array_equal(first.covariance, again.covariance)
+    assert not np.array_equal(first.covariance, other.covariance)
+    copy = pickle.loads(pickle.dumps(quantifier))
+    assert_array_equal(copy.predict_interval(pool, n_replicates=20, random_state=3).upper, first.upper)
+
+
+def test_no_groups_groups_and_samples_are_the_same(data):
+    X, y, pool = data
+    quantifier = build("PACC").fit(X, y)
+    S = quantifier.scores(pool)
+    groups = np.repeat(["b", "a"], 60)
+    samples = oq.Samples.from_groups(groups)
+    by_groups, by_samples = (quantifier.predict_interval_scores(S, groups=g) for g in (groups, samples))
+    assert_array_equal(by_groups.lower, by_samples.lower)
+    assert by_samples.groups.tolist() == ["a", "b"]
+    whole, one = (quantifier.predict_interval_scores(S, groups=g) for g in (None, np.zeros(120, dtype=int)))
+    assert whole.groups is None
+    assert_array_equal(whole.upper, one.upper)
+    assert_array_equal(quantifier.predict_interval(pool).upper, whole.upper)
+
+
+def test_a_batch_gives_what_its_samples_give_alone(rng):
+    y = np.arange(2000) % 4
+    quantifier = oq.PACC().fit_scores(scores(rng, y), y)
+    S, groups = scores(rng, np.arange(600) % 4), np.repeat([0, 1, 2], 200)
+    together = quantifier.predict_interval_scores(S, groups=groups, n_replicates=2000)
+    for b in range(3):
+        alone = quantifier.predict_interval_scores(S[groups == b], n_replicates=2000)
+        assert_allclose(alone.estimate[0], together.estimate[b], atol=1e-12)
+        # The random numbers are others.
+        assert_allclose(alone.lower[0], together.lower[b], atol=0.02)
+        assert_allclose(alone.upper[0], together.upper[b], atol=0.02)
+
+
+def test_samples_that_are_too_many_for_the_memory_go_in_portions(rng, monkeypatch):
+    y = np.arange(400) % 4
+    S, groups = scores(rng, np.arange(300) % 4), np.arange(300) % 30
+    for quantifier in (oq.PACC(), oq.SLD(), oq.OSLD(calibration="vector")):
+        quantifier.fit_scores(scores(rng, y), y)
+        whole = quantifier.predict_interval_scores(S, groups=groups, n_replicates=100)
+        with monkeypatch.context() as patch:
+            patch.setattr("ordinalq.methods.intervals.CHUNK", 100 * 4 * 7)
+            parts = quantifier.predict_interval_scores(S, groups=groups, n_replicates=100)
+        assert_array_equal(parts.estimate, whole.estimate)
+        assert np.abs(parts.upper - whole.upper).mean() < 0.05
+
+
+def test_a_large_sample_is_drawn_by_a_smaller_one(rng):
+    # The deviation of N items is that of 1000, scaled: widths go on falling as 1 / sqrt(N).
+    y = np.arange(200_000) % 4
+    quantifier = oq.PACC().fit_scores(scores(rng, y), y)
+    S = scores(rng, np.arange(16_000) % 4)
+    small, large = (quantifier.predict_interval_scores(S[:N], n_replicates=300) for N in (1000, 16_000))
+    assert_allclose((small.upper - small.lower) / (large.upper - large.lower), 4, rtol=0.25)
+
+
+def test_the_held_out_items_are_kept(data):
+    X, y, _ = data
+    S, codes = build("PACC").fit(X, y).held_out_
+    assert S.shape == (300, 4)
+    assert_array_equal(codes, y)
+    S = np.full((5, 3), 1 / 3)
+    S[0] = np.nan
+    kept, codes = oq.PACC().fit_scores(S, [1, 1, 2, 3, 2]).held_out_
+    assert len(kept) == 4
+    assert_array_equal(codes, [0, 1, 2, 1])
+    features, codes = oq.HDx().fit(X, y).held_out_
+    assert_array_equal(features, X)
+    kept, codes = build("OQT").fit(X, y).held_out_
+    assert len(kept) == len(codes) == 100
+    # Only the items that the tree has not seen.
+    partition = oq.ComposedQuantifier(Partition(8), LeastSquares()).fit(X, y)
+    assert len(partition.held_out_[0]) == 150
+    assert (partition.predict_interval(X[:50], n_replicates=20).upper > 0).all()
+
+
+def test_an_interval_shows_itself(data):
+    X, y, pool = data
+    quantifier = build("PACC").fit(X, y)
+    whole = quantifier.predict_interval(pool, n_replicates=20)
+    assert repr(whole) == "Intervals(1 sample, 4 classes, level=0.95, 'sample')"
+    assert "95% intervals of the sample\n120 items\n  0" in str(whole)
+    assert list(whole.frame())[:2] == ["n_items", "0"]
+    groups = np.arange(120) % 12
+    many = quantifier.predict_interval(pool, groups=groups, n_replicates=20)
+    assert str(many).endswith("and 2 more")
+    table = many.frame()
+    assert_array_equal(table, quantifier.predict_groups(pool, groups, level=0.95, n_replicates=20))
+
+
+def test_drawn_counts_have_the_right_sum_and_expectation(rng):
+    P = rng.dirichlet(np.ones(5), 50)
+    sizes = rng.integers(1, 40, 50)
+    counts = np.array([rounded(P, sizes, rng) for _ in range(4000)])
+    assert (counts.sum(axis=2) == sizes).all()
+    assert (np.abs(counts - P * sizes[:, None]) < 1).all()
+    assert_allclose(counts.mean(axis=0), P * sizes[:, None], atol=0.05)
+    assert_allclose(composition(np.array([[1.0, 0, 0]]), np.array([1])), [[0.6, 0.2, 0.2]])
+
+
+def test_drawn_items_are_of_the_wanted_classes(rng):
+    codes = rng.integers(0, 3, 40)
+    V = HeldOut(np.zeros((40, 3)), codes, 3)
+    counts = np.array([[3, 0, 2], [0, 4, 1]])
+    samples = V.draw(counts, rng)
+    assert_array_equal(samples.sizes, [5, 5])
+    for b in range(2):
+        assert_array_equal(np.bincount(codes[samples.index(b)], minlength=3), counts[b])
+
+
+def test_mistakes_are_named(data):
+    X, y, pool = data
+    quantifier = build("PACC").fit(X, y)
+    for level in (0, 1, 95, -0.5, np.nan):
+        with pytest.raises(ValueError, match=r"level must be a number between 0 and 1, such as 0\.95"):
+            quantifier.predict_interval(pool, level)
+    with pytest.raises(TypeError, match="level must be a number"):
+        quantifier.predict_interval(pool, "high")
+    with pytest.raises(ValueError, match="target must be one of 'sample', 'population', got 'truth'"):
+        quantifier.predict_interval(pool, target="truth")
+    with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
+        quantifier.predict_interval(pool, n_replicates=5)
+    with pytest.raises(TypeError, match="random_state must be"):
+        quantifier.predict_interval(pool, random_state="seed")
+    with pytest.raises(ValueError, match="groups must have one value per item, 120, got 2"):
+        quantifier.predict_interval(pool, groups=["a", "b"])
+    with pytest.raises(ValueError, match="groups must be samples of the 120 given items"):
+        quantifier.predict_interval(pool, groups=oq.Samples.whole(7))
+    del quantifier.held_out_
+    assert_allclose(quantifier.predict(pool).sum(), 1)
+    with pytest.raises(ValueError, match="was fitted without keeping its held-out items"):
+        quantifier.predict_interval(pool)

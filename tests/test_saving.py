@@ -1,0 +1,458 @@
+"""Saved models: the same after loading, nothing but known types, and a clear error for everything else."""
+
+import io
+import json
+import os
+import pickle
+import re
+import stat
+import zipfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import skops.io
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import ordinalq as oq
+from ordinalq import losses, regularizers, representations
+from ordinalq.classify import calibration, held_out, ordinal
+from ordinalq.methods.tuning import Tuning
+from ordinalq.solvers import l1, newton, quadratic
+from ordinalq.tabular import saving
+from ordinalq.tabular.columns import TypedColumns
+from ordinalq.tabular.saving import META, PAYLOAD, load_model_and_info, own_types, read_info
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(876)
+    y = np.repeat([1, 2, 3, 4, 5], 40)
+    return y[:, None] + rng.normal(size=(200, 3)), y, 3 + rng.normal(size=(50, 3))
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, y, _ = data
+    return oq.OPACC(oq.CrossFitted(GaussianNB(), cv=2), tau=0.01).fit(X, y)
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    oq.save_model(model, tmp_path / "model.oq")
+    return tmp_path / "model.oq"
+
+
+def rewrite(path, *, meta=None, payload=None, checksum=True, extra=(), compression=zipfile.ZIP_STORED):
+    """Write the file again with changes; with `checksum`, by somebody who knows how to compute it."""
+    with zipfile.ZipFile(path) as archive:
+        old, data = json.loads(archive.read(META)), archive.read(PAYLOAD)
+    new = {**old, **(meta or {})}
+    data = data if payload is None else payload
+    if checksum:
+        new["sha256"] = saving._checksum(new, data)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr(META, json.dumps(new))
+        archive.writestr(PAYLOAD, data)
+        for name in extra:
+            archive.writestr(name, "more")
+
+
+# The same after loading
+
+
+@pytest.mark.parametrize("entry", oq.catalog(), ids=lambda entry: entry.name)
+def test_every_method_predicts_the_same_after_loading(entry, data, tmp_path):
+    X, y, pool = data
+    on_features = "classifier" not in entry.cls().get_params()
+    q = entry.cls() if on_features else entry.cls(oq.CrossFitted(GaussianNB(), cv=2))
+    q.fit(X, y)
+    index = np.arange(48).reshape(4, 12)
+    before = q.predict_samples(pool, index)
+    info = oq.save_model(q, tmp_path / "model.oq")
+    loaded = oq.load_model(tmp_path / "model.oq")
+    assert type(loaded) is entry.cls
+    assert_array_equal(loaded.predict_samples(pool, index), before)
+    assert_array_equal(q.predict_samples(pool, index), before)  # saving changed nothing
+    assert info.method == entry.name
+    assert info.classes == [1, 2, 3, 4, 5]
+    assert info.p_train == [0.2] * 5
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        oq.PACC(RandomForestClassifier(20, oob_score=True, random_state=0)),
+        oq.PACC(make_pipeline(StandardScaler(), GaussianNB())),
+        oq.SLD(oq.CrossFitted(GaussianNB()), calibration="vector"),
+        oq.OACC(oq.CrossFitted(oq.OrdinalLogisticAT(), cv=2)),
+        oq.ACC(oq.CrossFitted(oq.OrdinalRidge(), cv=2)),
+        oq.PACC(oq.CrossFitted(GaussianNB()), solver="newton"),
+        oq.ARC(GaussianNB(), correction="acc"),
+        oq.OPACC(oq.CrossFitted(GaussianNB()), tau="auto"),
+        oq.OSLD(oq.CrossFitted(GaussianNB()), interpolation="auto"),
+        oq.ComposedQuantifier(
+            representations.Partition(8), losses.Poisson(), regularizers.Tikhonov(10.0), solver=newton.NewtonSolver()
+        ),
+    ],
+    ids=lambda q: type(q).__name__,
+)
+def test_classifiers_solvers_and_compositions_load_too(q, data, tmp_path):
+    X, y, pool = data
+    q.fit(X, y)
+    oq.save_model(q, tmp_path / "model.oq")
+    loaded = oq.load_model(tmp_path / "model.oq")
+    assert_array_equal(loaded.predict(pool), q.predict(pool))
+
+
+def test_intervals_are_the_same_after_loading(model, saved, data):
+    before = model.predict_groups(data[2], np.arange(50) % 3, level=0.9)
+    after = oq.load_model(saved).predict_groups(data[2], np.arange(50) % 3, level=0.9)
+    pd.testing.assert_frame_equal(after, before, check_exact=True)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_of_the_features_are_kept_and_checked(frame, data, tmp_path):
+    X, y, pool = data
+    names = ["price", "weight", "größe"]
+    q = oq.PACC(oq.CrossFitted(GaussianNB(), cv=2)).fit(frame(dict(zip(names, X.T, strict=True))), y)
+    info = oq.save_model(q, tmp_path / "model.oq")
+    assert list(info.columns) == names
+    loaded = oq.load_model(tmp_path / "model.oq")
+    assert loaded.feature_names_in_.tolist() == names
+    good = frame(dict(zip(names, pool.T, strict=True)))
+    assert_array_equal(loaded.predict(good), q.predict(good))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame(dict(zip("abc", pool.T, strict=True))))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        (["bad", "fair", "good", "very good", "great"], ["bad", "fair", "good", "very good", "great"]),
+        ([0.5, 1.0, 1.5, 2.0, 2.5], [0.5, 1.0, 1.5, 2.0, 2.5]),
+    ],
+)
+def test_labels_keep_their_order_and_type(labels, kept, data, tmp_path):
+    X, y, _ = data
+    q = oq.CC(oq.CrossFitted(GaussianNB(), cv=2)).fit(X, np.array(labels)[y - 1], classes=labels)
+    info = oq.save_model(q, tmp_path / "model.oq")
+    assert info.classes == kept
+    assert oq.load_model(tmp_path / "model.oq").classes_.tolist() == labels
+
+
+def test_pipelines_that_end_with_a_quantifier_are_models(data, tmp_path):
+    X, y, pool = data
+    pipeline = make_pipeline(StandardScaler(), oq.ARC(GaussianNB())).fit(X, y)
+    oq.save_model(pipeline, tmp_path / "model.oq")
+    assert_array_equal(oq.load_model(tmp_path / "model.oq").predict(pool), pipeline.predict(pool))
+    assert set(pipeline[-1].models_) == set(oq.load_model(tmp_path / "model.oq")[-1].models_)
+
+
+def test_the_file_says_what_it_is(model, saved):
+    info = oq.save_model(model, saved)
+    assert read_info(saved) == info
+    assert load_model_and_info(saved)[1] == info
+    assert info.versions["ordinalq"] == oq.__version__
+    assert set(info.versions) == {"python", "ordinalq", "scikit-learn", "numpy", "skops"}
+    assert info.parameters["tau"] == "0.01"
+    assert info.n_held_out == 200
+
+
+# Writing
+
+
+def test_models_are_replaced_but_other_files_are_not(model, saved, tmp_path):
+    oq.save_model(model, saved)
+    thesis = tmp_path / "thesis.oq"
+    thesis.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"thesis.oq: exists and is no model"):
+        oq.save_model(model, thesis)
+    assert thesis.read_text() == "mine"
+    oq.save_model(model, thesis, overwrite=True)
+    assert oq.load_model(thesis).tau == 0.01
+
+
+def test_failure_while_writing_leaves_the_old_file_and_nothing_else(model, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
+    with pytest.raises(KeyboardInterrupt):
+        oq.save_model(model, saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == ["model.oq"]
+
+
+def test_files_have_the_permissions_of_any_new_file(saved, tmp_path):
+    (tmp_path / "plain").touch()
+    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("thing", "error", "message"),
+    [
+        (oq.PACC(), ValueError, "not fitted"),
+        (GaussianNB(), TypeError, "quantifier, or a pipeline that ends with one, got GaussianNB"),
+        ({"a": 1}, TypeError, "got dict"),
+    ],
+)
+def test_only_fitted_quantifiers_are_saved(thing, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        oq.save_model(thing, tmp_path / "model.oq")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "message"), [("", "got a folder"), ("absent/model.oq", "absent: no such folder")])
+def test_places_that_cannot_be_written_are_named(name, message, model, tmp_path):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        oq.save_model(model, tmp_path / name)
+
+
+# Trust
+
+
+class Chatty(ClassifierMixin, BaseEstimator):
+    """A classifier of the caller's own."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_types_of_others_are_refused_by_name_unless_the_caller_lists_them(data, tmp_path):
+    X, y, _ = data
+    q = oq.PCC(oq.CrossFitted(Chatty(), cv=2)).fit(X, y)
+    oq.save_model(q, tmp_path / "model.oq")
+    name = f"{Chatty.__module__}.Chatty"
+    with pytest.raises(ValueError, match=rf"not trusted: {name};") as caught:
+        oq.load_model(tmp_path / "model.oq")
+    assert isinstance(caught.value, saving.UntrustedTypesError)
+    with pytest.raises(TypeError, match="trusted must be a list"):
+        oq.load_model(tmp_path / "model.oq", trusted=name)
+
+
+class Evil:
+    """Whatever unpickles it runs a command."""
+
+    def __reduce__(self):
+        return os.mkdir, ("owned",)
+
+
+def test_functions_in_a_model_are_refused_and_not_called(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y, _ = data
+    pipeline = make_pipeline(StandardScaler(), oq.CC(GaussianNB())).fit(X, y)
+    pipeline.steps.insert(0, ("function", FunctionTransformer(os.system)))
+    oq.save_model(pipeline, "model.oq")
+    with pytest.raises(ValueError, match=r"not trusted: posix\.system"):
+        oq.load_model("model.oq")
+
+
+def test_objects_that_run_code_when_unpickled_run_none(saved, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    payload = skops.io.dumps({"model": model, "evil": Evil()})
+    rewrite(saved, payload=payload)
+    with pytest.raises(ValueError, match=r"not trusted: .*(mkdir|Evil)"):
+        oq.load_model(saved)
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("where", ["file", "payload"])
+def test_pickles_in_disguise_are_not_unpickled(where, saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    evil = pickle.dumps(Evil())
+    if where == "file":
+        saved.write_bytes(evil)
+    else:
+        rewrite(saved, payload=evil)
+    with pytest.raises(ValueError, match=r"pickle(s|, which)"):
+        oq.load_model(saved)
+    assert not (tmp_path / "owned").exists()
+
+
+def test_trusted_types_are_exactly_the_parts_of_our_models():
+    """A type is trusted by its name, never by a prefix; who adds a class decides here whether files may build it."""
+    modules = (losses, regularizers, representations, calibration, held_out, ordinal, l1, newton, quadratic)
+    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning, TypedColumns}
+    for module in modules:
+        for thing in vars(module).values():
+            is_class = isinstance(thing, type) and issubclass(thing, BaseEstimator)
+            own = is_class and thing.__module__ == module.__name__ and not thing.__name__.startswith("_")
+            if own and not getattr(thing, "__abstractmethods__", None):
+                expected.add(thing)
+    functions = {
+        f"ordinalq.datasets.tables.{name}" for name in ("_to_float", "_to_object", "_calendar", "_calendar_names")
+    }
+    expected = {f"{cls.__module__}.{cls.__qualname__}" for cls in expected}
+    assert set(own_types()) == expected | functions | {"numpy.dtype", "sklearn.tree._tree.Tree"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left_child": 10_000_000}, "no tree"),
+        ({"right_child": 0}, "no tree"),
+        ({"feature": 10_000_000}, "features that there are not"),
+    ],
+)
+def test_forged_decision_trees_are_refused(change, message, data, saved):
+    X, y, _ = data
+    forest = oq.PCC(RandomForestClassifier(10, oob_score=True, random_state=0)).fit(X, y)
+    tree = forest.classifier_.estimator_.estimators_[0].tree_
+    state = tree.__getstate__()
+    for name, value in change.items():
+        state["nodes"][name][0] = value
+    tree.__setstate__(state)
+    oq.save_model(forest, saved)
+    with pytest.raises(ValueError, match=message):
+        oq.load_model(saved)
+
+
+# Versions
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        ({"format": 2}, r"made by a newer ordinalq \(.*format 2; this is format 1\): upgrade"),
+        ({"format": "1"}, "names no format"),
+        ({"format": True}, "names no format"),
+        ({"versions": {}}, "names no version of ordinalq"),
+        ({"versions": {"ordinalq": "0.99.0", "scikit-learn": "1.6.0"}}, "made with ordinalq 0.99.0, but"),
+        ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "1.999.0"}}, "made with scikit-learn 1.999.0, but"),
+        ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "0.24.2"}}, "install scikit-learn 0.24, or fit"),
+        ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "new"}}, "names no version of scikit-learn"),
+    ],
+)
+def test_newer_and_incompatible_versions_are_refused(meta, message, saved):
+    rewrite(saved, meta=meta)
+    with pytest.raises(ValueError, match=message):
+        oq.load_model(saved)
+
+
+def test_older_scikit_learn_is_a_warning(saved, model, data):
+    rewrite(saved, meta={"versions": {"ordinalq": oq.__version__, "scikit-learn": "1.0.2"}})
+    with pytest.warns(UserWarning, match=r"made with scikit-learn 1.0.2, but .* fit the model again to be sure"):
+        loaded = oq.load_model(saved)
+    assert_array_equal(loaded.predict(data[2]), model.predict(data[2]))
+
+
+# Damage
+
+
+@pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_files_are_refused(part, saved):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(ValueError, match=r"model.oq: expected a model of ordinalq, but (the file is|it is)"):
+        oq.load_model(saved)
+
+
+def test_any_changed_byte_is_noticed(saved, rng):
+    whole = saved.read_bytes()
+    end = whole.rindex(b"PK\x01\x02") - 200  # the list of members, where flags mean nothing, is checked by zipfile
+    for at in rng.integers(end, size=60):
+        if b"PK" in whole[max(0, at - 40) : at]:
+            continue  # the header of a member, which has dates
+        changed = bytearray(whole)
+        changed[at] ^= 1 << int(rng.integers(8))
+        saved.write_bytes(bytes(changed))
+        with pytest.raises(ValueError, match=re.escape(str(saved))):
+            oq.load_model(saved)
+
+
+@pytest.mark.parametrize("change", [{"classes": [5, 4, 3, 2, 1]}, {"p_train": [1, 0, 0, 0, 0]}, {"method": "CC"}])
+def test_changed_descriptions_do_not_match_the_checksum(change, saved):
+    rewrite(saved, meta=change, checksum=False)
+    with pytest.raises(ValueError, match="the checksum does not match"):
+        oq.load_model(saved)
+
+
+def test_a_description_that_contradicts_the_model_is_refused_even_with_its_checksum(saved):
+    rewrite(saved, meta={"classes": [5, 4, 3, 2, 1]})
+    with pytest.raises(ValueError, match="its classes are not"):
+        oq.load_model(saved)
+
+
+def bomb():
+    """An archive of a few kilobytes that unpacks to 200 MB."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", b"0" * 200_000_000)
+    return stream.getvalue()
+
+
+def test_archives_that_would_fill_the_memory_are_not_unpacked(saved):
+    rewrite(saved, payload=bomb())
+    with pytest.raises(ValueError, match=r"would grow to 200,000,000 bytes"):
+        oq.load_model(saved)
+    saved.unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"compression": zipfile.ZIP_DEFLATED}, "must not be compressed"),
+        ({"extra": ["more.txt"]}, "got an archive of meta.json, model.skops, more.txt"),
+        ({"payload": b"rubbish"}, "was not written by skops"),
+        ({"payload": b"PK\x03\x04rubbish"}, "is damaged"),
+        ({"meta": {"pairs": ["models_"]}}, "cannot be read"),
+        ({"meta": {"pairs": None}}, "cannot be read"),
+    ],
+)
+def test_other_archives_are_refused(change, message, saved):
+    rewrite(saved, **change)
+    with pytest.raises(ValueError, match=message):
+        oq.load_model(saved)
+
+
+def test_archives_of_something_else_are_refused(saved, model):
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr("word/document.xml", "<x/>")
+    with pytest.raises(ValueError, match=r"got an archive of word/document.xml"):
+        oq.load_model(saved)
+    skops.io.dump(model, saved)
+    with pytest.raises(ValueError, match="expected a model of ordinalq, got an archive of"):
+        oq.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "meta.json in it cannot be read"),
+        ("[]", "it is no JSON object"),
+        ("{}", "names no format"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"format": 1}', "is incomplete: versions, method"),
+    ],
+)
+def test_descriptions_that_are_none_are_refused(text, message, saved):
+    with zipfile.ZipFile(saved) as archive:
+        payload = archive.read(PAYLOAD)
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr(META, text)
+        archive.writestr(PAYLOAD, payload)
+    with pytest.raises(ValueError, match=message):
+        oq.load_model(saved)
+
+
+def test_absent_files_and_folders_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent.oq: no such file"):
+        oq.load_model(tmp_path / "absent.oq")
+    with pytest.raises(ValueError, match="got a folder"):
+        oq.load_model(tmp_path)

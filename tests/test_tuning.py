@@ -1,0 +1,335 @@
+"""How much smoothing: tau="auto", interpolation="auto" and RUN's effective number of degrees of freedom."""
+
+import pickle
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import eigh
+from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
+
+import ordinalq as oq
+from ordinalq.losses import Energy, LeastSquares, Poisson
+from ordinalq.methods import tuning
+from ordinalq.methods.tuning import Trial, smooth_samples, thirds, tune
+from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
+from ordinalq.objectives import LinearObjective
+from ordinalq.ordinal import difference_matrix
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.representations import MeanDistances, Partition, Posteriors
+
+N_CLASSES = 6
+BY_TAU = (oq.OACC, oq.OPACC, oq.OHDy, oq.OEDy, oq.OPDF, oq.RUN, oq.SLD)
+BY_INTERPOLATION = (oq.IBU, oq.OSLD)
+AUTO = [(cls, "tau") for cls in BY_TAU] + [(cls, "interpolation") for cls in BY_INTERPOLATION]
+each_auto = pytest.mark.parametrize(("method", "parameter"), AUTO, ids=lambda value: getattr(value, "__name__", value))
+
+
+def items(rng, codes):
+    """Return one feature per item, which tells neighbouring classes badly apart."""
+    return codes[:, None] + 1.2 * rng.normal(size=(len(codes), 1))
+
+
+def posteriors(X):
+    """Return the scores of a classifier that knows the classes, for a uniform prior."""
+    density = np.exp(-((X - np.arange(N_CLASSES)) ** 2) / (2 * 1.2**2)) + 1e-12
+    return density / density.sum(axis=1, keepdims=True)
+
+
+@lru_cache
+def training(n_items=600):
+    rng = np.random.default_rng(0)
+    codes = np.arange(n_items) % N_CLASSES
+    X = items(rng, codes)
+    return X, posteriors(X), codes
+
+
+@lru_cache
+def pool_and_samples():
+    rng = np.random.default_rng(1)
+    codes = np.arange(12_000) % N_CLASSES
+    samples = oq.APPOQ(0.2, 400, 300, random_state=2).draw(codes)
+    return posteriors(items(rng, codes)), samples
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Tune on fewer samples, where the choice itself is not the point."""
+    monkeypatch.setattr(tuning, "SPLITS", 3)
+    monkeypatch.setattr(tuning, "DRAWS", 30)
+    monkeypatch.setattr(tuning, "FEWER_SPLITS", 2)
+    monkeypatch.setattr(tuning, "FEWER_DRAWS", 20)
+
+
+def error(quantifier):
+    S, samples = pool_and_samples()
+    return float(oq.nmd(samples.prevalences, quantifier.predict_scores(S, samples)).mean())
+
+
+@pytest.mark.parametrize(("method", "unit"), [(oq.OACC, 1), (oq.OPACC, 1), (oq.OPDF, 1), (oq.RUN, 600)])
+def test_auto_is_nearly_as_good_as_the_best_tau_in_hindsight(method, unit):
+    _, S, y = training()
+    auto = method(tau="auto").fit_scores(S, y)
+    grid = [method(tau=unit * tau).fit_scores(S, y) for tau in (0, *10.0 ** np.arange(-5, 1.1, 0.5))]
+    errors = [error(q) for q in grid]
+    assert error(auto) <= 1.05 * min(errors)
+    assert error(auto) <= 1.02 * errors[0]
+
+
+def test_auto_interpolation_is_nearly_as_good_as_the_best_in_hindsight():
+    _, S, y = training()
+    auto = oq.IBU(interpolation="auto").fit_scores(S, y)
+    errors = [error(oq.IBU(interpolation=x).fit_scores(S, y)) for x in (0, *10.0 ** np.arange(-3, 0.1, 0.5))]
+    assert error(auto) <= 1.05 * min(errors)
+
+
+@each_auto
+def test_auto_gives_the_estimates_of_the_chosen_number(method, parameter, quick):
+    _, S, y = training()
+    auto = method(**{parameter: "auto"}).fit_scores(S, y)
+    chosen = getattr(auto, f"{parameter}_")
+    assert chosen == auto.tuning_.value == getattr(auto.regularizer_, parameter)
+    fixed = clone(auto).set_params(**{parameter: chosen}).fit_scores(S, y)
+    if method is oq.SLD and chosen == 0:
+        fixed.set_params(solver="newton").fit_scores(S, y)
+    pool, samples = pool_and_samples()
+    assert_array_equal(auto.predict_scores(pool, samples[:5]), fixed.predict_scores(pool, samples[:5]))
+
+
+@each_auto
+def test_number_is_kept_and_nothing_is_tuned(method, parameter):
+    _, S, y = training()
+    q = method(**{parameter: 0.25}).fit_scores(S, y)
+    assert getattr(q, f"{parameter}_") == 0.25
+    assert not hasattr(q, "tuning_")
+
+
+def test_choice_is_the_same_every_time_and_survives_pickle_and_clone(quick):
+    _, S, y = training()
+    first, second = (oq.OPACC(tau="auto").fit_scores(S, y) for _ in range(2))
+    assert first.tau_ == second.tau_
+    assert_array_equal(first.tuning_.errors, second.tuning_.errors)
+    assert pickle.loads(pickle.dumps(first)).tau_ == first.tau_
+    assert clone(first).tau == first.get_params()["tau"] == "auto"
+
+
+def test_number_after_auto_leaves_no_old_tuning(quick):
+    _, S, y = training()
+    q = oq.OPACC(tau="auto").fit_scores(S, y)
+    assert not hasattr(q.set_params(tau=0.1).fit_scores(S, y), "tuning_")
+    assert q.tau_ == 0.1
+
+
+def test_tuning_tells_the_curve_and_its_minimum(quick):
+    _, S, y = training()
+    found = oq.OPACC(tau="auto").fit_scores(S, y).tuning_
+    assert found.values[0] == 0
+    assert (np.diff(found.values) > 0).all()
+    assert found.value == found.values[found.errors.argmin()]
+    assert found.table().columns.tolist() == ["tau", "nmd", "standard_error"]
+    assert found.to_dict()["values"] == found.values.tolist()
+    assert (found.n_samples, found.sample_size) == (3 * 6, 600)
+    assert f"tau = {found.value:.3g}" in str(found)
+    assert "without smoothing" in str(found)
+    assert found.plot().get_xlabel()
+
+
+def test_curve_is_refined_around_its_minimum():
+    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
+
+    def solve(regularizer):  # error is smallest at tau = 0.02
+        weight = min(abs(np.log10(max(regularizer.tau, 1e-9) / 0.02)) / 20, 1)
+        return (1 - weight) * samples.prevalences + weight * np.eye(3)[[0, 0, 0]]
+
+    found = tune(Tikhonov("auto"), [Trial(samples, solve)] * 2)
+    assert_allclose(found.value, 10**-1.75)
+    assert {-2, -1.5, -1.75, -1.25, -1} >= set(
+        np.round(np.log10(found.values[(found.values > 9e-3) & (found.values < 0.2)]), 9)
+    )
+
+
+def test_tau_of_a_likelihood_is_tried_in_units_of_the_sample_size():
+    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
+    found = tune(Tikhonov("auto"), [Trial(samples, lambda _: samples.prevalences)] * 2, Poisson())
+    assert_allclose(found.values[[1, -1]], [50e-6, 50e2])
+    smoothing = tune(PolynomialSmoothing(0, "auto"), [Trial(samples, lambda _: samples.prevalences)] * 2)
+    assert_allclose(smoothing.values[[0, -1]], [0, 1])
+
+
+def test_thirds_hold_a_third_of_each_class_and_at_least_two_items():
+    codes = np.repeat([0, 1, 2, 3], [1, 2, 4, 90])
+    masks = list(thirds(codes, np.arange(len(codes))))
+    counts = np.array([np.bincount(codes[mask], minlength=4) for mask in masks])
+    assert_array_equal(counts, np.tile([1, 2, 2, 30], (len(masks), 1)))
+    assert not np.array_equal(masks[0], masks[1])
+
+
+def test_samples_for_tuning_come_from_the_pool_only():
+    codes = np.arange(400) % 4
+    pool = np.flatnonzero(np.arange(400) >= 200)
+    samples = next(smooth_samples(codes, pool))
+    assert samples.items.min() >= 200
+    assert samples.sizes[0] == len(pool)
+    drawn = codes[samples.index(0)]
+    assert_allclose(samples.prevalences[0], np.bincount(drawn, minlength=4) / len(drawn))
+
+
+@pytest.mark.parametrize(
+    "method", [oq.OHDx(tau="auto"), oq.ComposedQuantifier(Partition(), Poisson(), Tikhonov("auto"))]
+)
+def test_methods_on_features_tune_too(method, quick):
+    X, _, y = training()
+    q = method.fit(X, y)
+    assert q.tau_ == q.regularizer_.tau == q.tuning_.value
+    assert_allclose(q.predict(X).sum(), 1)
+
+
+def test_composed_quantifier_tunes_and_keeps_its_parameter(quick):
+    _, S, y = training()
+    q = oq.ComposedQuantifier(Posteriors(), LeastSquares(), Tikhonov("auto")).fit_scores(S, y)
+    assert q.regularizer.tau == "auto"
+    assert q.tau_ == oq.OPACC(tau="auto").fit_scores(S, y).tau_
+    assert oq.ComposedQuantifier(MeanDistances(), Energy(), Tikhonov("auto")).fit_scores(S, y).tau_ >= 0
+
+
+def test_items_without_score_and_rare_classes_do_not_disturb(quick):
+    _, S, y = training()
+    S, y = S.copy(), y.copy()
+    S[10:20] = np.nan
+    keep = np.flatnonzero((y != 3) | (np.cumsum(y == 3) <= 1))  # a single item of class 3
+    assert np.isfinite(oq.OPACC(tau="auto").fit_scores(S[keep], y[keep]).tau_)
+    assert np.isfinite(oq.OEDy(tau="auto").fit_scores(S[keep], y[keep]).tau_)
+    assert np.isfinite(oq.OSLD(interpolation="auto").fit_scores(S, y).interpolation_)
+
+
+def test_search_over_grids_with_auto_works(quick):
+    _, S, y = training()
+    pool, samples = pool_and_samples()
+    search = oq.SampleSearch(oq.OPACC(), {"tau": [1e-4, "auto", 1.0]}, samples=samples)
+    search.fit_scores(S, y, pool)
+    assert (search.results_["message"] == "").all()
+    auto = oq.OPACC(tau="auto").fit_scores(S, y)
+    assert_allclose(search.results_["error"][1], error(auto))
+    ibu = oq.SampleSearch(oq.IBU(), {"interpolation": ["auto", 0.5]}, samples=samples).fit_scores(S, y, pool)
+    assert_allclose(ibu.results_["error"][1], error(oq.IBU(interpolation=0.5).fit_scores(S, y)))
+
+
+@pytest.mark.parametrize("method", [oq.OPACC(tau="auto"), oq.RUN(tau="auto"), oq.IBU(interpolation="auto")])
+def test_solve_refuses_auto_for_want_of_training_items(method):
+    with pytest.raises(ValueError, match=r"(tau|interpolation) must be a number here, got 'auto'"):
+        oq.solve([10, 20, 30], np.eye(3), method=method)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (oq.OPACC(tau="automatic"), "tau must be a finite number >= 0, got 'automatic'"),
+        (oq.OSLD(interpolation="best"), r"interpolation must be a number in \[0, 1\], got 'best'"),
+        (oq.SLD(tau="auto", solver="em"), "EM knows no regularizer"),
+        (oq.RUN(tau="auto", n_df=4), "n_df must be None with tau='auto'"),
+        (oq.RUN(n_df=2), r"n_df must be a number in \(2, 6\], got 2"),
+        (oq.RUN(n_df=7), r"n_df must be a number in \(2, 6\], got 7"),
+        (oq.RUN(n_df="4"), "n_df must be a number"),
+    ],
+)
+def test_wrong_strengths_are_refused(method, message):
+    _, S, y = training()
+    with pytest.raises((TypeError, ValueError), match=message):
+        method.fit_scores(S, y)
+
+
+# RUN by degrees of freedom
+
+
+def problem(rng, n=6, N=2000):
+    M = 0.7 * np.eye(n) + 0.3 * rng.dirichlet(np.ones(n), n).T
+    p = rng.dirichlet(np.full(n, 5.0))
+    return M, rng.multinomial(N, M @ p), p
+
+
+def naive_degrees_of_freedom(tau, q, M, N, order=1):
+    """From the definition, with scipy's generalized eigenvalues."""
+    free = oq.solve(q, M, method=oq.RUN(tau=0, order=order))
+    v = M @ free
+    H = N * M.T @ np.diag(q / N / v**2) @ M
+    C = difference_matrix(M.shape[1], order)
+    return np.sum(1 / (1 + tau * np.maximum(eigh(C.T @ C, H, eigvals_only=True), 0)))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("n_df", [3.5, 5])
+def test_n_df_is_the_tau_with_that_many_degrees_of_freedom(rng, order, n_df):
+    M, q, _ = problem(rng)
+    estimate = oq.solve(q, M, method=oq.RUN(n_df=n_df, order=order))
+    low, high = -10.0, 30.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if naive_degrees_of_freedom(np.exp(middle), q, M, 2000, order) > n_df else (low, middle)
+        )
+    assert_allclose(estimate, oq.solve(q, M, method=oq.RUN(tau=np.exp(low), order=order)), atol=1e-7)
+
+
+def test_all_degrees_of_freedom_mean_no_smoothing_and_few_a_straight_line(rng):
+    M, q, _ = problem(rng)
+    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=6)), oq.solve(q, M, method=oq.RUN(tau=0)), atol=1e-8)
+    assert oq.jaggedness(oq.solve(q, M, method=oq.RUN(n_df=2.001))) < 1e-6
+
+
+def test_each_spectrum_gets_its_own_tau_in_a_batch(rng):
+    M, _, _ = problem(rng)
+    q = np.array([rng.multinomial(N, M @ rng.dirichlet(np.ones(6))) for N in (300, 3000, 30_000)])
+    batch = oq.solve(q, M, method=oq.RUN(n_df=4))
+    assert_allclose(batch, [oq.solve(row, M, method=oq.RUN(n_df=4)) for row in q], atol=1e-8)
+
+
+def test_n_df_goes_with_acceptance_and_target(rng):
+    M, q, p = problem(rng)
+    smooth = oq.solve(q, M, method=oq.RUN(n_df=2.01, acceptance=np.ones(6)))
+    assert oq.jaggedness(np.log10(1 + 1994 * smooth)) < 1e-3
+    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, target=p)), p, atol=0.05)
+
+
+def test_fitted_run_by_degrees_of_freedom_agrees_with_solve():
+    _, S, y = training()
+    pool, samples = pool_and_samples()
+    run = oq.RUN(n_df=4).fit_scores(S, y)
+    assert run.tau_ is None
+    solution = run.solve_scores(pool, samples[:3])
+    assert solution.converged.all()
+    Q = samples[:3].average(run.representation_.transform(pool))
+    assert_allclose(oq.solve(Q, run.M_, method=oq.RUN(n_df=4), N=300), solution.p, atol=1e-9)
+    fixed = oq.RUN(tau=float(run._freedom(pool, samples[:1])[0][0])).fit_scores(S, y).solve_scores(pool, samples[:1])
+    assert_allclose(fixed.value, solution.value[:1], rtol=1e-6)
+
+
+def test_directions_without_data_count_no_degree_of_freedom():
+    H = np.diag([2.0, 1.0, 3.0, 0.0])[None]
+    C = difference_matrix(4)
+    K = (C.T @ C)[None]
+    assert_allclose(degrees_of_freedom(np.zeros(1), H, K), 3)
+    assert tau_for(3.5, H, K) == 0
+    tau = tau_for(2.5, H, K)
+    assert_allclose(degrees_of_freedom(tau, H, K), 2.5)
+
+
+def test_degrees_of_freedom_use_the_likelihood_at_the_solution():
+    _, S, y = training()
+    pool, samples = pool_and_samples()
+    run = oq.RUN(tau=50.0).fit_scores(S, y)
+    _, freedom = run._freedom(pool, samples[:1])
+    Q = samples[:1].average(run.representation_.transform(pool))
+    free = oq.RUN(tau=0).fit_scores(S, y).predict_scores(pool, samples[:1])
+    H = LinearObjective(Poisson(), NoPenalty(), Q, run.M_, samples[:1].sizes).derivatives(free, np.array([0])).hessian
+    C = difference_matrix(N_CLASSES)
+    expected = np.sum(1 / (1 + 50 * np.maximum(eigh(C.T @ C, H[0], eigvals_only=True), 0)))
+    assert_allclose(freedom, expected, rtol=1e-6)
+
+
+def test_fit_on_items_tunes_with_a_classifier(quick):
+    X, _, y = training()
+    q = oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
+    assert q.tau_ == q.tuning_.value
+    assert_allclose(q.predict(X), np.full(N_CLASSES, 1 / N_CLASSES), atol=0.05)
