@@ -111,7 +111,9 @@ def one_split(X, y, classifier, methods, targets, n_samples, n_replicates, seed)
     found = {}
     for name in methods:
         if name in TREES:
-            quantifier = TREES[name](CLASSIFIERS[classifier]()).fit(X[a], y[a])
+            # They hold items out themselves.
+            binary = "forest, out of bag" if classifier == "forest" else classifier
+            quantifier = TREES[name](CLASSIFIERS[binary]()).fit(X[a], y[a])
             pool = quantifier.scores(X[b])
         else:
             quantifier = METHODS[name]()

@@ -1,10 +1,11 @@
 """How good the automatic choice of tau is: its error beside that of no smoothing and of the best tau in hindsight.
 
-    ORDINALQ_DATA=FOLDER python benchmarks/tuning.py [fried metro_traffic beijing_pm25] [--weights none balanced]
+    ORDINALQ_DATA=FOLDER python benchmarks/tuning.py [NAME ...] [--weights none balanced] [--methods OPACC ...]
 
-The folder holds metro_traffic.parquet and beijing_pm25.parquet; fried needs no file. Every o-method is fitted with
-tau="auto" on the out-of-bag scores of a forest and judged on samples of 1000 items of the test pool: APP-OQ (20 %), for
-which the choice is made, and APP. "best" is the smallest error of a grid, chosen with knowledge of the test samples.
+The folder holds metro_traffic.parquet, beijing_pm25.parquet and diamonds.parquet; fried needs no file. Every o-method
+is fitted with tau="auto" on the out-of-bag scores of a forest and judged on samples of 1000 items of the test pool:
+APP-OQ (20 %), for which the choice is made, and APP. "best" is the smallest error of a grid, chosen with knowledge of
+the test samples.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import ordinalq as oq
 from ordinalq.methods.tuning import with_strength
 from ordinalq.samples import smoothest_mask
 
-TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5"}
+TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5", "diamonds": "price"}
 METHODS = ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN", "OSLD", "IBU")
 SLOW = ("OHDx", "OHDy", "OSLD")
 WEIGHTS = {"none": None, "balanced": "balanced_subsample"}
