@@ -235,13 +235,15 @@ class Chatty(ClassifierMixin, BaseEstimator):
 
 
 def test_types_of_others_are_refused_by_name_unless_the_caller_lists_them(data, tmp_path):
-    X, y, _ = data
+    X, y, pool = data
     q = oq.PCC(oq.CrossFitted(Chatty(), cv=2)).fit(X, y)
     oq.save_model(q, tmp_path / "model.oq")
     name = f"{Chatty.__module__}.Chatty"
     with pytest.raises(ValueError, match=rf"not trusted: {name};") as caught:
         oq.load_model(tmp_path / "model.oq")
     assert isinstance(caught.value, saving.UntrustedTypesError)
+    loaded = oq.load_model(tmp_path / "model.oq", trusted=[name])
+    assert_array_equal(loaded.predict(pool), q.predict(pool))
     with pytest.raises(TypeError, match="trusted must be a list"):
         oq.load_model(tmp_path / "model.oq", trusted=name)
 
