@@ -2,9 +2,9 @@
 
     python benchmarks/fried_splits.py
 
-The rarest class of fried has some 27 items in the test pool, and every sample repeats them. For several splits, the same
-forest and methods are judged on samples of their own pools and on samples of a fresh pool without repetition. Mean NMD,
-APP and APP-OQ (20 %).
+The rarest class of fried has some 28 items in the test pool, and every sample repeats them. For several splits, the
+same forest and methods are judged on samples of their own pools and on samples of a fresh pool without repetition. Mean
+NMD, APP and APP-OQ (20 %).
 """
 
 import numpy as np
@@ -30,6 +30,7 @@ def fresh_pool(rng):
 
 
 def main():
+    """Print the table."""
     X, y = fresh_pool(np.random.default_rng(99))
     print("| seed | method | validation APP | APP-OQ | test APP | APP-OQ | fresh APP | APP-OQ |")
     print("|---|---|---|---|---|---|---|---|")
