@@ -2,7 +2,7 @@
 
     python benchmarks/fried_splits.py
 
-The rarest class of fried has some 28 items in the test pool, and every sample repeats them. For several splits, the
+The rarest class of fried has 26 items in the test pool, and every sample repeats them. For several splits, the
 same forest and methods are judged on samples of their own pools and on samples of a fresh pool without repetition. Mean
 NMD, APP and APP-OQ (20 %).
 """

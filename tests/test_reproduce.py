@@ -1,34 +1,47 @@
 """The command line of the experiments, from the name to the report."""
 
 import json
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from small_experiment import CONFIG, write_experiment
 
 from ordinalq.cli import main
+from ordinalq.experiments.config import load_config
+from ordinalq.experiments.runner import run
+from ordinalq.experiments.store import open_store
 
 SMALL = CONFIG.replace('"HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"', '"OPACC"')
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Folder of a small experiment that the command line has run."""
+def quiet_run(tmp_path_factory):
+    """Folder in which the command line has run a small experiment, and what it has printed."""
     folder = tmp_path_factory.mktemp("reproduce")
-    path = write_experiment(folder, SMALL)
-    assert main(["reproduce", str(path), "--out", str(folder / "out"), "--n-jobs", "1", "--quiet"]) == 0
-    return folder / "out"
+    write_experiment(folder, SMALL)
+    call = [sys.executable, "-m", "ordinalq", "reproduce", "small.toml", "--profile", "quick", "--settings", "paper"]
+    return folder, subprocess.run([*call, "--n-jobs", "1", "--quiet"], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture
+def written(quiet_run):
+    """Folder of the results."""
+    return quiet_run[0] / "results" / "small-quick-paper"
 
 
 def tables_of(folder):
     return {path.name: path.read_bytes() for path in sorted((folder / "tables").iterdir())}
 
 
+def test_quiet_run_prints_only_the_path_of_the_page(quiet_run):
+    _, done = quiet_run
+    assert (done.returncode, done.stdout, done.stderr) == (0, "results/small-quick-paper/report.html\n", "")
+
+
 def test_reproduce_writes_what_it_promises(written):
-    names = {path.suffix for path in (written / "tables").iterdir()}
-    assert names == {".md", ".tex", ".csv"}
+    assert {path.suffix for path in (written / "tables").iterdir()} == {".md", ".tex", ".csv"}
     assert {"nmd.md", "rnod.tex", "ranking.csv"} <= set(tables_of(written))
     assert list((written / "figures").iterdir())
     assert (written / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -36,48 +49,42 @@ def test_reproduce_writes_what_it_promises(written):
     assert "validation" in (written / "log.txt").read_text()
 
 
-def test_quiet_run_prints_only_the_path_of_the_page(tmp_path, capsys):
-    path = write_experiment(tmp_path, SMALL)
-    assert main(["reproduce", str(path), "--out", str(tmp_path / "out"), "--n-jobs", "1", "--quiet"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == f"{tmp_path / 'out' / 'report.html'}\n"
-    assert captured.err == ""
+def test_report_names_the_command_that_runs_it_again(written):
+    about = json.loads((written / "run.json").read_text())
+    expected = "small.toml --profile quick --settings paper --out results/small-quick-paper"
+    assert about["command"] == f"ordinalq reproduce {expected}"
+    assert expected in (written / "report.html").read_text(encoding="utf-8")
 
 
-def test_run_shows_progress_and_the_main_table(tmp_path, capsys):
-    path = write_experiment(tmp_path, SMALL)
-    assert main(["reproduce", str(path), "--out", str(tmp_path / "out"), "--n-jobs", "1"]) == 0
+def test_second_run_shows_progress_and_the_main_table_and_gives_the_same_tables(
+    quiet_run, written, monkeypatch, capsys
+):
+    before = tables_of(written)
+    shutil.rmtree(written / "tables")
+    monkeypatch.chdir(quiet_run[0])
+    assert main(["reproduce", "small.toml", "--profile", "quick", "--settings", "paper", "--n-jobs", "1"]) == 0
     captured = capsys.readouterr()
     assert "o-PACC" in captured.out
-    assert "validation" in captured.err
+    assert "validation: 1 of 1 units were there" in captured.err
+    assert tables_of(written) == before
 
 
-def test_report_again_gives_the_same_tables_without_computing(written, tmp_path):
+def test_report_again_gives_the_same_tables_without_computing(written, monkeypatch):
     before = tables_of(written)
-    for path in (written / "tables").iterdir():
-        path.unlink()
+    shutil.rmtree(written / "tables")
+    monkeypatch.setattr("ordinalq.experiments.runner.prepare", None)
     assert main(["report", str(written)]) == 0
     assert tables_of(written) == before
 
 
 def test_two_experiments_are_compared_by_ranks(written, tmp_path, capsys):
-    path = write_experiment(tmp_path, SMALL.replace("seed = 5", "seed = 6"))
-    assert main(["reproduce", str(path), "--out", str(tmp_path / "other"), "--n-jobs", "1", "--quiet"]) == 0
+    config = load_config(write_experiment(tmp_path, SMALL.replace("seed = 5", "seed = 6")), "quick")
+    run(config, tmp_path / "other", n_jobs=1)
+    assert main(["report", str(written), str(tmp_path / "other")]) == 2
+    assert "give --out" in capsys.readouterr().err
     assert main(["report", str(written), str(tmp_path / "other"), "--out", str(tmp_path / "both")]) == 0
     assert (tmp_path / "both" / "report.html").exists()
     assert (tmp_path / "both" / "tables" / "ranking.csv").exists()
-    assert main(["report", str(written), str(tmp_path / "other")]) == 2
-    assert "give --out" in capsys.readouterr().err
-
-
-def test_default_folder_is_named_after_experiment_profile_and_settings(tmp_path, monkeypatch, capsys):
-    path = write_experiment(tmp_path, SMALL)
-    monkeypatch.chdir(tmp_path)
-    arguments = ["reproduce", str(path), "--profile", "quick", "--settings", "paper", "--n-jobs", "1", "--quiet"]
-    assert main(arguments) == 0
-    assert Path(capsys.readouterr().out.strip()) == Path("results/small-quick-paper/report.html")
-    about = json.loads((tmp_path / "results/small-quick-paper/run.json").read_text())
-    assert about["command"].endswith("--profile quick --settings paper --out results/small-quick-paper")
 
 
 @pytest.mark.parametrize(
@@ -116,13 +123,11 @@ def test_folder_of_others_is_left_alone(tmp_path, capsys):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_second_process_on_the_same_folder_is_refused(written, tmp_path):
-    from ordinalq.experiments.store import open_store
-
-    path = write_experiment(tmp_path, SMALL)
+def test_second_process_on_the_same_folder_is_refused(quiet_run, written):
+    folder, _ = quiet_run
     identity = json.loads((written / "run.json").read_text())["experiment"]
-    call = [sys.executable, "-m", "ordinalq", "reproduce", str(path), "--out", str(written)]
+    call = [sys.executable, "-m", "ordinalq", "reproduce", "small.toml", "--profile", "quick", "--settings", "paper"]
     with open_store(written, identity):
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "in use by another run" in done.stderr

@@ -41,6 +41,8 @@ class Config:
     ----------
     name : str
         Name of the file.
+    source : str
+        The name or the path by which it was asked for.
     kind : {"quantifiers", "classifiers", "collection"}
         The paper's main experiment; its comparison of ordinal classifiers; several experiments together.
     title : str
@@ -66,6 +68,7 @@ class Config:
     """
 
     name: str
+    source: str
     kind: str
     title: str
     dataset: dict[str, Any]
@@ -125,7 +128,7 @@ def load_config(name: str | Path, profile: str = "full", settings: str = "refere
         raise FileNotFoundError(f"{path}: no such file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from error
-    return _Reader(path, text).config(profile, settings)
+    return _Reader(path, text, str(name)).config(profile, settings)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -142,9 +145,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class _Reader:
     """A file and its text; every complaint names the line and the key."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path, text: str, source: str) -> None:
         self.path = path
         self.text = text
+        self.source = source
         try:
             self.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -176,6 +180,7 @@ class _Reader:
                 raise self._error(key, f"must be at least 1, got {value}")
         return Config(
             name=self.path.stem,
+            source=self.source,
             kind=kind,
             title=content.get("title", self.path.stem),
             dataset={} if kind == "collection" else self._dataset(content),

@@ -228,7 +228,7 @@ class _Run:
 
 def command(config: Config, folder: Path, data: str | Path | None) -> str:
     """Return the command that runs the experiment again."""
-    parts = ["ordinalq", "reproduce", config.name]
+    parts = ["ordinalq", "reproduce", config.source]
     if config.profile != "full":
         parts += ["--profile", config.profile]
     if config.settings != "reference":
