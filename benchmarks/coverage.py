@@ -12,6 +12,7 @@ import os
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
+import itertools
 import time
 import warnings
 from pathlib import Path
@@ -29,7 +30,9 @@ import ordinalq as oq
 from ordinalq.datasets.fried import make_fried
 from ordinalq.simplex import uniform_simplex
 
-N_CLASSES, MIN_COUNT, SAMPLE_SIZE = 10, 1000, 500
+N_CLASSES, MIN_COUNT = 10, 1000
+# A class is present where it has more than this part of a sample.
+PRESENT = 0.02
 
 METHODS = {
     "PACC": lambda: oq.PACC(),
@@ -83,17 +86,17 @@ def metro():
     return pd.get_dummies(frame).to_numpy(dtype=np.float64), codes
 
 
-def draw(y, n_samples, target, seed):
+def draw(y, n_samples, size, target, seed):
     """Return samples of the pool and the prevalences that are the truth, (B, n)."""
     if target == "sample":
-        samples = oq.APP(n_samples, SAMPLE_SIZE, random_state=seed).draw(y)
+        samples = oq.APP(n_samples, size, random_state=seed).draw(y)
         return samples, samples.prevalences
     rng = np.random.default_rng(seed)
     members = [np.flatnonzero(y == c) for c in range(N_CLASSES)]
     items, truth = [], []
     while len(items) < n_samples:
         p = uniform_simplex(1, N_CLASSES, rng)[0]
-        counts = rng.multinomial(SAMPLE_SIZE, p)
+        counts = rng.multinomial(size, p)
         if (counts <= [len(m) for m in members]).all():
             items.append(
                 np.concatenate([rng.choice(m, k, replace=False) for m, k in zip(members, counts, strict=True)])
@@ -102,8 +105,12 @@ def draw(y, n_samples, target, seed):
     return oq.Samples.from_index(items, len(y)), np.array(truth)
 
 
-def one_split(X, y, classifier, methods, targets, n_samples, n_replicates, seed):
-    """Return what is covered, {(method, target): (classes (B, n), cumulative (B, n - 1), mean (B,), widths, time)}."""
+def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates, seed):
+    """Return {(method, target, size): what is covered}.
+
+    That is classes (B, n), cumulative classes (B, n - 1), mean class (B,), present classes (any,), then widths (B, n) and
+    the seconds per sample (1,).
+    """
     a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
     scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a])
     S, S_pool = scorer.held_out_[0], scorer.scores(X[b])
@@ -119,8 +126,8 @@ def one_split(X, y, classifier, methods, targets, n_samples, n_replicates, seed)
             quantifier = METHODS[name]()
             given, pool, labels = (X[a], X[b], y[a]) if quantifier._on == "features" else (S, S_pool, codes)
             quantifier.fit_scores(given, labels)
-        for target in targets:
-            samples, truth = draw(y[b], n_samples, target, seed)
+        for target, size in itertools.product(targets, sizes):
+            samples, truth = draw(y[b], n_samples, size, target, seed)
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -130,10 +137,12 @@ def one_split(X, y, classifier, methods, targets, n_samples, n_replicates, seed)
             seconds = time.perf_counter() - start
             below = np.cumsum(truth, axis=1)[:, :-1]
             mean = truth @ np.arange(1, N_CLASSES + 1)
-            found[name, target] = (
-                _inside(truth, i.lower, i.upper),
+            inside = _inside(truth, i.lower, i.upper)
+            found[name, target, size] = (
+                inside,
                 _inside(below, i.cumulative_lower[:, :-1], i.cumulative_upper[:, :-1]),
                 _inside(mean, i.mean_lower, i.mean_upper),
+                inside[truth > PRESENT],
                 i.upper - i.lower,
                 np.array([seconds / len(samples)]),
             )
@@ -154,33 +163,38 @@ def main():
     parser.add_argument("--targets", nargs="+", default=["sample", "population"])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--samples", type=int, default=500, help="over all splits")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[500], help="of the samples")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    print("| data | classifier | method | target | mean | worst class | cumulative | mean class | width | ms/sample |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| data | classifier | method | size | target | mean | worst class | cumulative | mean class | present |",
+        end="",
+    )
+    print(" width | ms/sample |")
+    print("|" + "---|" * 12)
     for data in args.data:
         if data == "metro" and "ORDINALQ_DATA" not in os.environ:
             continue
         X, y = {"fried": fried, "metro": metro}[data]()
         for classifier in args.classifiers:
+            n_samples = args.samples // args.splits
             parts = Parallel(n_jobs=args.jobs)(
                 delayed(one_split)(
-                    X, y, classifier, args.methods, args.targets, args.samples // args.splits, args.replicates, seed
+                    X, y, classifier, args.methods, args.targets, n_samples, args.sizes, args.replicates, seed
                 )
                 for seed in range(args.splits)
             )
-            for name in args.methods:
-                for target in args.targets:
-                    inside, below, mean, width, seconds = (
-                        np.concatenate(values) for values in zip(*(part[name, target] for part in parts), strict=True)
-                    )
-                    print(
-                        f"| {data} | {classifier} | {name} | {target} | {inside.mean():.1%} | "
-                        f"{inside.mean(axis=0).min():.1%} | {below.mean():.1%} | {mean.mean():.1%} | "
-                        f"{width.mean():.3f} | {1000 * seconds.mean():.0f} |",
-                        flush=True,
-                    )
+            for name, size, target in itertools.product(args.methods, args.sizes, args.targets):
+                inside, below, mean, present, width, seconds = (
+                    np.concatenate(values) for values in zip(*(part[name, target, size] for part in parts), strict=True)
+                )
+                print(
+                    f"| {data} | {classifier} | {name} | {size} | {target} | {inside.mean():.1%} | "
+                    f"{inside.mean(axis=0).min():.1%} | {below.mean():.1%} | {mean.mean():.1%} | {present.mean():.1%} | "
+                    f"{width.mean():.3f} | {1000 * seconds.mean():.0f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
