@@ -130,6 +130,7 @@ def make_outcome(
             "n_train": 20000,
             "n_validation": 10384,
             "n_test": 10384,
+            "n_test_samples": n_samples,
             "n_features": 10,
             "p_train": p_train.tolist(),
         },

@@ -20,9 +20,10 @@ from ordinalq.experiments.config import config_folder, config_names, load_config
 from ordinalq.experiments.material import prepare
 from ordinalq.experiments.outcome import read_outcome
 from ordinalq.experiments.progress import LogFile, Several, Terminal
-from ordinalq.experiments.runner import run, select
+from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ScoredUnit, Setup, TreeUnit, units_of
+from ordinalq.selection import Estimates
 
 TABLES = ("validation", "selected", "estimates", "truth")
 TIMES = ["seconds", "scoring_seconds"]
@@ -121,13 +122,39 @@ def test_quick_profile_changes_only_what_its_table_names(tmp_path):
         ("[samples]", "[sample]", r"line 10: sample is an unknown key; did you mean 'samples'"),
         ("max_depth = [2, 5]", "max_depth = []", r"line 20: max_depth of \[classifier.grid\] must be a list"),
         ("seed = 5", "seed = ", r"not valid TOML: .*line 4"),
-        ("[quick.classifier.grid]", "[quick.clasifier]", r"clasifier is an unknown key; did you mean 'classifier'"),
+        ("[quick.classifier.grid]", "[quick.clasifier]", r"line 29: clasifier is an unknown key.* did you mean 'class"),
+        ('methods = ["CC"', 'methods = [] # ["CC"', r"line 3: methods must name at least one"),
+        ("seed = 5", "measures = []", r"line 4: measures must name at least one"),
+        ("seed = 5", 'in_sample = ["OQT"]', r"line 4: in_sample must be among"),
+        (
+            "tau = [0.0, 0.01]",
+            "taus = [0.0]",
+            r"line 23: taus of \[grid.OPACC\] is no parameter of OPACC; did you mean",
+        ),
+        ("max_depth = [2, 5]", "max_dept = [2]", r"line 20: max_dept of \[classifier.grid\] is no parameter of Random"),
+        ("n_estimators = 20", "n_estimators = 0", r"line 17: n_estimators must be at least 1"),
+        ("seed = 5", 'kind = "collection"\nmembers = ["paper"]', r"line 5: members must be single experiments"),
     ],
 )
 def test_invalid_config_names_line_and_key(tmp_path, old, new, message):
     assert CONFIG.count(old) == 1
     with pytest.raises(ValueError, match=message):
         load_config(write_experiment(tmp_path, CONFIG.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("quick", "message"),
+    [
+        ("[quick.samples]\nn_test = 0", r"line 30: n_test must be at least 1"),
+        ("[quick]\nsamples = { n_validation = 3, n_test = 0 }", r"line 30: n_test must be at least 1"),
+        ("[quick]\ngrid = { OPACC = { tau = 3 } }", r"line 30: tau of \[grid.OPACC\] must be a list"),
+        ('[quick]\nmethods = ["XX"]', r"line 30: methods must be among"),
+    ],
+)
+def test_mistakes_in_the_quick_profile_name_their_own_line(tmp_path, quick, message):
+    config = CONFIG[: CONFIG.index("[quick.")] + quick
+    with pytest.raises(ValueError, match=message):
+        load_config(write_experiment(tmp_path, config), "quick")
 
 
 @pytest.mark.parametrize(
@@ -203,6 +230,21 @@ def test_failing_classifier_is_data(tmp_path):
     assert set(failed["method"]) == {"CC", "PACC", "SLD", "EDy", "OPACC", "ARC"}
     assert failed["message"].str.contains("max_depth").all()
     assert all(json.loads(text).get("max_depth", 2) == 2 for text in outcome.selected["classifier"])
+
+
+def test_method_that_fails_on_test_samples_only_is_left_out(tmp_path, monkeypatch):
+    estimate = ScoredUnit.estimate
+
+    def failing(self, material, scores, pool):
+        found = estimate(self, material, scores, pool)
+        if pool == "test":
+            failed = Estimates(None, None, 0.0, "ValueError: no")
+            found = [failed if t.method == "SLD" else one for t, one in zip(self.trials, found, strict=True)]
+        return found
+
+    monkeypatch.setattr(ScoredUnit, "estimate", failing)
+    outcome = run(load_config(write_experiment(tmp_path), "quick"), tmp_path / "out", n_jobs=1)
+    assert set(outcome.errors("APP", "nmd")) == set(outcome.methods) - {"SLD"}
 
 
 def test_estimates_belong_to_the_truth_of_their_samples(finished):
@@ -342,8 +384,7 @@ def test_killed_run_goes_on_and_ends_with_the_same_results(finished, tmp_path):
 def test_second_run_at_the_same_time_is_refused(finished, tmp_path):
     config, *_ = finished
     folder = copied(finished, tmp_path)
-    identity = json.loads((folder / "run.json").read_text())["experiment"]
-    with open_store(folder, identity), pytest.raises(FileExistsError, match="in use by another run"):
+    with open_store(folder, identity(config)), pytest.raises(FileExistsError, match="in use by another run"):
         run(config, folder, n_jobs=1)
 
 
@@ -360,7 +401,7 @@ def test_folder_of_others_is_refused_and_left_alone(finished, tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": "ordinalq experiment 999", "experiment": {}}'])
 def test_folder_with_a_strange_description_is_refused(finished, tmp_path, content):
     (tmp_path / "run.json").write_text(content)
-    with pytest.raises(FileExistsError, match="must be absent, empty or written by ordinalq"):
+    with pytest.raises(FileExistsError, match=r"run\.json is damaged or not ours"):
         check_folder(tmp_path, {})
 
 
@@ -374,8 +415,16 @@ def test_folder_of_another_experiment_is_refused(finished, tmp_path):
 def test_changed_data_are_another_experiment(finished, tmp_path):
     _, folder, _ = finished
     path = write_experiment(tmp_path, n_items=904)
-    with pytest.raises(FileExistsError, match="another experiment"):
+    with pytest.raises(FileExistsError, match="same experiment on other data, or with other samples"):
         run(load_config(path), folder, n_jobs=1)
+
+
+def test_folder_that_was_made_for_nothing_is_removed(tmp_path):
+    path = write_experiment(tmp_path)
+    (tmp_path / "items.csv").unlink()
+    with pytest.raises(FileNotFoundError):
+        run(load_config(path), tmp_path / "a" / "b", n_jobs=1)
+    assert not (tmp_path / "a").exists()
 
 
 def test_full_disk_is_one_clear_message_and_keeps_what_is_finished(tmp_path, monkeypatch):
@@ -450,6 +499,7 @@ def test_progress_reaches_the_end_of_every_stage(finished, tmp_path):
 
 
 def test_log_file_tells_each_unit(tmp_path):
+    (tmp_path / "run.json").touch()
     log = LogFile(tmp_path / "log.txt")
     log.stage("validation", 2, "2 units")
     log.advance(1, "ARC (max_depth=4)")

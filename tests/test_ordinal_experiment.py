@@ -112,7 +112,7 @@ def test_an_unknown_classifier_is_refused():
 
 def test_config_names_methods_and_classifiers_of_this_experiment(tmp_path):
     path = write_experiment(tmp_path, CONFIG.replace("LAD =", "LADD ="))
-    with pytest.raises(ValueError, match=r"\[grid\] must have names of classifiers as keys, got 'LADD'.*'LAD'"):
+    with pytest.raises(ValueError, match=r"LADD is unknown: \[grid\] must have names of classifiers as keys.*'LAD'"):
         load_config(path)
     path = write_experiment(tmp_path, 'methods = ["PACC"]' + CONFIG)
     with pytest.raises(ValueError, match=r"methods must be among LR-CC, .*got 'PACC'"):

@@ -10,7 +10,7 @@ from small_experiment import CONFIG, write_experiment
 
 from ordinalq.cli import main
 from ordinalq.experiments.config import load_config
-from ordinalq.experiments.runner import run
+from ordinalq.experiments.runner import IDENTITY, run
 from ordinalq.experiments.store import open_store
 
 SMALL = CONFIG.replace('"HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"', '"OPACC"')
@@ -78,7 +78,7 @@ def test_report_again_gives_the_same_tables_without_computing(written, monkeypat
 
 
 def test_two_experiments_are_compared_by_ranks(written, tmp_path, capsys):
-    config = load_config(write_experiment(tmp_path, SMALL.replace("seed = 5", "seed = 6")), "quick")
+    config = load_config(write_experiment(tmp_path, SMALL.replace("seed = 5", "seed = 6")), "quick", "paper")
     run(config, tmp_path / "other", n_jobs=1)
     assert main(["report", str(written), str(tmp_path / "other")]) == 2
     assert "give --out" in capsys.readouterr().err
@@ -123,11 +123,32 @@ def test_folder_of_others_is_left_alone(tmp_path, capsys):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_empty_folder_is_good(tmp_path):
+    path = write_experiment(tmp_path, SMALL)
+    (tmp_path / "out").mkdir()
+    arguments = ["reproduce", str(path), "--profile", "quick", "--out", str(tmp_path / "out"), "--n-jobs", "1"]
+    assert main([*arguments, "--quiet"]) == 0
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_report_of_a_folder_in_use_is_refused(written, capsys):
+    about = json.loads((written / "run.json").read_text())["experiment"]
+    with open_store(written, {name: about[name] for name in IDENTITY}):
+        assert main(["report", str(written)]) == 2
+    assert "in use by another run" in capsys.readouterr().err
+
+
+def test_one_experiment_is_not_two_data_sets(written, tmp_path, capsys):
+    assert main(["report", str(written), str(written), "--out", str(tmp_path / "x")]) == 2
+    assert "name each once" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
 def test_second_process_on_the_same_folder_is_refused(quiet_run, written):
     folder, _ = quiet_run
-    identity = json.loads((written / "run.json").read_text())["experiment"]
+    about = json.loads((written / "run.json").read_text())["experiment"]
     call = [sys.executable, "-m", "ordinalq", "reproduce", "small.toml", "--profile", "quick", "--settings", "paper"]
-    with open_store(written, identity):
+    with open_store(written, {name: about[name] for name in IDENTITY}):
         done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "in use by another run" in done.stderr

@@ -16,6 +16,10 @@ from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.methods.catalog import catalog
 
+# These fit classifiers of their own on the items, or take the features; all others take scores of a classifier.
+TREES = ("OQT", "ARC")
+FEATURES = ("HDx", "OHDx")
+
 PROFILES = ("full", "quick")
 KINDS = ("quantifiers", "classifiers", "collection")
 
@@ -114,13 +118,15 @@ def load_config(name: str | Path, profile: str = "full", settings: str = "refere
     """
     for what, value, known in (("profile", profile, PROFILES), ("settings", settings, ("reference", "paper"))):
         if value not in known:
-            raise ValueError(f"{what} must be one of {', '.join(known)}, got {value!r}{nearest(value, known)}.")
+            raise ValueError(
+                _sentence(f"{what} must be one of {', '.join(known)}, got {value!r}{nearest(value, known)}")
+            )
     path = Path(name)
     if path.suffix != ".toml":
         if str(name) not in config_names():
             names = config_names()
-            meant = nearest(str(name), names)
-            raise ValueError(f"{str(name)!r} must be the path of a .toml file or one of {', '.join(names)}{meant}.")
+            what = f"{str(name)!r} must be the path of a .toml file or one of {', '.join(names)}"
+            raise ValueError(_sentence(what + nearest(str(name), names)))
         path = config_folder() / f"{name}.toml"
     try:
         text = path.read_text(encoding="utf-8")
@@ -142,13 +148,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(lower[one]) for one in found)}?" if found else ""
 
 
+def _sentence(text: str) -> str:
+    """End a sentence, unless it is a question."""
+    return text if text.endswith("?") else f"{text}."
+
+
 class _Reader:
-    """A file and its text; every complaint names the line and the key."""
+    """A file and its text; every complaint names the key, and the line where it is found."""
 
     def __init__(self, path: Path, text: str, source: str) -> None:
         self.path = path
         self.text = text
         self.source = source
+        self.quick: Mapping[str, Any] = {}
         try:
             self.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -158,26 +170,27 @@ class _Reader:
         self._check(self.content)
         content = self.content
         if profile == "quick":
-            content = _merged(content, content.get("quick", {}))
+            self.quick = content.get("quick", {})
+            content = _merged(content, self.quick)
         kind = content.get("kind", "quantifiers")
         if kind not in KINDS:
             raise self._error("kind", f"must be one of {', '.join(KINDS)}, got {kind!r}{nearest(str(kind), KINDS)}")
         members = tuple(self._names("members", content.get("members", []), config_names()))
         if kind == "collection" and not members:
             raise self._error("members", "must name the experiments of the collection")
+        for member in members:
+            if load_config(member).kind == "collection":
+                raise self._error("members", f"must be single experiments, but {member!r} is a collection")
         methods, gridded = self._known(kind)
         chosen = self._names("methods", content.get("methods", methods), methods)
-        grids = content.get("grid", {})
-        what = "classifiers" if kind == "classifiers" else "methods"
-        self._names("grid", list(grids), gridded, unit=f"[grid] must have names of {what} as keys")
-        for method, grid in grids.items():
-            self._grid(f"grid.{method}", grid)
         seed = content.get("seed", 876)
         if seed < 0:
             raise self._error("seed", f"must be at least 0, got {seed}")
         for key, value in content.get("samples", {}).items():
             if value < 1:
-                raise self._error(key, f"must be at least 1, got {value}")
+                raise self._error(key, f"must be at least 1, got {value}", "samples")
+        # Only methods on the scores of a classifier can have in-sample ones.
+        scored = [name for name in methods if name not in (*TREES, *FEATURES)] if kind == "quantifiers" else []
         return Config(
             name=self.path.stem,
             source=self.source,
@@ -189,8 +202,8 @@ class _Reader:
             seed=seed,
             samples=dict(content.get("samples", {})),
             classifier={} if kind != "quantifiers" else self._classifier(content),
-            grids=grids,
-            in_sample=tuple(self._names("in_sample", content.get("in_sample", []), methods)),
+            grids=self._grids(content.get("grid", {}), kind, gridded),
+            in_sample=tuple(self._names("in_sample", content.get("in_sample", []), scored, empty=True)),
             members=members,
             profile=profile,
             settings=settings,
@@ -214,55 +227,115 @@ class _Reader:
                 raise self._error("dataset", "must have the target column of its table")
             dataset["table"] = str(self.path.parent / dataset["table"])
         else:
-            self._names("name", [dataset["name"]], [entry.name for entry in DATASETS])
+            self._names("name", [dataset["name"]], [entry.name for entry in DATASETS], "dataset")
         return dataset
 
     def _classifier(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        classifier = {"family": "forest", "grid": {}} | dict(content.get("classifier", {}))
-        self._names("family", [classifier["family"]], ["forest", "logistic"])
-        self._grid("classifier.grid", classifier["grid"])
+        classifier: dict[str, Any] = {"family": "forest", "grid": {}} | dict(content.get("classifier", {}))
+        self._names("family", [classifier["family"]], ["forest", "logistic"], "classifier")
+        if classifier.get("n_estimators", 1) < 1:
+            raise self._error("n_estimators", f"must be at least 1, got {classifier['n_estimators']}", "classifier")
+        if classifier["family"] == "logistic":
+            from sklearn.linear_model import LogisticRegression as Classifier
+        else:
+            from sklearn.ensemble import RandomForestClassifier as Classifier
+        self._grid("classifier.grid", classifier["grid"], Classifier)
         return classifier
 
-    def _grid(self, where: str, grid: Any) -> None:
-        for key, values in grid.items() if isinstance(grid, dict) else [(where, grid)]:
-            if not isinstance(values, list) or not values:
-                raise self._error(key, f"of [{where}] must be a list of values, got {values!r}")
+    def _grids(self, grids: Mapping[str, Any], kind: str, known: list[str]) -> dict[str, Any]:
+        classes = {entry.name: entry.cls for entry in catalog()}
+        what = "classifiers" if kind == "classifiers" else "methods"
+        for name, grid in grids.items():
+            if name not in known:
+                meant = nearest(name, known)
+                raise self._error(name, f"is unknown: [grid] must have names of {what} as keys{meant}", "grid")
+            self._grid(f"grid.{name}", grid, classes.get(name))
+        return dict(grids)
 
-    def _check(self, content: Mapping[str, Any]) -> None:
+    def _grid(self, where: str, grid: Any, owner: Any) -> None:
+        """Refuse what is no grid of parameters, where the class that has them is known."""
+        if not isinstance(grid, dict):
+            table, _, key = where.rpartition(".")
+            raise self._error(key, f"must be a table of lists of values, got {grid!r}", table)
+        parameters = None if owner is None else owner().get_params(deep=False)
+        for key, values in grid.items():
+            if parameters is not None and key not in parameters:
+                meant = nearest(key, parameters)
+                raise self._error(key, f"of [{where}] is no parameter of {owner.__name__}{meant}", where)
+            if not isinstance(values, list) or not values:
+                raise self._error(key, f"of [{where}] must be a list of values, got {values!r}", where)
+
+    def _check(self, content: Mapping[str, Any], prefix: str = "") -> None:
         """Refuse keys that are unknown and values of a wrong type."""
         for key, value in content.items():
             if key not in TABLES:
-                self._check_key("", key, value)
+                self._check_key("", key, value, prefix)
             elif not isinstance(value, dict):
-                raise self._error(key, f"must be a table [{key}], got {value!r}")
+                raise self._error(key, f"must be a table [{key}], got {value!r}", prefix)
             elif key == "quick":
-                self._check(value)
+                self._check(value, "quick")
             elif key != "grid":  # whose keys are methods
                 for inner, one in value.items():
-                    self._check_key(key, inner, one)
+                    self._check_key(key, inner, one, _path(prefix, key))
 
-    def _check_key(self, table: str, key: str, value: Any) -> None:
+    def _check_key(self, table: str, key: str, value: Any, where: str) -> None:
         known = TABLES[table]
         if key not in known:
-            where = f" in [{table}]" if table else ""
-            raise self._error(key, f"is an unknown key{where}{nearest(key, [*known, *filter(None, TABLES)])}")
+            inside = f" in [{where}]" if where else ""
+            raise self._error(key, f"is an unknown key{inside}{nearest(key, [*known, *filter(None, TABLES)])}", where)
         if not isinstance(value, known[key]) or isinstance(value, bool):
-            raise self._error(key, f"must be {A[known[key]]}, got {value!r}")
+            raise self._error(key, f"must be {A[known[key]]}, got {value!r}", where)
 
-    def _names(self, key: str, values: Any, known: list[str], unit: str = "") -> list[str]:
+    def _names(self, key: str, values: Any, known: list[str], table: str = "", *, empty: bool = False) -> list[str]:
         for value in values:
             if value not in known:
-                what = unit or f"must be among {', '.join(known)}"
-                raise self._error(value if unit else key, f"{what}, got {value!r}{nearest(str(value), known)}")
+                among = ", ".join(known) or "nothing, for this kind of experiment"
+                raise self._error(key, f"must be among {among}, got {value!r}{nearest(str(value), known)}", table)
         if len(set(values)) < len(values):
-            raise self._error(key, f"must not name one twice, got {values!r}")
+            raise self._error(key, f"must not name one twice, got {values!r}", table)
+        if not values and key in self.content and not empty:
+            raise self._error(key, "must name at least one", table)
         return list(values)
 
-    def _error(self, key: str, what: str) -> ValueError:
-        pattern = re.compile(rf"^\s*(\[+\s*(\w+\.)*{re.escape(key)}\b|(\w+\.)*\"?{re.escape(key)}\"?\s*=)")
-        lines = [number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)]
-        where = f", line {lines[0]}" if lines else ""
-        return ValueError(f"{self.path}{where}: {key} {what}.")
+    def _error(self, key: str, what: str, table: str = "") -> ValueError:
+        changed: Any = self.quick
+        for part in filter(None, _path(table, key).split(".")):
+            changed = changed.get(part) if isinstance(changed, dict) else None
+        line = self._line(_path("quick" if changed is not None else "", table, key)) or self._line(_path(table, key))
+        return ValueError(_sentence(f"{self.path}{f', line {line}' if line else ''}: {key} {what}"))
+
+    def _line(self, wanted: str) -> int | None:
+        """Return the number of the line that holds a key, by its path, such as "quick.samples.n_test"."""
+        header = ""
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if found := re.match(r"\s*\[+([^\]]+)\]", line):
+                header = re.sub(r"[\s\"']", "", found[1])
+                if header == wanted:
+                    return number
+            elif found := re.match(r"\s*([\w.\"'-]+)\s*=(.*)", line):
+                path = _path(header, re.sub(r"[\"']", "", found[1]))
+                inner = wanted.removeprefix(f"{path}.")
+                if path == wanted or (inner != wanted and _inline(inner, found[2])):
+                    return number
+        return None
+
+
+def _path(*parts: str) -> str:
+    """Join the parts of a path of keys.
+
+    >>> _path("quick", "", "samples")
+    'quick.samples'
+    """
+    return ".".join(filter(None, parts))
+
+
+def _inline(path: str, text: str) -> bool:
+    """Say whether an inline table has a key, by its path inside of it.
+
+    >>> _inline("grid.tau", "{ n = 1, grid = { tau = [1] } }")
+    True
+    """
+    return all(re.search(rf"[{{,\s\"']{re.escape(part)}[\"']?\s*=", text) for part in path.split("."))
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

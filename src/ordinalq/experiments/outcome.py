@@ -80,7 +80,9 @@ class Outcome:
         )
 
     def save(self, store: Store) -> None:
-        """Write the outcome into the folder of its experiment."""
+        """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
+        beginning = {"format": FORMAT, "experiment": self.about["experiment"]}
+        store.write(store.folder / MARK, to_json(beginning).encode())
         for name in TABLES:
             buffer = io.BytesIO()
             getattr(self, name).to_parquet(buffer, index=False)
@@ -99,8 +101,9 @@ def read_outcome(folder: str | Path) -> Outcome:
         raise FileNotFoundError(f"{folder} must be the folder of an experiment, but it has no {MARK}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / MARK} is not the description of an experiment: {error}.") from error
-    missing = [name for name in TABLES if not (folder / f"{name}.parquet").exists()]
-    if missing:
+    if about.get("experiment", {}).get("kind") == "collection":
+        raise ValueError(f"{folder} holds a collection of experiments; name the folders in it.")
+    if "versions" not in about or not all((folder / f"{name}.parquet").exists() for name in TABLES):
         raise ValueError(f"{folder} holds an experiment that is not finished; run `ordinalq reproduce` again.")
     try:
         return Outcome(about, *(pd.read_parquet(folder / f"{name}.parquet") for name in TABLES))

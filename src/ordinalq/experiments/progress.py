@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from ordinalq.experiments.store import MARK
+
 SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
 
 
@@ -37,7 +39,7 @@ class LogFile(Progress):
         self._line(f"  done: {detail}")
 
     def _line(self, text: str) -> None:
-        if self.path.parent.is_dir():  # made by the run once it has the right to
+        if (self.path.parent / MARK).exists():  # the run has the right to write there
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 

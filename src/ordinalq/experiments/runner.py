@@ -7,7 +7,7 @@ not depend on each other, the number of workers does not matter.
 import shlex
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from ordinalq.experiments.material import POOLS, Material, prepare
 from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
-from ordinalq.experiments.store import Store, check_folder, key_of, machine, open_store, to_json, versions
+from ordinalq.experiments.store import Store, key_of, machine, open_store, to_json, versions
 from ordinalq.experiments.units import Unit, units_of
+
+IDENTITY = ("name", "kind", "profile", "settings", "seed")
 
 
 def run(
@@ -35,6 +37,7 @@ def run(
     n_jobs: int = -1,
     backend: str = "loky",
     progress: Progress | None = None,
+    finish: Callable[[Outcome], Any] | None = None,
 ) -> Outcome:
     """Run an experiment, or go on with one that was interrupted, and return what it has found.
 
@@ -52,28 +55,30 @@ def run(
         A backend of joblib; see :mod:`ordinalq.experiments.backends`.
     progress : Progress, default=None
         Is told what goes on; None tells nobody.
+    finish : callable, default=None
+        Gets the outcome while the folder still belongs to this run, for example to write a report there.
     """
-    folder, progress = Path(folder), progress or Progress()
-    identity: dict[str, Any] = {
-        "name": config.name,
-        "profile": config.profile,
-        "settings": config.settings,
-        "seed": config.seed,
-    }
-    # Before the work, not after it.
-    check_workers(backend, n_jobs)
-    check_folder(folder, identity)
-    progress.stage("data", 1)
-    material = prepare(config, data)
-    progress.advance(1, material.dataset.name)
-    with open_store(folder, identity | {"data": material.digest}) as store, parallel(backend, n_jobs) as workers:
+    check_workers(backend, n_jobs)  # before the work, not after it
+    progress = progress or Progress()
+    with open_store(folder, identity(config)) as store, parallel(backend, n_jobs) as workers:
+        progress.stage("data", 1)
+        material = prepare(config, data)
+        store.identify({"data": material.digest})
+        progress.advance(1, material.dataset.name)
         this = _Run(config, material, store, workers, progress)
         validation = this.validate()
         selected = select(validation)
         outcome = this.outcome(validation, selected, this.test(selected), data)
         outcome.save(store)
-    progress.close()
+        progress.close()
+        if finish is not None:
+            finish(outcome)
     return outcome
+
+
+def identity(config: Config) -> dict[str, Any]:
+    """Return what distinguishes an experiment from others in the same folder."""
+    return {name: getattr(config, name) for name in IDENTITY}
 
 
 def select(validation: pd.DataFrame) -> pd.DataFrame:
@@ -129,7 +134,10 @@ class _Run:
         tables = []
         for _, row in selected.iterrows():
             index = battery.rows[row["protocol"]]
-            part = by_trial[row["method"], row["classifier"], row["parameters"]].sort_values("sample").iloc[index]
+            found = by_trial.get((row["method"], row["classifier"], row["parameters"]))
+            if found is None:  # it failed on the test samples, and the tables have a dash
+                continue
+            part = found.sort_values("sample").iloc[index]
             P = part[names].to_numpy()
             columns = {name: row[name] for name in ("method", "protocol", "measure")} | {
                 "sample": np.arange(len(P)),
@@ -137,6 +145,8 @@ class _Run:
                 "converged": part["converged"].to_numpy(),
             }
             tables.append(pd.DataFrame(columns | dict(zip(names, P.T, strict=True))))
+        if not tables:
+            raise ValueError("every selected configuration failed on the test samples.")
         truth = [
             pd.DataFrame({"protocol": name, "sample": np.arange(len(index))}).join(
                 pd.DataFrame(battery.truth[index], columns=names)
@@ -184,6 +194,7 @@ class _Run:
                 "n_validation": len(dataset.validation.y),
                 "n_test": len(dataset.test.y),
                 "n_features": len(dataset.feature_names),
+                "n_test_samples": len(material.test.samples),
                 "sample_size": int(material.test.samples.sizes[0]),
                 "n_samples": {
                     pool: {name: len(rows) for name, rows in getattr(material, pool).rows.items()} for pool in POOLS
@@ -223,7 +234,8 @@ class _Run:
             for kind, table in parts.items():
                 self.store.put(kind, self._key(unit, kind), table)
             self.progress.advance(unit.cost, unit.label)
-        self.seconds[stage] = time.perf_counter() - start
+        if len(jobs) == total:  # else it is the time for a part of the work
+            self.seconds[stage] = time.perf_counter() - start
 
 
 def command(config: Config, folder: Path, data: str | Path | None) -> str:

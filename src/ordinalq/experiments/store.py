@@ -13,7 +13,7 @@ import logging
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -98,10 +98,23 @@ class Store:
                 ) from error
             raise
 
+    def identify(self, more: Mapping[str, Any]) -> None:
+        """Add to what the experiment is known by; refuse if the folder knows otherwise."""
+        old = _mark(self.folder)
+        if any(name in old["experiment"] and old["experiment"][name] != value for name, value in more.items()):
+            raise FileExistsError(
+                f"{self.folder} holds the same experiment on other data, or with other samples; "
+                "name another folder with --out."
+            )
+        if not set(more) <= set(old["experiment"]):
+            self.write(self.folder / MARK, to_json({**old, "experiment": old["experiment"] | dict(more)}).encode())
+
 
 @contextmanager
 def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Store]:
     """Lock the folder of an experiment, make it if it is absent, and give its store.
+
+    A folder that was made and got no results before an error is removed again.
 
     Parameters
     ----------
@@ -112,45 +125,66 @@ def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Stor
     """
     folder = Path(folder)
     check_folder(folder, identity)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     lock = try_lock(folder / ".lock")
     if lock is None:
         raise FileExistsError(f"{folder} is in use by another run; wait for it, or name another folder with --out.")
+    store = Store(folder)
     try:
-        store = Store(folder)
         for left in folder.rglob(f"{PARTIAL}*"):  # by a run that was killed
             left.unlink()
         if not (folder / MARK).exists():
             store.write(folder / MARK, to_json({"format": FORMAT, "experiment": dict(identity)}).encode())
         yield store
+    except BaseException:
+        if made and not store.results.exists():
+            for name in (MARK, "log.txt"):
+                (folder / name).unlink(missing_ok=True)
+        raise
     finally:
         (folder / ".lock").unlink(missing_ok=True)
         lock.close()
+        with suppress(OSError):  # they are not empty, then
+            for path in made:
+                path.rmdir()
 
 
 def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds anything but an earlier run of the same experiment."""
+    """Refuse a folder that holds anything but an earlier run of the same experiment, or cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise PermissionError(f"{folder} cannot be written, because of {above}; name another folder with --out.")
     present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if all(name == ".lock" or name.startswith(PARTIAL) for name in present):
         return
-    try:
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"its format is {found['format']!r}")
-        old = found["experiment"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    if MARK not in present:
         other = next(name for name in present if name != ".lock")
         raise FileExistsError(
             f"{folder} must be absent, empty or written by ordinalq, but holds {other!r}; "
             "name another folder with --out."
-        ) from error
+        )
+    old = _mark(folder)["experiment"]
     different = [f"{name} {old.get(name)!r}" for name in identity if old.get(name) != identity[name]]
     if different:
         raise FileExistsError(
             f"{folder} holds another experiment ({', '.join(different)}); name another folder with --out."
         )
+
+
+def _mark(folder: Path) -> dict[str, Any]:
+    """Return what the folder says of itself."""
+    try:
+        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise ValueError(f"its format is {found['format']!r}")
+        return {**found, "experiment": dict(found["experiment"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FileExistsError(
+            f"{folder / MARK} is damaged or not ours; name another folder with --out, or restore it. ({error})"
+        ) from error
 
 
 def key_of(description: Any) -> str:

@@ -17,16 +17,12 @@ import pandas as pd
 from ordinalq.classify.held_out import CrossFitted, held_out
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.evaluation import errors
-from ordinalq.experiments.config import Config
+from ordinalq.experiments.config import FEATURES, TREES, Config
 from ordinalq.experiments.material import POOLS, Battery, Material
 from ordinalq.experiments.store import to_json
 from ordinalq.methods.catalog import catalog
 from ordinalq.ordinal import jaggedness
 from ordinalq.selection import Estimates, configurations_of, estimate_all
-
-# These fit classifiers of their own on the items; all others take scores, or the features.
-TREES = ("OQT", "ARC")
-FEATURES = ("HDx", "OHDx")
 
 
 class Trial(NamedTuple):

@@ -12,7 +12,7 @@ from ordinalq.experiments.outcome import Outcome
 from ordinalq.report.departures import Departure, applicable
 from ordinalq.report.figures import Picture
 from ordinalq.report.formats import Table, short
-from ordinalq.report.tables import LEVEL, display_name, failures, result_rows, results
+from ordinalq.report.tables import LEVEL, QUICK, display_name, failures, result_rows, results
 
 PAPER = {
     "authors": "Mirko Bunse, Alejandro Moreo, Fabrizio Sebastiani and Martin Senz",
@@ -109,7 +109,11 @@ def summary(outcome: Outcome) -> list[str]:
             others = [_unbroken(m) for m in not_worse_than_best(errors, level=LEVEL) if m != best]
             text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, "
             text += short(float(np.mean(errors[best])))
-            text += f"; not significantly worse: {', '.join(others)}." if others else ", and all others are worse."
+            text += (
+                f"; not significantly worse: {', '.join(others)}."
+                if others
+                else ("." if len(errors) == 1 else ", and all others are worse.")
+            )
             sentences.append(text)
         if outcome.about["experiment"]["kind"] != "classifiers":
             ratios = result_rows(outcome, measure)["ratio"].dropna()
@@ -118,6 +122,8 @@ def summary(outcome: Outcome) -> list[str]:
                     f"Our {measure.upper()} over the paper's: median {ratios.median():.2f} "
                     f"(from {ratios.min():.2f} to {ratios.max():.2f}, {len(ratios)} cells)."
                 )
+    if outcome.about["experiment"]["profile"] != "full":
+        sentences.append(QUICK)
     return sentences
 
 
@@ -153,7 +159,7 @@ def _tiles(outcome: Outcome) -> list[tuple[str, str]]:
         ("classes", str(len(data["classes"]))),
         ("methods", str(len(outcome.methods))),
         ("configurations", f"{outcome.about['configurations']:,}"),
-        ("test samples", f"{len(outcome.truth):,}"),
+        ("test samples", f"{data['n_test_samples']:,}"),
         ("computing time", duration(_seconds(outcome))),
     ]
 

@@ -1,18 +1,17 @@
 """From the name of an experiment to its report: run, tables, figures, page."""
 
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ordinalq.experiments.config import Config, load_config
 from ordinalq.experiments.outcome import Outcome, read_outcome
-from ordinalq.experiments.progress import LogFile, Progress, Several, Terminal
-from ordinalq.experiments.runner import run
+from ordinalq.experiments.progress import LogFile, Several, Terminal
+from ordinalq.experiments.runner import IDENTITY, identity, run
 from ordinalq.experiments.store import open_store
 from ordinalq.report import write_report, write_summary
 
-logger = logging.getLogger("ordinalq")
+PAGE = "report.html"
 
 
 def reproduce_experiment(
@@ -44,36 +43,47 @@ def reproduce_experiment(
     config = load_config(name, profile, settings)
     folder = _default_folder(config) if folder is None else folder
     if config.kind != "collection":
-        outcome = _run(config, folder, data, n_jobs, backend, quiet)
-        if not quiet:
-            _show(outcome)
-        return write_report(outcome, folder)
-    identity = {"name": config.name, "profile": profile, "settings": settings, "seed": config.seed}
-    with open_store(folder, identity):
-        outcomes = []
-        for member in config.members:
-            logger.warning("%s: %s", config.name, member)
-            outcomes.append(_run(load_config(member, profile, settings), folder / member, data, n_jobs, backend, quiet))
-            write_report(outcomes[-1], folder / member)
+        _run(config, folder, data, n_jobs, backend, quiet)
+        return folder / PAGE
+    with open_store(folder, identity(config)):
+        members = [load_config(member, profile, settings) for member in config.members]
+        outcomes = [_run(member, folder / member.name, data, n_jobs, backend, quiet) for member in members]
         return write_summary(outcomes, folder)
 
 
 def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path:
     """Write the report of one finished experiment again, or compare several in the folder `out`."""
     outcomes = [read_outcome(folder) for folder in folders]
+    about = [outcome.about["experiment"] for outcome in outcomes]
     if len(outcomes) == 1 and out is None:
-        return write_report(outcomes[0], folders[0])
+        with open_store(folders[0], {name: about[0][name] for name in IDENTITY}):
+            return write_report(outcomes[0], folders[0])
     if out is None:
         raise ValueError("several experiments need a folder for their comparison: give --out.")
+    for what in ("kind", "profile", "settings"):
+        if len({one[what] for one in about}) > 1:
+            raise ValueError(
+                f"only experiments of the same {what} can be compared, got {[one[what] for one in about]}."
+            )
+    if about[0]["kind"] == "classifiers":
+        raise ValueError("comparisons of classifiers cannot be ranked over data sets; report them one by one.")
+    if len({one["data"] for one in about}) < len(about):
+        raise ValueError("experiments on the same data cannot be compared as different data sets; name each once.")
     with open_store(out, {"name": "comparison"}):
         return write_summary(outcomes, out)
 
 
 def _run(config: Config, folder: Path, data: Path | None, n_jobs: int, backend: str, quiet: bool) -> Outcome:
-    parts: list[Progress] = [LogFile(folder / "log.txt")]
-    progress = Several(parts if quiet else [*parts, Terminal()])
+    """Run an experiment and write its report, all while the folder is locked."""
+    progress = Several([LogFile(folder / "log.txt"), *([] if quiet else [Terminal()])])
+
+    def finish(outcome: Outcome) -> None:
+        write_report(outcome, folder)
+        if not quiet:
+            _show(outcome)
+
     try:
-        return run(config, folder, data=data, n_jobs=n_jobs, backend=backend, progress=progress)
+        return run(config, folder, data=data, n_jobs=n_jobs, backend=backend, progress=progress, finish=finish)
     finally:
         progress.close()
 
@@ -90,6 +100,6 @@ def _show(outcome: Outcome) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from ordinalq.report.tables import results_table
+    from ordinalq.report.tables import all_tables
 
-    Console(file=sys.stdout).print(Markdown(results_table(outcome, outcome.measures[0]).markdown()))
+    Console(file=sys.stdout).print(Markdown(all_tables(outcome)[0].markdown()))

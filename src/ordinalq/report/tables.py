@@ -30,6 +30,7 @@ BOLD = (
     "Bold: not significantly worse than the best mean of the column (Wilcoxon signed-rank test, "
     f"p >= {short(LEVEL, 2)}, no correction)."
 )
+QUICK = "Profile quick: fewer samples and a smaller classifier grid than the paper's; ratios to it say little."
 CLASS_NUMBERS = (5, 10, 12)
 # How the printed tables call a parameter of ours.
 PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
@@ -145,6 +146,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
     if facts["paper_mean"].notna().any():
         data = outcome.about["experiment"]["paper"]
         notes.append(f"Paper: as printed for {data}, bold as printed. Ratio: our mean over the paper's.")
+        notes += [] if outcome.about["experiment"]["profile"] == "full" else [QUICK]
     return Table(
         measure,
         f"{measure.upper()} on {outcome.about['data']['name']}",
@@ -494,9 +496,10 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
                 }
             )
         if np.isfinite(ranking.difference):
+            p_value = f"p = {ranking.p_value:.2g}" if ranking.p_value else "p < 1e-300"
             notes.append(
-                f"{head}: {ranking.n_blocks} {blocks}, Friedman's statistic {ranking.statistic:.1f} (p = "
-                f"{ranking.p_value:.2g}), critical difference {ranking.difference:.2f} (Nemenyi, level .05)."
+                f"{head}: {ranking.n_blocks} {blocks}, Friedman's statistic {ranking.statistic:.1f} ({p_value}), "
+                f"critical difference {ranking.difference:.2f} (Nemenyi, level .05)."
             )
     first = f"Rank: average over {blocks}, 1 is best; bold: within the critical difference of the best."
     if compared:
@@ -667,8 +670,8 @@ def _shades(means: "pd.Series[float]", logarithmic: bool = True) -> dict[str, fl
 
 
 def _std(column: Floats) -> float:
-    """Return the standard deviation over samples, divisor B - 1; 0 for one sample."""
-    return float(np.std(column, ddof=1)) if len(column) > 1 else 0.0
+    """Return the standard deviation over samples, divisor B - 1; NaN for one sample."""
+    return float(np.std(column, ddof=1)) if len(column) > 1 else float("nan")
 
 
 def _sample_counts(outcome: Outcome) -> str:
