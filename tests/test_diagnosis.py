@@ -80,6 +80,20 @@ def test_changed_items_are_noticed_by_every_method(name):
     assert bad.p_value < 1e-6
 
 
+def test_effect_does_not_depend_on_the_size_of_the_sample():
+    # Up to 50 times as many items as in training: then M is what is uncertain, and the deviation is as large as ever.
+    q = fitted(oq.PACC())
+    p = np.full(N_CLASSES, 0.2)
+    sizes = (1000, 10_000, 100_000)
+    bad = [q.diagnose_scores(sample(3, n, p, scale=3.0)[1]) for n in sizes]
+    assert_allclose([found.effect for found in bad], bad[0].effect, rtol=0.15)
+    assert bad[0].effect > 0.3
+    assert not any(found.shift_is_plausible for found in bad)
+    good = [q.diagnose_scores(sample(3, n, p)[1]) for n in sizes]
+    assert max(found.effect for found in good) < 0.1
+    assert all(found.shift_is_plausible for found in good)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_the_catalog_has_a_diagnosis(name):
     X, _, y = training()

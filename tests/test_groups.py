@@ -115,6 +115,55 @@ def test_polars_in_polars_out(problem):
 
 
 @pytest.mark.parametrize(
+    ("days", "dtype"),
+    [
+        (pl.Series("day", ["2020-01-02", "2020-01-01"] * 80).str.to_date(), pl.Date),
+        (pl.Series("day", ["2020-01-02 03:04:05", "2020-01-01 00:00:00"] * 80).str.to_datetime(), pl.Datetime("us")),
+    ],
+    ids=["date", "datetime"],
+)
+def test_dates_of_polars_stay_dates(problem, days, dtype):
+    X, y, pool, _ = problem
+    table = fitted("PACC", X, y).predict_groups(pool, days, level=0.9, n_replicates=20)
+    assert table["day"].dtype == dtype
+    assert table["day"].to_list() == sorted(set(days))
+
+
+def test_seconds_become_a_unit_that_polars_has(problem):
+    X, y, pool, _ = problem
+    items = pl.DataFrame(pool, schema=["a", "b"])
+    quantifier = fitted("PACC", pl.DataFrame(X, schema=["a", "b"]), y)
+    seconds = np.array(["2020-01-02T03:04:05", "2020-01-01T00:00:00"] * 80, dtype="M8[s]")
+    table = quantifier.predict_groups(items, seconds)
+    assert table["group"].dtype == pl.Datetime("us")
+    assert_array_equal(table["group"].to_numpy(), np.unique(seconds))
+
+
+@pytest.mark.parametrize("name", ["PACC", "SLD"])
+def test_ordered_categories_keep_their_order(problem, name):
+    X, y, pool, _ = problem
+    quantifier = fitted(name, X, y)
+    S = quantifier.scores(pool)
+    values = np.repeat(["mid", "low", "high"], [60, 70, 30])
+    sizes = pd.CategoricalDtype(["low", "none", "mid", "high"], ordered=True)
+    groups = pd.Series(values, name="size").astype(sizes)
+    table = quantifier.predict_groups(pool, groups)
+    assert table["size"].tolist() == ["low", "mid", "high"]
+    assert table["n_items"].tolist() == [70, 60, 30]
+    assert_array_equal(table["low"][0], quantifier.predict_groups(pool, values)["low"][1])
+    totals = GroupTotals(quantifier)
+    for part in (slice(0, 50), slice(50, 140), slice(140, None)):
+        totals.add(S[part], groups[part])
+    pd.testing.assert_frame_equal(totals.table(), table, atol=1e-5, rtol=0)
+    with pytest.raises(TypeError, match="groups must have the same ordered categories in all portions"):
+        totals.add(S, values)
+    with pytest.raises(ValueError, match="groups must have no missing values, got 1, the first at item 2"):
+        grouped(pd.Categorical(["low", "mid", None], dtype=sizes), 3)
+    numbers = pd.Categorical([1.5, 0.5, 1.5], categories=[1.5, 0.5], ordered=True)
+    assert grouped(numbers, 3).groups_.tolist() == [1.5, 0.5]
+
+
+@pytest.mark.parametrize(
     "groups",
     [
         [3, 1, 2, 1],
@@ -145,6 +194,9 @@ def test_mistakes_in_groups_are_named(problem):
         quantifier.predict_groups(pool, np.array([1, *groups[1:]], dtype=object))
     with pytest.raises(TypeError, match="groups must be one value per item, got 'product'"):
         quantifier.predict_groups(pool, "product")
+    with pytest.raises(TypeError, match="give the column itself, not its name") as caught:
+        quantifier.predict_groups(pool, "long " * 1000)
+    assert len(str(caught.value)) < 200
     with pytest.raises(ValueError, match="groups must not be named 'good'"):
         quantifier.predict_groups(pool, pd.Series(groups, name="good"))
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):

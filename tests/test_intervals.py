@@ -251,6 +251,24 @@ def test_the_held_out_items_are_kept(data):
     assert (partition.predict_interval(X[:50], n_replicates=20).upper > 0).all()
 
 
+@pytest.mark.parametrize("method", [oq.ACC, oq.OACC, oq.RUN], ids=lambda method: method.__name__)
+def test_intervals_warn_where_classes_are_not_told_apart(method):
+    y = np.arange(90) % 3
+    votes = np.tile([0.2, 0.5, 0.3], (90, 1))  # always for the second class
+    quantifier = method().fit_scores(votes, y)
+    with pytest.warns(UserWarning, match="the classifier does not tell all classes apart: .* see diagnose") as caught:
+        found = quantifier.predict_interval_scores(votes, n_replicates=20)
+    assert len(caught) == 1
+    assert_allclose(found.estimate, 1 / 3, atol=1e-6)
+
+
+def test_intervals_warn_where_features_do_not_tell_classes_apart(data):
+    X, y, pool = data
+    quantifier = oq.HDx(n_bins=2).fit(X[:, :1], y)
+    with pytest.warns(UserWarning, match="the features do not tell all classes apart"):
+        quantifier.predict_interval(pool[:, :1], n_replicates=20)
+
+
 def test_an_interval_shows_itself(data):
     X, y, pool = data
     quantifier = build("PACC").fit(X, y)
@@ -293,6 +311,11 @@ def test_mistakes_are_named(data):
             quantifier.predict_interval(pool, level)
     with pytest.raises(TypeError, match="level must be a number"):
         quantifier.predict_interval(pool, "high")
+    with pytest.raises(
+        TypeError, match=r"such as 0\.95, got ndarray; groups are the next argument, groups=\.\.\."
+    ) as e:
+        quantifier.predict_interval(pool, np.arange(120))
+    assert len(str(e.value)) < 150
     with pytest.raises(ValueError, match="target must be one of 'sample', 'population', got 'truth'"):
         quantifier.predict_interval(pool, target="truth")
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):

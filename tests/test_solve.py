@@ -542,6 +542,7 @@ def test_histograms_go_in_and_out(name, rng):
     cells = M.values()
     assert_allclose(result.values(), oq.solve(q.values(), cells / cells.sum(axis=0), oq.RUN(), counts=True))
     assert_allclose(result.values(flow=True).sum(), 500)
+    assert result.variances() is None  # estimates are no counts
     assert_allclose(oq.solve(q, M).values().sum(), 1)
 
 
@@ -574,6 +575,11 @@ def test_underflow_and_overflow_are_left_out(rng):
     q.fill([-1.0, 99.0, 99.0])
     M.fill([1.0, -5.0, 9.0], [-1.0, 2.0, 9.0])
     assert_array_equal(oq.solve(q, M, counts=True).values(), before)
+
+
+def test_the_sum_of_counts_may_be_given_too(rng):
+    counts, M = np.array([[30.0, 50.0, 20.0], [3.0, 5.0, 2.0]]), GOOD
+    assert_array_equal(oq.solve(counts, M, N=[100, 10]), oq.solve(counts, M))
 
 
 def test_names_of_classes_survive_on_the_true_axis(rng):
@@ -627,6 +633,8 @@ WRONG = [
     ({"M": GOOD * [1, 1, 0], "acceptance": "columns"}, r"acceptance must be shares in \(0, 1\]"),
     ({"acceptance": [0.5, 1, 1], "method": oq.RUN(acceptance=[1, 1, 2])}, "acceptance .* contradicts that of RUN"),
     ({"counts": "yes"}, "counts must be True or False, got 'yes'"),
+    ({"N": 99}, "N must be the sum of q where q are counts, 100 in row 0, got 99; leave N out"),
+    ({"q": [COUNTS, 2 * COUNTS], "N": 100}, "N must be the sum of q where q are counts, 200 in row 1, got 100"),
     ({"q": COUNTS / 100, "counts": True}, "N must be given where q are fractions"),
     ({"q": COUNTS / 100, "background": [1, 1, 1], "method": oq.ACC()}, "N must be given where q are fractions"),
     ({"method": oq.SLD(), "background": [1, 1, 1]}, "method must be one that solves q = M p"),
@@ -649,6 +657,8 @@ def test_mistakes_in_histograms_are_named(rng):
     means.fill([1.0, 2.0], sample=[0.5, 3.0])
     other = hist.Hist(hist.axis.Regular(6, 0.0, 5.0))
     other.fill([1.0, 2.0])
+    shares = hist.Hist(hist.axis.Regular(4, 0.0, 8.0))
+    shares[...] = 0.5
     cases = [
         (lambda: oq.solve(two, M), "q must be a histogram with 1 axis, got 2"),
         (lambda: oq.solve(q, one), "M must be a histogram with 2 axes, got 1"),
@@ -661,6 +671,10 @@ def test_mistakes_in_histograms_are_named(rng):
             "acceptance must be one number per class where M is a histogram",
         ),
         (lambda: oq.solve(q, M, background=two), "background must be a histogram with 1 axis, got 2"),
+        (lambda: oq.solve(q, M, background=other), "the axis of background must be the observed one, Regular"),
+        (lambda: oq.solve(q.values(), M, background=other), "the axis of background must be the observed one"),
+        (lambda: oq.solve(q, M.values(), background=other), "the axis of background must be the observed one"),
+        (lambda: oq.solve(q, M, acceptance=shares), "the axis of acceptance must be the true one, Regular"),
         (lambda: oq.solve(q.copy().reset(), M), "q must be counts or fractions >= 0 with a positive sum"),
     ]
     for call, message in cases:

@@ -34,7 +34,7 @@ def group_table(
     P = estimated(quantifier, seen)
     found = None if level is None else intervals(quantifier, seen, P, chosen, samples.groups_, name)
     frame = table(P, samples.sizes, quantifier.classes_, samples.groups_, name, found)
-    return as_polars(frame) if polars or is_polars(groups) else frame
+    return as_polars(frame, {name: samples.groups_}) if polars or is_polars(groups) else frame
 
 
 def interval_batch(
@@ -55,24 +55,40 @@ def interval_batch(
 
 
 def grouped(groups: Any, n_items: int) -> Samples:
-    """Return one sample per distinct value of `groups`, one value for each of the items."""
+    """Return one sample per distinct value of `groups`, one value for each of the items.
+
+    They are sorted; ordered categories of pandas are in their own order.
+    """
     if groups is None or isinstance(groups, str | Samples):
-        raise TypeError(f"groups must be one value per item, got {groups!r}; give the column itself, not its name.")
+        raise TypeError(f"groups must be one value per item, got {groups!r:.60}; give the column itself, not its name.")
     array = np.asarray(groups)
     if array.ndim == 1 and len(array) != n_items:
         raise ValueError(f"groups must have one value per item, {n_items}, got {len(array)}.")
-    if array.ndim != 1 or array.dtype.kind not in "iuUO":
+    categories = ordered_categories(groups)
+    if array.ndim != 1 or (array.dtype.kind not in "iuUO" and categories is None):
         return Samples.from_groups(array)
-    return _by_hash(array) or Samples.from_groups(array)
+    return _by_hash(array, categories) or Samples.from_groups(array)
 
 
-def _by_hash(array: npt.NDArray[Any]) -> Samples | None:
+def ordered_categories(groups: Any) -> "pd.Index[Any] | None":
+    """Return the categories of a categorical column of pandas whose order means something, else None."""
+    dtype: Any = getattr(groups, "dtype", None)
+    return dtype.categories if getattr(dtype, "name", None) == "category" and getattr(dtype, "ordered", False) else None
+
+
+def rank_order(values: Any, categories: "pd.Index[Any] | None") -> npt.NDArray[np.intp]:
+    """Return the positions that sort distinct values, by themselves or in the order of their categories."""
+    keys = values if categories is None else categories.get_indexer(values)
+    return np.asarray(np.argsort(keys, kind="stable"))
+
+
+def _by_hash(array: npt.NDArray[Any], categories: "pd.Index[Any] | None") -> Samples | None:
     """Return what `Samples.from_groups` returns, sorting only distinct values; None where that would be an error."""
     import pandas as pd
 
     codes, values = pd.factorize(array)
     try:
-        order = np.argsort(values, kind="stable")
+        order = rank_order(values, categories)
     except TypeError:  # values that cannot be sorted
         return None
     if (codes < 0).any():  # missing values
@@ -131,8 +147,15 @@ def is_polars(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "polars"
 
 
-def as_polars(frame: "pd.DataFrame") -> Any:
-    """Return the table as a frame of polars."""
+def as_polars(frame: "pd.DataFrame", instead: dict[str, Any]) -> Any:
+    """Return the table as a frame of polars, some columns from the arrays that pandas has converted."""
     import polars as pl
 
-    return pl.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+    columns = {name: frame[name].to_numpy() for name in frame.columns} | instead
+    return pl.DataFrame({name: _known_to_polars(column) for name, column in columns.items()})
+
+
+def _known_to_polars(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return times in a unit that polars has: days, or from milliseconds on."""
+    known = column.dtype.kind not in "mM" or np.datetime_data(column.dtype)[0] in ("D", "ms", "us", "ns")
+    return column if known else column.astype(f"{column.dtype.kind}8[us]")

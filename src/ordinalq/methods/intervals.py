@@ -10,6 +10,7 @@ SLD maximises a likelihood that holds for perfect posteriors only. Its intervals
 as a representation whose class means are measured on V, see `_adjusted`.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,8 @@ PER_MODEL = 5
 MAX_DRAWN = 1000
 # Numbers in the replicates that are in memory at once, 128 megabytes.
 CHUNK = 2**24
+# Columns of M are dependent where a singular value is below this part of its norm.
+RANK_TOLERANCE = 1e-9
 # Losses that take any q; the others want frequencies.
 ANY_Q = (CumulativeSquares, Energy, LeastSquares, MatchDistance)
 
@@ -173,7 +176,10 @@ class Plan(NamedTuple):
 def plan(level: Any, target: Any, n_replicates: Any, random_state: Any) -> Plan:
     """Check the arguments of intervals."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating):
-        raise TypeError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}.")
+        raise TypeError(
+            f"level must be a number between 0 and 1, such as 0.95, got {type(level).__name__}; "
+            "groups are the next argument, groups=..."
+        )
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}.")
     check_choice("target", target, TARGETS)
@@ -192,6 +198,7 @@ def intervals(
     """Return the intervals around the estimates P (B, n) of the samples that were seen."""
     V = held_out_items(quantifier)
     if isinstance(seen, Means):
+        _warn_of_equal_columns(quantifier)
         replicates = _means(quantifier, V, seen, P, chosen)
     elif _smooths(quantifier):
         replicates = _redrawn(quantifier, V, seen, P, chosen)
@@ -276,6 +283,22 @@ def held_out_items(quantifier: Any) -> HeldOut:
         )
     S, codes = quantifier.held_out_
     return HeldOut(S, codes, len(quantifier.classes_))
+
+
+def _warn_of_equal_columns(quantifier: Any) -> None:
+    """Warn where M (d, n) maps different distributions to the same q: no noise moves the estimate among these."""
+    M = getattr(quantifier, "M_", None)
+    loss = getattr(quantifier, "loss_", None)
+    if M is None or (loss is not None and loss.needs_distances):
+        return
+    rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
+    if rank < M.shape[1] - 1:
+        what = "features do" if quantifier._on == "features" else "classifier does"
+        warnings.warn(
+            f"the {what} not tell all classes apart: the data leave some of their shares open, and the intervals, "
+            "which do not show that, are too narrow; see diagnose.",
+            stacklevel=5,
+        )
 
 
 def _means(quantifier: Any, V: HeldOut, seen: Means, P: Floats, chosen: Plan) -> Replicates:

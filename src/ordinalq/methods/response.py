@@ -33,7 +33,7 @@ def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts
         o-forms, or a ComposedQuantifier. None stands for ``RUN(tau=10.0)``.
     N : int or array-like (B,), default=None
         Number of observed items, background included; needed where q are fractions and the method is RUN, and for
-        `background` and `counts`. None stands for the sum of counts.
+        `background` and `counts`. None stands for the sum of counts; another number beside counts is an error.
     acceptance : array-like (n,), histogram or "columns", default=None
         Share a_i of the items of class i that are observed, in (0, 1]; the estimate is then the distribution t of all
         items, observed or not. Columns of M may sum to one or to a_i. "columns" takes a_i from the sums of the columns.
@@ -66,6 +66,7 @@ def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts
     """
     method = RUN() if method is None else method
     as_result = _result_type(q, M)
+    _check_axes(q, M, acceptance, background)
     R, a = _response(M, acceptance)
     single = _is_histogram(q) or np.ndim(q) == 1
     Q, sizes = _observed(q, N, len(R), single=single)
@@ -143,13 +144,20 @@ def _observed(q, N, d, *, single):
     totals = Q.sum(axis=1)
     if (Q < 0).any() or (totals == 0).any():
         raise ValueError("q must be counts or fractions >= 0 with a positive sum in every row.")
+    fractions = bool((np.abs(totals - 1) <= 1e-6).all())
     if N is None:
-        sizes = None if (np.abs(totals - 1) <= 1e-6).all() else totals
+        sizes = None if fractions else totals
     else:
         sizes = np.array([check_real("N", n, low=0, open_low=True) for n in np.atleast_1d(N).tolist()])
         if len(sizes) not in (1, len(Q)):
             raise ValueError(f"N must be one number, or one per row of q, {len(Q)}, got {len(sizes)}.")
         sizes = np.broadcast_to(sizes, len(Q))
+        if not fractions and not np.allclose(sizes, totals, rtol=1e-6, atol=0):
+            row = int(np.argmax(np.abs(sizes / totals - 1)))
+            raise ValueError(
+                f"N must be the sum of q where q are counts, {totals[row]:g} in row {row}, got {sizes[row]:g}; "
+                "leave N out, or divide q by its sum."
+            )
     return Q / totals[:, None], sizes
 
 
@@ -206,7 +214,8 @@ def _contents(name, histogram, *, n_axes, counted=True):
     if counted and (variances is None or not np.allclose(variances, contents)):
         raise ValueError(
             f"{name} must be a histogram of unweighted counts, got one whose variances differ from its contents: "
-            "a likelihood of counts does not hold for weights; give the contents and N as numbers if they will do."
+            "a likelihood of counts does not hold for weights; give the contents divided by their sum, and N, if they "
+            "will do."
         )
     return contents
 
@@ -222,9 +231,25 @@ def _result_type(q, M):
         storage = sys.modules["boost_histogram"].storage.Double()
         result = type(q)(M.axes[1], storage=storage)
         result.view(flow=False)[...] = estimate
+        # Estimates are no counts: this makes the package forget that it could take the contents for variances.
+        result *= 1.0
         return result
 
     return histogram
+
+
+def _check_axes(q, M, acceptance, background):
+    """Refuse histograms of the acceptance and the background whose bins are not those of M and q."""
+    observed = q.axes[0] if _is_histogram(q) else M.axes[0] if _is_histogram(M) else None
+    true = M.axes[1] if _is_histogram(M) and M.ndim == 2 else None
+    for name, value, kind, axis in (
+        ("background", background, "observed", observed),
+        ("acceptance", acceptance, "true", true),
+    ):
+        if axis is None or not _is_histogram(value) or value.ndim != 1:  # more axes are refused later
+            continue
+        if not _same_bins(value.axes[0], axis):
+            raise ValueError(f"the axis of {name} must be the {kind} one, {axis!r}, got {value.axes[0]!r}.")
 
 
 def _same_bins(one, other):

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalq.methods.groups import check_columns, group_name, grouped, table
+from ordinalq.methods.groups import check_columns, group_name, grouped, ordered_categories, rank_order, table
 from ordinalq.methods.intervals import Means, Scored, estimated, intervals, plan
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
@@ -42,6 +42,7 @@ class GroupTotals:
         self.quantifier = quantifier
         self._values: npt.NDArray[Any] | None = None
         self._name: str | None = None
+        self._categories: Any = None
         self._sizes = np.zeros(0, dtype=np.int64)
         self._sums = np.zeros((0, 0))
         self._scores: list[npt.NDArray[np.float32]] = []
@@ -61,7 +62,7 @@ class GroupTotals:
         S = self.quantifier._check_scores(S)
         samples = grouped(groups, len(S))
         assert samples.groups_ is not None
-        rows, known = self._merge(samples.groups_)
+        rows, known = self._merge(samples.groups_, ordered_categories(groups))
         self._name = group_name(groups) if self._name is None else self._name
         sizes = np.zeros(len(self._values), dtype=np.int64)  # type: ignore[arg-type]
         sizes[known] = self._sizes
@@ -82,19 +83,27 @@ class GroupTotals:
         self._scores.append(S.astype(np.float32))
         self._codes.append(code)
 
-    def _merge(self, new: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def _merge(self, new: npt.NDArray[Any], categories: Any) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Take in groups; return the rows of the new portion's groups, and of those known before."""
         if self._values is None:
-            self._values = new
+            self._values, self._categories = new, categories
             return np.arange(len(new)), np.arange(0)
         old = self._values
+        if (categories is None) != (self._categories is None) or (
+            categories is not None and not categories.equals(self._categories)
+        ):
+            raise TypeError("groups must have the same ordered categories in all portions, or none.")
         text = "UOST"
         if (old.dtype.kind in text) != (new.dtype.kind in text) and "O" not in (old.dtype.kind, new.dtype.kind):
             raise TypeError(f"groups must be of one kind in all portions, got {new.dtype} after {old.dtype}.")
         try:
-            self._values, rows = np.unique(np.concatenate([old, new]), return_inverse=True)
+            values, rows = np.unique(np.concatenate([old, new]), return_inverse=True)
         except TypeError as error:
             raise TypeError("groups must be of one kind in all portions; make them strings.") from error
+        order = rank_order(values, categories)
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        self._values, rows = values[order], rank[rows]
         return rows[len(old) :], rows[: len(old)]
 
     def table(self, level: Any = None, target: str = "sample", n_replicates: int = 200, random_state: Any = 0) -> Any:
