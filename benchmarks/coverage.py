@@ -108,8 +108,8 @@ def draw(y, n_samples, size, target, seed):
 def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates, seed):
     """Return {(method, target, size): what is covered}.
 
-    That is classes (B, n), cumulative classes (B, n - 1), mean class (B,), present classes (any,), then widths (B, n) and
-    the seconds per sample (1,).
+    That is: classes (B, n), cumulative classes (B, n - 1), mean class (B,), present classes; then widths (B, n) and the
+    seconds per sample (1,).
     """
     a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
     scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a])
@@ -189,10 +189,12 @@ def main():
                 inside, below, mean, present, width, seconds = (
                     np.concatenate(values) for values in zip(*(part[name, target, size] for part in parts), strict=True)
                 )
+                covered = inside.mean(), inside.mean(axis=0).min(), below.mean(), mean.mean(), present.mean()
                 print(
-                    f"| {data} | {classifier} | {name} | {size} | {target} | {inside.mean():.1%} | "
-                    f"{inside.mean(axis=0).min():.1%} | {below.mean():.1%} | {mean.mean():.1%} | {present.mean():.1%} | "
-                    f"{width.mean():.3f} | {1000 * seconds.mean():.0f} |",
+                    f"| {data} | {classifier} | {name} | {size} | {target} | ",
+                    " | ".join(f"{value:.1%}" for value in covered),
+                    f" | {width.mean():.3f} | {1000 * seconds.mean():.0f} |",
+                    sep="",
                     flush=True,
                 )
 
