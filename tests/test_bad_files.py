@@ -251,6 +251,14 @@ def test_columns_of_another_type_than_in_training(models, capsys, tmp_path):
         assert message in refused(["predict", models / "all.oq", path, *out], capsys, tmp_path)
 
 
+def test_missing_columns_of_parquet_are_in_no_line(models, capsys, tmp_path):
+    table = pd.DataFrame(rows()).drop(columns=["review", "stars"]).assign(a=1, b=2, c=3)
+    table[table["price"] > 10].to_parquet(tmp_path / "new.parquet")  # with its index
+    error = refused(["predict", models / "text.oq", tmp_path / "new.parquet"], capsys, tmp_path)
+    assert "new.parquet: 1 of 1 columns are missing: 'review'; there are 7 columns: 'price', " in error
+    assert error.endswith(" and 2 more.\n")
+
+
 def test_missing_groups_are_a_column_that_is_named(models, capsys, tmp_path):
     (tmp_path / "new.csv").write_text(UNLABELLED)
     predict = ["predict", models / "all.oq", tmp_path / "new.csv", "--by", "shop", "--out", tmp_path / "result.csv"]

@@ -80,8 +80,8 @@ def test_transcript_of_the_readme_prints_what_it_says(capsys, tmp_path, monkeypa
         capsys.readouterr()
         assert main(words[1:]) == 0
         captured = capsys.readouterr()
-        assert captured.err == ""
-        same_but_for_rounding(captured.out, expected)
+        assert captured.err.count("\n") == (words[1] == "predict")  # the note about smoothing
+        same_but_for_rounding(captured.err + captured.out, expected)
     assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
     result = pd.read_csv("result.csv").set_index("product")
     true = truth(tmp_path / "reviews")
@@ -323,6 +323,17 @@ def test_terminal_output_fits_any_width_and_obeys_no_escape_sequences(reviews, t
     assert "[bold]" in out
 
 
+def test_long_names_in_the_terminal_can_be_told_apart(reviews, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    new = pd.read_csv(reviews / "new.csv")
+    new["product"] = "An appliance for the kitchen of the whole family, kind: " + new["product"]
+    path = written(new, tmp_path / "new.csv")
+    run("predict", reviews / "stars.oq", path, "--by", "product")
+    rows = capsys.readouterr().out.splitlines()[2:7]
+    ends = [re.split("  +", row.partition("…")[2])[0].split()[-1] for row in rows]
+    assert ends == ["blender", "fan", "kettle", "lamp", "toaster"]
+
+
 def test_progress_is_shown_on_terminals_and_for_long_work_only(monkeypatch, capsys):
     with show.progress("x", 10**9) as bar:
         assert bar is None  # not a terminal
@@ -440,6 +451,120 @@ def test_columns_that_only_number_the_rows_are_left_out(tmp_path, capsys):
     mixed_table()[["price", "stars"]].to_csv(tmp_path / "train.csv")  # with the index of the frame
     run("fit", tmp_path / "train.csv", "--target", "stars", "--out", tmp_path / "m.oq")
     assert "columns:   price (number)\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("old", "new"), [("t.csv", "n.parquet"), ("t.parquet", "n.csv")])
+def test_whole_numbers_are_the_same_categories_and_groups_in_every_format(old, new, tmp_path, recwarn):
+    """A column with gaps is of floats: "1.0" in a text file, 1.0 in Parquet."""
+    frame = mixed_table()[["price", "stars"]].assign(shop=lambda x: x["stars"].astype(float))
+    frame.loc[::10, "shop"] = np.nan
+    fit = ["--target", "stars", "--features", "price,shop", "--categories", "shop", "--method", "PACC"]
+    run("fit", written(frame, tmp_path / old), *fit, "--out", tmp_path / "m.oq")
+    for name in (old, new):
+        path = written(frame, tmp_path / name)
+        run("predict", tmp_path / "m.oq", path, "--by", "shop", "--out", tmp_path / f"{name}.r.csv")
+    expected, found = (pd.read_csv(tmp_path / f"{name}.r.csv") for name in (old, new))
+    assert found["shop"].tolist() == ["1", "2", "3", "4", "5", "(missing)"]
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("default:no value of column")
+def test_categories_that_are_all_unknown_are_a_warning(tmp_path, capsys):
+    frame = mixed_table()[["price", "size", "stars"]]
+    fit = ["--target", "stars", "--method", "PACC"]
+    run("fit", written(frame, tmp_path / "t.csv"), *fit, "--out", tmp_path / "m.oq")
+    capsys.readouterr()
+    strange = frame.assign(size=frame["size"].str.upper())
+    run("predict", tmp_path / "m.oq", written(strange, tmp_path / "n.csv"), "--json")
+    err = capsys.readouterr().err
+    assert "no value of column 'size' was seen in training: there 'large', 'small', here " in err
+    assert err.count("\n") == 1
+    strange.loc[0, "size"] = "small"
+    run("predict", tmp_path / "m.oq", written(strange, tmp_path / "n.csv"), "--json")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "  "])
+def test_words_for_missing_labels_and_groups_are_missing(word, tmp_path, capsys):
+    frame = mixed_table()[["price", "week", "stars"]].astype({"stars": object, "week": object})
+    frame.loc[::10, "stars"] = word
+    frame.loc[:9, "week"] = word
+    frame.loc[10:19, "week"] = None
+    train = written(frame, tmp_path / "train.csv")
+    fit = ["fit", str(train), "--target", "stars", "--features", "price", "--out", str(tmp_path / "m.oq")]
+    run(*fit, "--skip-unlabelled")
+    assert "left out:  30 rows without 'stars'" in capsys.readouterr().out
+    assert main(fit) == 2
+    got = repr(word) if word.strip() else "nothing"
+    assert f"expected a label in column 'stars', got {got} (30 of 300 rows)" in capsys.readouterr().err
+    run("predict", tmp_path / "m.oq", train, "--by", "week", "--out", tmp_path / "r.csv")
+    result = pd.read_csv(tmp_path / "r.csv")
+    assert result["week"].tolist() == ["8", "9", "10", "11", "(missing)"]
+    assert result["n_items"].iloc[-1] == 20
+
+
+def test_words_for_missing_labels_are_labels_where_the_classes_say_so(tmp_path, capsys):
+    frame = mixed_table()[["price", "stars"]]
+    frame["stars"] = np.array(["None", "mild", "severe"])[(frame["stars"].to_numpy() - 1) // 2]
+    fit = ["--target", "stars", "--classes", "None,mild,severe"]
+    run("fit", written(frame, tmp_path / "train.csv"), *fit, "--out", tmp_path / "m.oq")
+    assert "on 300 items" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "said"),
+    [
+        ("OSLD", "interpolation=0.25", ("interpolation", 0.25)),
+        ("IBU", "interpolation=0.5", ("interpolation", 0.5)),
+        ("OPACC", "tau=0.01", ("tau", 0.01)),
+        ("RUN", "n_df=3", ("tau", None)),
+        ("SLD", "max_iter=100", None),
+        ("PACC", "solver=newton", None),
+    ],
+)
+def test_smoothing_is_named_and_its_intervals_are_called_what_they_are(method, option, said, tmp_path, capsys):
+    train = written(mixed_table(), tmp_path / "train.csv")
+    fit = ["--target", "stars", "--features", "price,gift", "--method", method, "--set", option]
+    run("fit", train, *fit, "--out", tmp_path / "m.oq", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert {name: result[name] for name in ("tau", "interpolation") if name in result} == dict([said] if said else [])
+    run("fit", train, *fit, "--out", tmp_path / "m.oq")
+    value = "" if said is None else f", {said[0]} {'of each sample' if said[1] is None else said[1]}"
+    assert f"m.oq: {method} on 300 items{value}\n" in capsys.readouterr().out
+    run("predict", tmp_path / "m.oq", train, "--json")
+    assert capsys.readouterr().err == ""
+    run("predict", tmp_path / "m.oq", train, "--interval", "0.9", "--json")
+    note = "note: intervals of smoothed methods cover the scatter, not the bias of smoothing\n"
+    assert (note in capsys.readouterr().err) == (said is not None)
+
+
+def test_diagnosis_with_groups_names_those_that_do_not_fit(reviews, tmp_path, capsys):
+    new = pd.read_csv(reviews / "new.csv")
+    new.loc[new["product"] == "lamp", "review"] = "no word of the training"
+    path = written(new, tmp_path / "new.csv")
+    run("predict", reviews / "stars.oq", path, "--by", "product", "--diagnose")
+    out = capsys.readouterr().out
+    assert "\nof the whole table, not of each product:\nOPACC on 1,600 items" in out
+    assert "\nbad fit in 1 of 5 groups with enough items: lamp\n" in out
+    run("predict", reviews / "stars.oq", path, "--by", "product", "--diagnose", "--json")
+    assert json.loads(capsys.readouterr().out)["bad_fit"] == ["lamp"]
+
+
+def test_groups_of_a_loaded_model_in_python_are_those_of_the_command_line(reviews, tmp_path):
+    predict = ["--by", "product", "--interval", "0.95", "--out", tmp_path / "r.csv"]
+    run("predict", reviews / "stars.oq", reviews / "new.csv", *predict)
+    model, frame = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
+    table = model[-1].predict_groups(model[:-1].transform(frame), frame["product"], level=0.95)
+    assert_allclose(table[STARS], pd.read_csv(tmp_path / "r.csv")[STARS], atol=1e-9)
+
+
+def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "PORTION_CHARACTERS", 1000)
+    rows = [{"a": "x", "long": "y" * 2000} for _ in range(10)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = open_table(tmp_path / "t.jsonl")
+    assert [len(frame) for frame in file.portions(["a"])] == [10]  # what is not kept does not count
+    assert [len(frame) for frame in file.portions()] == [1] * 10
 
 
 # evaluate, methods

@@ -197,6 +197,27 @@ def test_titles_keep_the_number_of_items(estimates):
     assert titles[1] == "b (7)"
 
 
+def test_long_titles_that_differ_at_their_ends_can_be_told_apart(estimates):
+    names = [f"Electronic reader with a light, 16 GB, colour: {colour}" for colour in ("black", "white", "red")]
+    titles = [ax.get_title(loc="left") for ax in plot.groups(estimates[0][:3], names=names, n_items=[1, 20, 300])]
+    assert len({title.partition(" (")[0] for title in titles}) == 3
+    assert titles[0].endswith("black (1)")
+
+
+def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
+    P = estimates[0][:4]
+    bounds = {"lower": P - 0.01, "upper": P + 0.01}
+    figure = plot.groups(P, **bounds, level=0.95, xlabel="stars")[0].figure
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["estimate", "95 % interval"]
+    assert figure.get_supxlabel() == "stars"
+    figure = plot.groups(P, **bounds, xlabel="stars", max_groups=2)[0].figure
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["estimate", "interval"]
+    assert figure.get_supxlabel() == "stars (the first 2 of 4 groups)"
+    ax = plot.distribution(P[0], lower=P[0] - 0.01, upper=P[0] + 0.01, level=0.9, xlabel="stars")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "90 % interval"]
+    assert ax.get_xlabel() == "stars"
+
+
 # Estimate against truth
 
 

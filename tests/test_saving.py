@@ -15,10 +15,12 @@ import pytest
 import skops.io
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.decomposition import PCA
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
@@ -172,7 +174,7 @@ def test_models_are_replaced_but_other_files_are_not(model, saved, tmp_path):
     oq.save_model(model, saved)
     thesis = tmp_path / "thesis.oq"
     thesis.write_text("mine")
-    with pytest.raises(FileExistsError, match=r"thesis.oq: exists and is no model"):
+    with pytest.raises(FileExistsError, match=r"thesis.oq: exists and is no model .* say overwrite=True"):
         oq.save_model(model, thesis)
     assert thesis.read_text() == "mine"
     oq.save_model(model, thesis, overwrite=True)
@@ -323,6 +325,43 @@ def test_forged_decision_trees_are_refused(change, message, data, saved):
     oq.save_model(forest, saved)
     with pytest.raises(ValueError, match=message):
         oq.load_model(saved)
+
+
+@pytest.mark.parametrize("claimed", ["tree", "tree and its estimator", "none"])
+def test_trees_for_more_features_than_their_forest_checks_are_refused(claimed, data, saved):
+    """Such a tree passes by its own count, and would be given rows that are shorter."""
+    X, y, _ = data
+    forest = oq.PCC(RandomForestClassifier(10, oob_score=True, random_state=0)).fit(X, y)
+    wide = np.zeros((200, 20_001))
+    wide[:, 20_000] = y
+    other = RandomForestClassifier(1, random_state=0, max_features=None).fit(wide, y).estimators_[0]
+    assert other.tree_.feature[0] == 20_000
+    if claimed != "tree and its estimator":
+        other.n_features_in_ = 3
+    forest.classifier_.estimator_.estimators_[0] = other
+    if claimed == "none":
+        del other.n_features_in_
+        del forest.classifier_.estimator_.n_features_in_
+    oq.save_model(forest, saved)
+    with pytest.raises(ValueError, match=r"is for \w+ features, its model for (3|None)"):
+        oq.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        BaggingClassifier(DecisionTreeClassifier(max_depth=3), 5, max_features=2, random_state=0),
+        AdaBoostClassifier(n_estimators=5, random_state=0),
+        DecisionTreeClassifier(max_depth=3),
+        make_pipeline(PCA(2), RandomForestClassifier(5, random_state=0)),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_honest_trees_are_loaded(classifier, data, saved):
+    X, y, pool = data
+    q = oq.PCC(oq.CrossFitted(classifier, cv=2)).fit(X, y)
+    oq.save_model(q, saved)
+    assert_array_equal(oq.load_model(saved).predict(pool), q.predict(pool))
 
 
 # Versions

@@ -171,7 +171,7 @@ def fit(
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.tabular import saving, show
     from ordinalq.tabular.read import open_table
-    from ordinalq.tabular.workflow import build_quantifier, fit_table
+    from ordinalq.tabular.workflow import build_quantifier, fit_table, smoothing
     from ordinalq.tabular.write import check_output
 
     file = open_table(table, format, encoding)
@@ -201,15 +201,13 @@ def fit(
         "p_train": info.p_train,
         "columns": info.columns,
     }
-    chosen = getattr(fitted.model[-1], "tau_", None)
-    if chosen is not None:
-        result["tau"] = float(chosen)
+    chosen = smoothing(fitted.model[-1])
+    result.update(chosen)
     if json:
         _print_json(result)
         return
-    typer.echo(
-        f"{out}: {info.method} on {fitted.n_items:,} items" + (f", tau {chosen:.3g}" if chosen is not None else "")
-    )
+    strengths = [f", {name} {'of each sample' if value is None else _short(value)}" for name, value in chosen.items()]
+    typer.echo(f"{out}: {info.method} on {fitted.n_items:,} items{''.join(strengths)}")
     if fitted.n_skipped:
         typer.echo(f"left out:  {fitted.n_skipped:,} rows without {target!r}")
     typer.echo(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in fitted.kinds.items())}")
@@ -237,7 +235,7 @@ def predict(
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.tabular import show, workflow, write
     from ordinalq.tabular.read import open_table
-    from ordinalq.tabular.saving import load_model_and_info
+    from ordinalq.tabular.saving import final_quantifier, load_model_and_info
     from ordinalq.validation import check_choice
 
     file = open_table(table, format, encoding)
@@ -253,23 +251,33 @@ def predict(
         estimate = workflow.predict_table(
             loaded, file, by=by, level=interval, target=target, random_state=random_state, progress=progress
         )
-    diagnosis = workflow.diagnose_table(loaded, file) if diagnose else None
+    diagnosis, of_groups = workflow.diagnose_table(loaded, file, by) if diagnose else (None, {})
+    judged = {name: one.shift_is_plausible for name, one in of_groups.items() if one.shift_is_plausible is not None}
+    misfits = [name for name, plausible in judged.items() if not plausible]
     with ExitStack() as files:
         # Both files or none.
         if out is not None:
             write.write_table(estimate, files.enter_context(write.replacing(out)), kinds[0])
         if plot is not None:
-            axes = _plotted(estimate, info.classes, interval)
+            axes = _plotted(estimate, info.classes, interval, info.target)
             write.save_picture(axes, files.enter_context(write.replacing(plot)), kinds[1])
+    if interval is not None and workflow.smoothing(final_quantifier(loaded)):
+        typer.echo("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
     if json:
-        more = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
+        more: dict[str, Any] = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
+        if diagnosis is not None and by is not None:
+            more["bad_fit"] = misfits
         _print_json({**workflow.as_json(estimate, info.classes, interval), **more})
         return
     show.prevalences(estimate, info.classes, interval)
     if not outputs:
         show.charts(estimate, info.classes, interval)
     if diagnosis is not None:
-        typer.echo(f"\n{diagnosis}")
+        typer.echo("" if by is None else f"\nof the whole table, not of each {show.plain(by)}:")
+        typer.echo(f"{diagnosis}")
+        if judged:
+            listed = f": {show.plain(', '.join(misfits[:20]))}{', ...' if len(misfits) > 20 else ''}" if misfits else ""
+            typer.echo(f"bad fit in {len(misfits)} of {len(judged)} groups with enough items{listed}")
     for path in outputs:
         typer.echo(f"written: {path}")
 
@@ -349,7 +357,7 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _plotted(estimate: Any, classes: Sequence[Any], level: float | None) -> Any:
+def _plotted(estimate: Any, classes: Sequence[Any], level: float | None, target: str | None) -> Any:
     """Return the axes of the picture of `predict`."""
     import matplotlib as mpl
 
@@ -358,15 +366,16 @@ def _plotted(estimate: Any, classes: Sequence[Any], level: float | None) -> Any:
 
     mpl.use("agg")  # no window
     names = [str(label) for label in classes]
-    bounds = {}
+    bounds: dict[str, Any] = {}
+    labels: dict[str, Any] = {"level": level, "xlabel": show.plain(target or "")}
     if level is not None:
         for side in ("lower", "upper"):
             bounds[side] = estimate[[f"{name}_{side}" for name in names]].to_numpy()
     P = estimate[names].to_numpy()
     if len(P) == 1:
-        return plot.distribution(P[0], classes, **{side: bound[0] for side, bound in bounds.items()})
+        return plot.distribution(P[0], classes, **{side: bound[0] for side, bound in bounds.items()}, **labels)
     groups = [show.plain(name) for name in estimate.iloc[:, 0]]
-    return plot.groups(P, classes, groups, n_items=estimate["n_items"].to_numpy(), **bounds)
+    return plot.groups(P, classes, groups, n_items=estimate["n_items"].to_numpy(), **bounds, **labels)
 
 
 def _print_json(value: Any) -> None:
@@ -403,6 +412,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         message = error.format_message() if hasattr(error, "format_message") else str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:  # without its number
+            message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         if message:  # a call without arguments has shown the help and says no more
             typer.echo(f"ordinalq: {' '.join(message.split())}", err=True)
         # The parser's own errors (unknown verb, missing option) carry their exit code.

@@ -48,6 +48,8 @@ def distribution(
     upper: Values | None = None,
     truth: Values | None = None,
     ax: "Axes | None" = None,
+    level: float | None = None,
+    xlabel: str = "",
 ) -> "Axes":
     """Draw one distribution over ordered classes as bars, with intervals and the true values where they are known.
 
@@ -63,6 +65,10 @@ def distribution(
         True values.
     ax : Axes, default=None
         None stands for a new figure.
+    level : float, default=None
+        Of the intervals, such as 0.95, for the legend.
+    xlabel : str, default=""
+        What the classes are.
 
     Returns
     -------
@@ -79,9 +85,11 @@ def distribution(
     if ax is None:
         width = min(2.4 + 0.55 * P.shape[1], 9.0)
         ax = _new_axes((width, 3.2 + _name_height(names, width)))
-    shown = [_bars(ax, P[0], _row(low, 0), _row(high, 0), _row(true, 0))]
+    shown = [_bars(ax, P[0], _row(low, 0), _row(high, 0), _row(true, 0), level)]
     ax.set_ylim(0, _top(P, high, true))
     _name_classes(ax, names)
+    if xlabel:
+        ax.set_xlabel(_cut(xlabel, NAME_LENGTH))
     ax.set_ylabel("share of items" if _are_shares(P) else "number of items")
     handles, labels = _legend(shown)
     if len(handles) > 1:
@@ -101,6 +109,8 @@ def groups(
     max_groups: int = 30,
     columns: int | None = None,
     figure: Any = None,
+    level: float | None = None,
+    xlabel: str = "",
 ) -> AxesArray:
     """Draw the distributions of many groups as small multiples on common axes.
 
@@ -122,6 +132,10 @@ def groups(
         Pictures in a row; None stands for a number that suits the number of groups.
     figure : Figure or SubFigure, default=None
         Where to draw; None stands for a new figure.
+    level : float, default=None
+        Of the intervals, such as 0.95, for the legend.
+    xlabel : str, default=""
+        What the classes are.
 
     Returns
     -------
@@ -160,10 +174,10 @@ def groups(
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     axes = grid.ravel()[:k]
     shown = []
+    titles = shortened(titles[:k], max(int(width / LETTER_SMALL) - max(map(len, sizes[:k])) - 2, 4))
     for i, ax in enumerate(axes):
-        shown.append(_bars(ax, P[i], _row(low, i), _row(high, i), _row(true, i)))
-        title = _cut(titles[i], max(int(width / LETTER_SMALL) - len(sizes[i]) - 2, 4)) + sizes[i]
-        ax.set_title(title, fontsize="small", loc="left", color=INK, pad=3)
+        shown.append(_bars(ax, P[i], _row(low, i), _row(high, i), _row(true, i), level))
+        ax.set_title(titles[i] + sizes[i], fontsize="small", loc="left", color=INK, pad=3)
         ax.tick_params(labelsize="small")
     for ax in grid.ravel()[k:]:
         ax.set_axis_off()
@@ -179,8 +193,12 @@ def groups(
     handles, labels = _legend(shown)
     if len(handles) > 1:
         figure.legend(handles, labels, loc="outside upper right", ncols=3, frameon=False, fontsize="small")
-    if k < B:
-        figure.supxlabel(f"the first {k} of {B} groups", fontsize="small", color=SOFT, x=0.99, ha="right")
+    part = f"the first {k} of {B} groups" if k < B else ""
+    if part:
+        below = f"{_cut(xlabel, NAME_LENGTH)} ({part})" if xlabel else part
+        figure.supxlabel(below, fontsize="small", color=SOFT, x=0.99, ha="right")
+    elif xlabel:
+        figure.supxlabel(_cut(xlabel, NAME_LENGTH), fontsize="medium")
     return np.asarray(axes, dtype=np.object_)
 
 
@@ -430,14 +448,21 @@ def _figure(ax: "Axes") -> Any:
     return ax.get_figure(root=False)
 
 
-def _bars(ax: "Axes", p: Floats, low: Floats | None, high: Floats | None, true: Floats | None) -> dict[str, Any]:
+def _bars(
+    ax: "Axes",
+    p: Floats,
+    low: Floats | None,
+    high: Floats | None,
+    true: Floats | None,
+    level: float | None = None,
+) -> dict[str, Any]:
     """Draw one distribution; return its legend."""
     x = np.arange(len(p))
     shown: dict[str, Any] = {"estimate": ax.bar(x, p, width=0.78, color=BAR, edgecolor=BLUE, linewidth=0.8, zorder=2)}
     if low is not None and high is not None:
         # From end to end, whether or not the estimate lies in between.
         middle, half = (low + high) / 2, (high - low) / 2
-        shown["interval"] = ax.errorbar(
+        shown["interval" if level is None else f"{100 * level:g} % interval"] = ax.errorbar(
             x, middle, half, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3 if len(p) <= 10 else 2, zorder=4
         )
     if true is not None:
@@ -542,6 +567,27 @@ def _row(P: Floats | None, i: int) -> Floats | None:
 
 def _part(P: Floats | None, rows: slice) -> Floats | None:
     return None if P is None else P[rows]
+
+
+def shortened(names: Sequence[str], length: int) -> list[str]:
+    """Cut long names at the end, and in the middle where they would be the same then.
+
+    >>> shortened(["short", "a long name"], 8)
+    ['short', 'a long…']
+    >>> shortened(["a long name, black", "a long name, white"], 9)
+    ['a lo…lack', 'a lo…hite']
+    """
+    cut = [_cut(name, length) for name in names]
+    of: dict[str, set[str]] = {}
+    for name, short in zip(names, cut, strict=True):
+        of.setdefault(short, set()).add(name)
+    head = max(length - 1, 0) // 2
+    return [
+        name[:head] + "…" + name[len(name) - (length - 1 - head) :]
+        if len(of[short]) > 1 and len(name) > length
+        else short
+        for name, short in zip(names, cut, strict=True)
+    ]
 
 
 def _cut(name: str, length: int) -> str:

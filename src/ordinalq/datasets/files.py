@@ -22,6 +22,9 @@ MISSING_WORDS = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 
+# What other programs call a column without a name, which only numbers the rows.
+UNNAMED = ("", "__index_level_0__")
+
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
     """Read comma-separated numbers, no header, all rows with `n_columns`.
@@ -182,11 +185,22 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
     present = list(present)
     missing = [name for name in names if name not in set(present)]
     if missing:
-        listed = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        # Other files have no line of names.
+        place = ", line 1" if where.removesuffix(".gz").endswith((".csv", ".tsv", ".arff")) else ""
+        named = [name for name in present if name not in UNNAMED]
         raise ValueError(
-            f"{where}, line 1: {len(missing)} of {len(names)} columns are missing: {listed}; the file has "
-            f"{len(present)} columns: {', '.join(map(repr, present[:5]))}{', ...' if len(present) > 5 else ''}."
+            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
+            f"{len(named)} columns: {_first(named)}."
         )
+
+
+def _first(names: Sequence[Any]) -> str:
+    """Return the first five names.
+
+    >>> _first(["a", "b"]), _first(range(8))
+    ("'a', 'b'", '0, 1, 2, 3, 4 and 3 more')
+    """
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def open_binary(path: Path) -> IO[bytes]:

@@ -5,6 +5,7 @@ found once, in the training table; every later table must be readable in the sam
 """
 
 import logging
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -191,13 +192,19 @@ def _categories(frame: "pd.DataFrame", name: str) -> npt.NDArray[Any]:
 
 
 def labels_as_text(column: Iterable[Any]) -> list[str | None]:
-    """Return values as words that do not depend on the kind of file: 1, 1.0 and "1" are "1"; None where missing."""
+    """Return values as words that do not depend on the kind of file: 1, 1.0, "1" and "1.0" are "1".
+
+    None where missing.
+    """
     import pandas as pd
 
     words: list[str | None] = []
     for value in column:
         if type(value) is str:  # nearly always, and the others are slow
-            words.append(value.strip())
+            word = value.strip()
+            # As programs write whole numbers of columns with gaps.
+            is_whole = word.endswith(".0") and word[:-2].removeprefix("-").isdecimal()
+            words.append(word[:-2] if is_whole else word)
         elif value is None or pd.isna(value):
             words.append(None)
         elif isinstance(value, float | np.floating):
@@ -218,6 +225,11 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # sci
         The columns.
     target : str, default=None
         Column of the labels in the training table; kept for whoever evaluates the model.
+
+    Attributes
+    ----------
+    categories_ : dict of str to ndarray of str
+        Those of the training table, by column.
     """
 
     def __init__(self, kinds: Mapping[str, str], target: str | None = None) -> None:
@@ -228,14 +240,26 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # sci
         """Check the table."""
         for name, kind in self.kinds.items():
             check_choice(f"kinds[{name!r}]", kind, KINDS)
-        typed(as_pandas(X), self.kinds)
+        frame = typed(as_pandas(X), self.kinds)
+        names = [name for name, kind in self.kinds.items() if kind == "category"]
+        self.categories_ = {name: np.unique(frame[name].dropna().to_numpy(dtype=str)) for name in names}
         self.feature_names_in_ = np.array(list(self.kinds), dtype=object)
         self.n_features_in_ = len(self.kinds)
         return self
 
     def transform(self, X: Any) -> "pd.DataFrame":
-        """Return the typed columns of a pandas or polars frame."""
-        return typed(as_pandas(X), self.kinds)
+        """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
+        frame = typed(as_pandas(X), self.kinds)
+        for name, known in self.categories_.items():
+            words = frame[name].dropna()
+            if len(words) and not words.isin(known).any():
+                warnings.warn(
+                    f"no value of column {name!r} was seen in training: there {_some(known)}, here "
+                    f"{_some(words.unique())}; are they written in the same way?",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return frame
 
 
 def as_pandas(X: Any) -> "pd.DataFrame":
@@ -294,6 +318,12 @@ def _where(frame: "pd.DataFrame") -> str:
 def _place(frame: "pd.DataFrame", label: Any) -> str:
     """Name a row of the file that a frame was read from, or of the frame."""
     return f"{_where(frame)}, {frame.index.name or 'row'} {label}"
+
+
+def _some(words: Iterable[Any]) -> str:
+    """Return the first three words."""
+    listed = [_short(str(word)) for word in words]
+    return ", ".join(listed[:3]) + (", ..." if len(listed) > 3 else "")
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ordinalq.datasets.files import open_binary, require_columns
+from ordinalq.datasets.files import UNNAMED, open_binary, require_columns
 from ordinalq.validation import check_choice
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
-
-# What other programs call a column without a name, which only numbers the rows.
-UNNAMED = ("", "__index_level_0__")
 
 # A portion ends after so many characters or rows, whichever comes first.
 PORTION_CHARACTERS = 8_000_000
@@ -159,11 +156,11 @@ class TableFile:
                                 f"{self.path}, line {number}: expected one value in {name!r}, got {kind}; "
                                 "give it columns of its own, or leave it out with --features."
                             )
-                    elif isinstance(value, str):
+                    elif isinstance(value, str) and (columns is None or name in columns):
                         n_characters += len(value)
                 missing -= row.keys()
                 seen.update(dict.fromkeys(row))
-                rows.append(row)
+                rows.append(row if columns is None else {name: row.get(name) for name in columns})
                 lines.append(number)
                 if n_characters > PORTION_CHARACTERS or len(rows) >= PORTION_ROWS:
                     yield portion(), _position(text)

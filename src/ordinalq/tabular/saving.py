@@ -106,7 +106,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     check_is_fitted(quantifier, "p_train_")
     path = check_output(Path(path))
     if path.exists() and not overwrite and not is_model(path):
-        raise FileExistsError(f"{path}: exists and is no model of ordinalq; name another file, or use --force.")
+        raise FileExistsError(f"{path}: exists and is no model of ordinalq; name another file, or say overwrite=True.")
     info = _describe(model, quantifier)
     packed, pairs = _pack(model, quantifier)
     try:
@@ -412,12 +412,16 @@ def _refuse_untrusted(payload: bytes, trusted: Sequence[str], path: Path) -> lis
     return list(types)
 
 
-def _check_trees(thing: Any) -> None:
+def _check_trees(thing: Any, n_features: Any = None, in_ensemble: bool = False) -> None:
     """Refuse decision trees whose nodes point to others than their descendants or to features that there are not.
 
     Scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
+    It compares new items with the `n_features_in_` of the estimator that it is given, and no more inside of an
+    ensemble: what counts is the number there, not that of the tree.
     """
     from sklearn.base import BaseEstimator
+    from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
+    from sklearn.tree import BaseDecisionTree
     from sklearn.tree._tree import Tree
 
     if isinstance(thing, Tree):
@@ -428,13 +432,20 @@ def _check_trees(thing: Any) -> None:
                 raise ValueError("a decision tree in it is no tree")
         if not ((thing.feature[inner] >= 0) & (thing.feature[inner] < thing.n_features)).all():
             raise ValueError("a decision tree in it asks for features that there are not")
+        if not isinstance(n_features, int | np.integer) or thing.n_features != n_features:
+            raise ValueError(f"a decision tree in it is for {thing.n_features} features, its model for {n_features}")
     elif isinstance(thing, BaseEstimator):
-        _check_trees(list(vars(thing).values()))
+        number = vars(thing).get("n_features_in_")
+        if in_ensemble and isinstance(thing, BaseDecisionTree) and hasattr(thing, "tree_") and number != n_features:
+            raise ValueError(f"a decision tree in it is for {number} features, its model for {n_features}")
+        # Bagging may give a tree some of the features, and has it look at them.
+        inside = isinstance(thing, BaseEnsemble) and not isinstance(thing, BaggingClassifier | BaggingRegressor)
+        _check_trees(list(vars(thing).values()), number, inside)
     elif isinstance(thing, dict):
-        _check_trees(list(thing.values()))
+        _check_trees(list(thing.values()), n_features, in_ensemble)
     elif isinstance(thing, list | tuple) or (isinstance(thing, np.ndarray) and thing.dtype == object):
         for part in thing:
-            _check_trees(part)
+            _check_trees(part, n_features, in_ensemble)
 
 
 def _checksum(meta: dict[str, Any], payload: bytes) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ordinalq.plot import shortened
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -34,11 +36,12 @@ def table(
     # Three characters between columns.
     excess = sum(widths) + 3 * (len(widths) - 1) - console.width
     widths[cut] = max(8, widths[cut] - max(0, excess))
+    names = shortened([plain(row[cut]) for row in rows[:MAX_ROWS]], widths[cut])
     for j, header in enumerate(headers):
         justify: Any = "left" if j < left else "right"
         shown.add_column(plain(header), justify=justify, overflow="ellipsis", no_wrap=True, width=widths[j])
-    for row in rows[:MAX_ROWS]:
-        shown.add_row(*map(plain, row))
+    for row, name in zip(rows[:MAX_ROWS], names, strict=True):
+        shown.add_row(*map(plain, row[:cut]), name, *map(plain, row[cut + 1 :]))
     console.print(shown)
     if (total or len(rows)) > len(rows[:MAX_ROWS]):
         console.print(f"... and {(total or len(rows)) - len(rows[:MAX_ROWS]):,} more; --out writes all.")
@@ -69,8 +72,10 @@ def charts(estimate: "pd.DataFrame", classes: Sequence[Any], level: float | None
     """Print a bar chart of each of the first groups."""
     names = [str(label) for label in classes]
     by = estimate.columns[0]
-    for record in estimate.head(MAX_CHARTS).to_dict("records"):
-        bars(f"{by} {record[by]}" if len(estimate) > 1 else "", record, names, level)
+    shown = estimate.head(MAX_CHARTS)
+    titles = shortened([plain(f"{by} {name}") for name in shown[by]], _console().width)
+    for record, title in zip(shown.to_dict("records"), titles, strict=True):
+        bars(title if len(estimate) > 1 else "", record, names, level)
 
 
 def bars(title: str, record: Any, names: Sequence[str], level: float | None) -> None:

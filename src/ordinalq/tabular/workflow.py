@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.datasets.files import require_columns
+from ordinalq.datasets.files import MISSING_WORDS, UNNAMED, require_columns
 from ordinalq.datasets.tables import MAX_LABELS
 from ordinalq.evaluation import errors
 from ordinalq.labels import encode_labels
@@ -17,7 +17,7 @@ from ordinalq.methods.catalog import Entry, catalog
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
 from ordinalq.tabular.columns import column_kinds, labels_as_text, table_pipeline, typed
-from ordinalq.tabular.read import UNNAMED, TableFile
+from ordinalq.tabular.read import TableFile
 from ordinalq.tabular.saving import final_quantifier
 from ordinalq.validation import Floats, check_choice, check_integer
 
@@ -31,6 +31,9 @@ CLASSIFIERS = ("logistic", "forest")
 # The group of rows that name none.
 NO_GROUP = "(missing)"
 WHOLE = "all"
+
+# Groups with fewer items for each class are not diagnosed: nearly anything fits them.
+MIN_PER_CLASS = 10
 
 # Of the logistic regression: held-out scores are as good with five folds as with ten, for half the time.
 N_FOLDS = 5
@@ -240,18 +243,55 @@ def predict_table(
         needed = [*needed, by]
     totals = GroupTotals(quantifier)
     for frame in file.portions(needed, progress):
-        groups = [WHOLE] * len(frame) if by is None else [word or NO_GROUP for word in labels_as_text(frame[by])]
+        groups = [WHOLE] * len(frame) if by is None else _groups(frame[by])
         totals.add(scores(model, frame), np.array(groups))
     options = {} if n_replicates is None else {"n_replicates": n_replicates}
     table = totals.table(level=level, target=target, random_state=random_state, **options)
     return _in_order(table, by)
 
 
-def diagnose_table(model: Any, file: TableFile) -> Any:
-    """Say how far the estimate of a table as one sample can be trusted; the scores of all rows are kept for it."""
+def diagnose_table(model: Any, file: TableFile, by: str | None = None) -> tuple[Any, dict[str, Any]]:
+    """Say how far the estimate of a table can be trusted; the scores of all rows are kept for it.
+
+    Parameters
+    ----------
+    model, file, by
+        See :func:`predict_table`.
+
+    Returns
+    -------
+    whole : Diagnosis
+        Of the table as one sample.
+    groups : dict of str to Diagnosis
+        Of the groups with at least ten items per class, by name; none without `by`.
+    """
+    quantifier = final_quantifier(model)
     needed = needed_columns(model, file)
-    S = np.concatenate([scores(model, frame) for frame in file.portions(needed)])
-    return final_quantifier(model).diagnose_scores(S)
+    if by is not None and by not in needed:
+        needed = [*needed, by]
+    parts: list[Floats] = []
+    names: list[str] = []
+    for frame in file.portions(needed):
+        parts.append(scores(model, frame))
+        names += [] if by is None else _groups(frame[by])
+    S = np.concatenate(parts)
+    words, codes, sizes = np.unique(np.array(names, dtype=str), return_inverse=True, return_counts=True)
+    large = np.flatnonzero(sizes >= MIN_PER_CLASS * len(quantifier.classes_))
+    return quantifier.diagnose_scores(S), {str(words[g]): quantifier.diagnose_scores(S[codes == g]) for g in large}
+
+
+def smoothing(quantifier: Any) -> dict[str, float | None]:
+    """Return name and value of the strength of smoothing, None where each sample has its own; nothing if there is none.
+
+    >>> from ordinalq import OPACC
+    >>> smoothing(OPACC(tau=0.01).fit(np.arange(60.0)[:, None], np.arange(60) // 20))
+    {'tau': 0.01}
+    """
+    name = getattr(getattr(quantifier, "regularizer_", None), "strength", None)
+    if name is None:
+        return {}
+    value = getattr(quantifier, f"{name}_")
+    return {name: None} if value is None else {name: float(value)} if value > 0 else {}
 
 
 def evaluate_table(
@@ -307,8 +347,7 @@ def evaluate_table(
     frame, y, _ = _labelled(frame, target, [str(label) for label in quantifier.classes_.tolist()], skip_unlabelled)
     ordered, codes = encode_labels(y, _parsed_classes(quantifier.classes_, y), name=target)
     if kind == "groups":
-        words = [word or NO_GROUP for word in labels_as_text(frame[argument])]
-        samples = Samples.from_groups(np.array(words), y=codes, classes=np.arange(len(ordered)))
+        samples = Samples.from_groups(np.array(_groups(frame[argument])), y=codes, classes=np.arange(len(ordered)))
     else:
         samples = _draw(kind, argument, codes, ordered, n_samples, sample_size, random_state)
     S = scores(model, frame)
@@ -373,6 +412,15 @@ def as_json(table: "pd.DataFrame", classes: Sequence[Any], level: float | None =
     return {"classes": list(classes), "level": level, "groups": groups}
 
 
+def _groups(column: Any) -> list[str]:
+    """Return the groups of rows; those that name none, by an empty cell or a word such as "NA", have one of their own.
+
+    >>> _groups(["a", None, "NA", 1.0])
+    ['a', '(missing)', '(missing)', '1']
+    """
+    return [NO_GROUP if not word or word in MISSING_WORDS else word for word in labels_as_text(column)]
+
+
 def _asked(target: str, text: Sequence[str], features: Sequence[str], categories: Sequence[str]) -> list[str]:
     """Return the columns to learn from, none if all are."""
     if target in [*text, *features, *categories]:
@@ -390,17 +438,21 @@ def _labelled(
     import pandas as pd
 
     words = labels_as_text(frame[target])
-    missing = np.array([word is None for word in words])
+    gaps = {None, "", *MISSING_WORDS} - set(labels_as_text(classes or ()))
+    missing = np.array([word in gaps for word in words])
     where = frame.attrs["where"]
     if missing.all():
         raise ValueError(f"{where}: column {target!r} has no labels at all.")
     if missing.any() and not skip_unlabelled:
+        at = int(missing.argmax())
+        got = repr(words[at]) if words[at] else "nothing"
         raise ValueError(
-            f"{where}, {frame.index.name} {frame.index[int(missing.argmax())]}: expected a label in column {target!r}, "
-            f"got nothing ({missing.sum():,} of {len(frame):,} rows); fill it, or use --skip-unlabelled."
+            f"{where}, {frame.index.name} {frame.index[at]}: expected a label in column {target!r}, got {got} "
+            f"({missing.sum():,} of {len(frame):,} rows); fill it, or use "
+            f"--skip-unlabelled{', or name it in --classes' if words[at] else ''}."
         )
     frame = frame[~missing]
-    kept = np.array([word for word in words if word is not None], dtype=object)
+    kept = np.array([word for word in words if word not in gaps], dtype=object)
     numbers = pd.to_numeric(pd.Series(kept), errors="coerce").to_numpy(dtype=np.float64)
     unreadable = ~np.isfinite(numbers)
     if unreadable.any():
