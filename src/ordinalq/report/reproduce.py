@@ -96,10 +96,22 @@ def _default_folder(config: Config) -> Path:
 
 
 def _show(outcome: Outcome) -> None:
-    """Show the main table in the terminal."""
+    """Show the means of the main table in the terminal; the files have the rest."""
+    from rich import box, table
     from rich.console import Console
-    from rich.markdown import Markdown
 
     from ordinalq.report.tables import all_tables
 
-    Console(file=sys.stdout).print(Markdown(all_tables(outcome)[0].markdown()))
+    full = all_tables(outcome)[0]
+    # What is printed for other data would not fit beside five quantifiers.
+    shown = [i for i, column in enumerate(full.columns) if column.name != "paper" or len(full.columns) < 12]
+    view = table.Table(title=full.title, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title_justify="left")
+    for i in shown:
+        column = full.columns[i]
+        name = f"{column.group}\n{column.name.removesuffix(' ± std').removesuffix(', %')}"
+        view.add_column(name, justify="right" if column.numeric else "left", no_wrap=True)
+    for row, following in zip(full.rows, (*full.rows[1:], None), strict=True):
+        cells = [full_cell.text.partition(" ±")[0] for full_cell in (row.cells[i] for i in shown)]
+        marked = [f"[bold]{text}[/]" if row.cells[i].bold else text for i, text in zip(shown, cells, strict=True)]
+        view.add_row(*marked, end_section=following is not None and following.group != row.group)
+    Console(file=sys.stdout).print(view)
