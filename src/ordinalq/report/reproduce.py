@@ -12,6 +12,7 @@ from ordinalq.experiments.store import open_store
 from ordinalq.report import write_report, write_summary
 
 PAGE = "report.html"
+MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
 
 
 def reproduce_experiment(
@@ -114,4 +115,6 @@ def _show(outcome: Outcome) -> None:
         cells = [full_cell.text.partition(" ±")[0] for full_cell in (row.cells[i] for i in shown)]
         marked = [f"[bold]{text}[/]" if row.cells[i].bold else text for i, text in zip(shown, cells, strict=True)]
         view.add_row(*marked, end_section=following is not None and following.group != row.group)
-    Console(file=sys.stdout).print(view)
+    console = Console(file=sys.stdout)
+    console.width = max(console.width, MIN_WIDTH)
+    console.print(view)
