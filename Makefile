@@ -11,11 +11,12 @@ BENCH_STAMP := $(BENCH)/installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help test slow check demo bench docs format clean
+.PHONY: help test coverage slow check demo bench docs format clean
 
 help:
-	@echo "make test    the test suite        make slow    the long tests too"
+	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
+	@echo "make coverage  the test suite, and which lines it reaches"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -29,7 +30,11 @@ $(BENCH_STAMP): pyproject.toml constraints.txt benchmarks/requirements.txt
 	touch $@
 
 test: $(STAMP)
-	$(BIN)/coverage run -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -q
+
+# Counting the lines makes the tests a third slower.
+coverage: $(STAMP)
+	$(BIN)/coverage run -m pytest -m "not slow" -q
 	$(BIN)/coverage report
 
 slow: $(STAMP)
