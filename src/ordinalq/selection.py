@@ -21,6 +21,7 @@ from ordinalq.evaluation import errors, find_measure
 from ordinalq.labels import encode_labels
 from ordinalq.methods._base import LinearQuantifier, Quantifier
 from ordinalq.methods.tuning import is_auto
+from ordinalq.problem import Data
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 
@@ -513,7 +514,9 @@ def _solve(quantifier, S, y, S_pool, samples, classes, embeddings):
         Q = samples.average(quantifier.representation_.transform(quantifier._check_scores(S_pool)))
         embeddings.append(_Embedding(quantifier, Q))
     n_blocks = quantifier.representation_.n_blocks_
-    return quantifier._minimize(quantifier.loss_, quantifier.regularizer_, Q, quantifier.M_, samples.sizes, n_blocks)
+    return quantifier._minimize(
+        quantifier.loss_, quantifier.regularizer_, Data(Q, quantifier.M_, samples.sizes, n_blocks)
+    )
 
 
 def _shares(quantifier):

@@ -14,9 +14,9 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.labels import encode_labels
-from ordinalq.losses import WithBackground
 from ordinalq.methods.tuning import Trial, is_auto, refuse_auto, smooth_samples, thirds, tune, with_strength
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.choose import check_solver, choose
@@ -419,7 +419,7 @@ class LinearQuantifier(Quantifier):
         n_blocks = self.representation_.n_blocks_
 
         def solve(Q, M, sizes, regularizer):
-            return self._minimize(self.loss_, regularizer, Q, M, sizes, n_blocks).p
+            return self._minimize(self.loss_, regularizer, Data(Q, M, sizes, n_blocks)).p
 
         few = not self.loss_.convex
         drawn = smooth_samples(codes, pool, few=few)
@@ -437,7 +437,8 @@ class LinearQuantifier(Quantifier):
         return self.representation_.transform(S)
 
     def _solve_means(self, Q, sizes):
-        return self._minimize(self.loss_, self.regularizer_, Q, self.M_, sizes, self.representation_.n_blocks_)
+        data = Data(Q, self.M_, sizes, self.representation_.n_blocks_)
+        return self._minimize(self.loss_, self.regularizer_, data)
 
     def _keep(self, S, codes):
         for_means = self.representation_.for_means_
@@ -465,13 +466,11 @@ class LinearQuantifier(Quantifier):
             if loss.needs_sizes:
                 raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
             sizes = np.ones(len(Q))
-        if background is not None:
-            loss, Q = WithBackground(loss), np.hstack([Q, background])
-        return self._minimize(loss, regularizer, Q, M, sizes, 1)
+        return self._minimize(loss, regularizer, Data(Q, M, sizes, 1, background))
 
-    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
-        """Return the Solution for mean embeddings Q (B, d), M (d, n) and sizes (B,)."""
-        objective = LinearObjective(loss, regularizer, Q, M, sizes, n_blocks)
+    def _minimize(self, loss, regularizer, data):
+        """Return the Solution for the data of B samples."""
+        objective = LinearObjective(loss, regularizer, data)
         return choose(objective, self.solver).minimize(objective)
 
 

@@ -61,22 +61,22 @@ class OACC(LinearQuantifier):
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
-    target : array-like (n,), default=None
-        Penalize C (p - target) instead of C p.
+    centre : array-like (n,), default=None
+        Penalize C (p - centre) instead of C p.
     """
 
     paper_name = "o-ACC"
     _needs_posteriors = False
 
-    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, classifier=None, *, tau=1e-3, order=1, centre=None, solver=None):
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
-        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)
+        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)
 
 
 class OPACC(LinearQuantifier):
@@ -91,18 +91,18 @@ class OPACC(LinearQuantifier):
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
-    target : array-like (n,), default=None
-        Penalize C (p - target) instead of C p.
+    centre : array-like (n,), default=None
+        Penalize C (p - centre) instead of C p.
     """
 
     paper_name = "o-PACC"
 
-    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, classifier=None, *, tau=1e-3, order=1, centre=None, solver=None):
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
-        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)
+        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)

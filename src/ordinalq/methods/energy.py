@@ -39,20 +39,20 @@ class OEDy(LinearQuantifier):
     ----------
     classifier, distance, solver
         See :class:`EDy`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-EDy"
 
-    def __init__(self, classifier=None, *, distance="md", tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, classifier=None, *, distance="md", tau=1e-3, order=1, centre=None, solver=None):
         self.classifier = classifier
         self.distance = distance
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
         check_choice("distance", self.distance, ("md", "euclidean"))
-        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, target=self.target)
+        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, centre=self.centre)

@@ -61,22 +61,22 @@ class OHDx(LinearQuantifier):
     ----------
     n_bins, solver
         See :class:`HDx`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-HDx"
     _on = "features"
 
-    def __init__(self, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, *, n_bins=4, tau=1e-3, order=1, centre=None, solver=None):
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
-        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+        penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
         return Histograms(self.n_bins, on="features"), Hellinger(), penalty
 
 
@@ -87,19 +87,19 @@ class OHDy(LinearQuantifier):
     ----------
     classifier, n_bins, solver
         See :class:`HDy`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-HDy"
 
-    def __init__(self, classifier=None, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, classifier=None, *, n_bins=4, tau=1e-3, order=1, centre=None, solver=None):
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
-        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, target=self.target)
+        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, centre=self.centre)

@@ -22,7 +22,6 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 from ordinalq.classify.calibration import FLOOR, Calibration
-from ordinalq.losses import CumulativeSquares, Energy, LeastSquares, MatchDistance
 from ordinalq.methods._base import estimates
 from ordinalq.samples import OneHot, Samples
 from ordinalq.simplex import clean
@@ -44,8 +43,6 @@ MAX_DRAWN = 1000
 CHUNK = 2**24
 # Columns of M are dependent where a singular value is below this part of its norm.
 RANK_TOLERANCE = 1e-9
-# Losses that take any q; the others want frequencies.
-ANY_Q = (CumulativeSquares, Energy, LeastSquares, MatchDistance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -460,7 +457,7 @@ def _frequencies(quantifier: Any, F: Any, S: Floats) -> Any:
     """Return the function that makes q* frequencies again, where the method wants such."""
     loss: Any = getattr(quantifier, "loss_", None)
     width = F.width if isinstance(F, OneHot) else F.shape[1] if F is S else None
-    if width is None or (type(loss) in ANY_Q and not loss.needs_sizes):
+    if width is None or (getattr(loss, "takes_any_q", False)):
         return lambda Q: Q
     return partial(_clipped, width=width)
 

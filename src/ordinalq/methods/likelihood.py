@@ -9,7 +9,8 @@ from ordinalq.classify.held_out import unscored
 from ordinalq.methods._base import Quantifier, check_every_class
 from ordinalq.methods.tuning import Trial, smooth_samples
 from ordinalq.objectives import MixtureObjective
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
 from ordinalq.validation import check_integer, check_real

@@ -41,7 +41,7 @@ class OPDF(LinearQuantifier):
     ----------
     classifier, n_bins
         See :class:`PDF`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     solver : solver or name, default=None
         None stands for the exact "quadratic".
@@ -49,14 +49,14 @@ class OPDF(LinearQuantifier):
 
     paper_name = "o-PDF"
 
-    def __init__(self, classifier=None, *, n_bins=None, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(self, classifier=None, *, n_bins=None, tau=1e-3, order=1, centre=None, solver=None):
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
     def _parts(self):
-        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+        penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
         return RankHistogram(self.n_bins, span="data"), CumulativeSquares(), penalty

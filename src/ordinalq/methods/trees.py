@@ -12,6 +12,7 @@ from ordinalq.classify.held_out import held_out, last_step
 from ordinalq.losses import LeastSquares
 from ordinalq.methods._base import Quantifier, check_every_class, class_means
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.solvers.choose import choose
@@ -235,7 +236,7 @@ class ARC(_TreeQuantifier):
 
     def _solve_means(self, Q, sizes):
         if self.correction == "acc":
-            objective = LinearObjective(LeastSquares(), NoPenalty(), Q, self.M_, sizes)
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Data(Q, self.M_, sizes))
             return choose(objective).minimize(objective)
         P = Q * self.ratios_
         return Solution.closed_form(P / P.sum(axis=1, keepdims=True))

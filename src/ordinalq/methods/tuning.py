@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from ordinalq.losses import Loss
 from ordinalq.measures import nmd
 from ordinalq.protocols import APPOQ
-from ordinalq.regularizers import AUTO
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
+from ordinalq.strength import AUTO
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -38,10 +37,7 @@ FRACTION = 0.2
 SAMPLE_SIZE = 1000
 # The draws belong to the method, not to chance: the same data give the same strength.
 SEED = 0
-# Strengths of Tikhonov's regularizer per unit of the loss (likelihoods of counts are N times larger), and weights of
-# a polynomial: powers of ten first, then twice the points halfway between the best one and its neighbours.
-TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
-INTERPOLATIONS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# After the strengths that the regularizer offers, twice the points halfway between the best one and its neighbours.
 REFINEMENTS = 2
 
 
@@ -108,13 +104,12 @@ class Tuning:
 
 def is_auto(regularizer: Any) -> bool:
     """Say whether the strength of the regularizer is yet to be chosen."""
-    strength = getattr(regularizer, regularizer.strength) if regularizer.strength else None
-    return isinstance(strength, str) and strength == AUTO
+    return bool(regularizer.is_auto)
 
 
 def with_strength(regularizer: Any, value: float) -> Any:
     """Return the regularizer with another strength."""
-    return clone(regularizer).set_params(**{regularizer.strength: value})
+    return regularizer.with_strength(value)
 
 
 def refuse_auto(regularizer: Any) -> None:
@@ -151,8 +146,7 @@ def tune(regularizer: Any, trials: Iterable[Trial], loss: Loss | None = None) ->
             found[value] = np.array([nmd(t.samples.prevalences, clean(t.solve(part))).mean() for t in trials])
         return float(found[value].mean())
 
-    start = INTERPOLATIONS if regularizer.strength == "interpolation" else tuple(unit * tau for tau in TAUS)
-    values = sorted(start)
+    values = sorted(regularizer.strengths(unit))
     for _ in range(REFINEMENTS):
         at = values.index(min(values, key=error))
         neighbours = values[max(at - 1, 0) : at + 2]

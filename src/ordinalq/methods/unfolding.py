@@ -8,8 +8,10 @@ from ordinalq.losses import Poisson
 from ordinalq.methods._base import LinearQuantifier
 from ordinalq.methods.tuning import is_auto, refuse_auto, with_strength
 from ordinalq.objectives import LinearObjective
-from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.problem import Data
+from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
 from ordinalq.validation import check_integer, check_real
 
@@ -27,7 +29,7 @@ class RUN(LinearQuantifier):
     ----------
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`; the default tau is 10. With "auto" it is the best one for samples of 1000 items.
     n_df : float, default=None
         Effective number of degrees of freedom, in (order + 1, n]: each sample gets the tau with
@@ -44,20 +46,20 @@ class RUN(LinearQuantifier):
     paper_name = "RUN"
     _needs_posteriors = False
 
-    def __init__(self, classifier=None, *, tau=10.0, order=1, target=None, acceptance=None, solver=None, n_df=None):
+    def __init__(self, classifier=None, *, tau=10.0, order=1, centre=None, acceptance=None, solver=None, n_df=None):
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.acceptance = acceptance
         self.solver = solver
         self.n_df = n_df
 
     def _parts(self):
         if self.acceptance is None:
-            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, target=self.target)
-        if self.target is not None:
-            raise ValueError("target must be None with acceptance: the regularizer then acts on a logarithmic scale.")
+            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        if self.centre is not None:
+            raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
 
     def _check_parameters(self, n_classes):
@@ -72,36 +74,37 @@ class RUN(LinearQuantifier):
         if self.n_df is not None:
             self.tau_ = None  # each sample has its own
 
-    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
+    def _minimize(self, loss, regularizer, data):
         if self.n_df is None:
-            return super()._minimize(loss, regularizer, Q, M, sizes, n_blocks)
-        H, K, solution = self._hessians(loss, regularizer, Q, M, sizes, n_blocks)
+            return super()._minimize(loss, regularizer, data)
+        H, K, solution = self._hessians(loss, regularizer, data)
         tau = tau_for(self.n_df, H, K)
         smoothed = np.flatnonzero(tau > 0)
-        if regularizer.quadratic(M.shape[1]) is not None and len(smoothed):
+        if regularizer.quadratic(data.n_classes) is not None and len(smoothed):
             # The likelihood is proportional to N: instead of tau, which is one for the batch, the N of each sample is
             # changed, which has the same minimum.
             unit = with_strength(regularizer, 1.0)
-            part = super()._minimize(loss, unit, Q[smoothed], M, sizes[smoothed] / tau[smoothed], n_blocks)
+            part = data.take(smoothed)
+            part = super()._minimize(loss, unit, replace(part, sizes=part.sizes / tau[smoothed]))
             solution.put(smoothed, replace(part, value=part.value * tau[smoothed]))
         elif len(smoothed):
             for b in smoothed:
                 one = with_strength(regularizer, float(tau[b]))
                 rows = np.array([b])
-                solution.put(rows, super()._minimize(loss, one, Q[rows], M, sizes[rows], n_blocks))
+                solution.put(rows, super()._minimize(loss, one, data.take(rows)))
         return solution
 
-    def _hessians(self, loss, regularizer, Q, M, sizes, n_blocks):
+    def _hessians(self, loss, regularizer, data):
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
-        free = super()._minimize(loss, NoPenalty(), Q, M, sizes, n_blocks)
-        objective = LinearObjective(loss, NoPenalty(), Q, M, sizes, n_blocks)
-        H = objective.derivatives(free.p, np.arange(len(Q))).hessian
-        return H, regularizer.curvature(free.p, objective.sizes), free
+        free = super()._minimize(loss, NoPenalty(), data)
+        objective = LinearObjective(loss, NoPenalty(), data)
+        H = objective.derivatives(free.p, np.arange(len(data))).hessian
+        return H, regularizer.curvature(free.p, objective.data.sizes), free
 
     def _freedom(self, S, samples):
         """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
         Q = samples.average(self.representation_.transform(S))
-        H, K, _ = self._hessians(self.loss_, self.regularizer_, Q, self.M_, samples.sizes, 1)
+        H, K, _ = self._hessians(self.loss_, self.regularizer_, Data(Q, self.M_, samples.sizes))
         tau = np.full(len(Q), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
         return tau, degrees_of_freedom(tau, H, K)
 
@@ -146,13 +149,11 @@ class IBU(LinearQuantifier):
         # The numbers of items change the value of the likelihood, but not the iteration.
         smoothing = self._parts()[2]
         refuse_auto(smoothing)
-        return self._iterate(smoothing, Q, M, np.ones(len(Q)) if sizes is None else sizes, background)
+        sizes = np.ones(len(Q)) if sizes is None else sizes
+        return self._minimize(None, smoothing, Data(Q, M, sizes, 1, background))
 
-    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
-        return self._iterate(regularizer, Q, M, sizes)
-
-    def _iterate(self, smoothing, Q, M, sizes, background=None):
-        return em_counts(Q, M, sizes, background=background, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+    def _minimize(self, loss, regularizer, data):
+        return em_counts(data, smoothing=regularizer, max_iter=self.max_iter, tol=self.tol)
 
 
 def degrees_of_freedom(tau, H, K):
