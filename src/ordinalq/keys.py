@@ -24,7 +24,7 @@ class Keys:
 
     Parameters
     ----------
-    values : pandas.Index (B,)
+    index : pandas.Index (B,)
         Distinct and sorted, of whatever type the user's column has.
     name : str, default="group"
         Name of the user's column.
@@ -32,8 +32,8 @@ class Keys:
         What the column had before pandas took it; None where pandas has it.
     """
 
-    def __init__(self, values: "pd.Index[Any]", name: str = UNNAMED, native: Any = None) -> None:
-        self.values = values
+    def __init__(self, index: "pd.Index[Any]", name: str = UNNAMED, native: Any = None) -> None:
+        self.index = index
         self.name = name
         self.native = native
 
@@ -74,36 +74,36 @@ class Keys:
     def merged(cls, parts: Sequence["Keys"]) -> tuple["Keys", list[Index]]:
         """Return all values of several sets of keys, and the positions of the values of each among them."""
         first = parts[0]
-        if all(part.values.equals(first.values) and part.values.dtype == first.values.dtype for part in parts[1:]):
+        if all(part.index.equals(first.index) and part.index.dtype == first.index.dtype for part in parts[1:]):
             return first, [np.arange(len(first))] * len(parts)
-        values = first.values
+        values = first.index
         for part in parts[1:]:
-            _check_kinds(first.values, part.values)
-            values = values.append(part.values)
+            _check_kinds(first.index, part.index)
+            values = values.append(part.index)
         try:
             keys, codes = cls.of(values)
         except TypeError as error:
             raise TypeError("groups must be of one kind in all portions; make them strings.") from error
         ends = np.cumsum([len(part) for part in parts])
         native = first.native if all(part.native == first.native for part in parts) else None
-        return cls(keys.values, first.name, native), np.split(codes, ends[:-1])
+        return cls(keys.index, first.name, native), np.split(codes, ends[:-1])
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.index)
 
     def __getitem__(self, rows: Any) -> "Keys":
         """Return the keys of some rows."""
-        return Keys(self.values[rows], self.name, self.native)
+        return Keys(self.index[rows], self.name, self.native)
 
     @property
     def has_missing(self) -> bool:
         """Whether the last value is a missing one."""
-        return len(self) > 0 and bool(self.values.isna()[-1])
+        return len(self) > 0 and bool(self.index.isna()[-1])
 
     def position(self, value: Any) -> int:
         """Return the row of a value; the error names near ones."""
         try:
-            row = self.values.get_loc(value)
+            row = self.index.get_loc(value)
         except (KeyError, TypeError) as error:
             shown = ", ".join(map(repr, self.tolist()[:5]))
             raise KeyError(
@@ -115,12 +115,12 @@ class Keys:
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """Return the values as an array, of the type that they came in if that was one of NumPy."""
-        return self.values.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
+        return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
 
     def tolist(self) -> list[Any]:
         """Return the values as plain objects, None where missing."""
-        missing = self.values.isna()
-        return [None if gap else value for gap, value in zip(missing, self.values.tolist(), strict=True)]
+        missing = self.index.isna()
+        return [None if gap else value for gap, value in zip(missing, self.index.tolist(), strict=True)]
 
     def labels(self) -> list[str]:
         """Return the values as people read them."""
@@ -132,10 +132,10 @@ class Keys:
 
         if self.native is not None and not isinstance(self.native, np.dtype):
             return pl.Series(self.name, self.tolist()).cast(self.native)
-        if self.values.dtype.kind != "M":
+        if self.index.dtype.kind != "M":
             return pl.Series(self.name, self.tolist())
         if self.native is None:
-            return pl.from_pandas(self.values).rename(self.name)
+            return pl.from_pandas(self.index).rename(self.name)
         array = self.to_numpy()
         # Polars has no other units.
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))

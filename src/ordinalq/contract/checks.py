@@ -32,9 +32,7 @@ class ScoreChecks:
         """Return the functions for held-out scores S (N, n) and codes (N,)."""
         n = S.shape[1]
         weights = 1 / np.bincount(codes, minlength=n)[codes]
-        return cls(
-            weighted_quantiles(expected_rank(S), weights, 2 * n), weighted_quantiles(S.max(axis=1), weights, n)
-        )
+        return cls(weighted_quantiles(expected_rank(S), weights, 2 * n), weighted_quantiles(S.max(axis=1), weights, n))
 
     def total(self, S: Floats, samples: Samples) -> Floats:
         """Return the sums of g over samples of items with scores S (N, n), (B, 4 n)."""

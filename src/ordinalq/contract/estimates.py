@@ -155,7 +155,7 @@ class Estimates:
         if self.keys is not None:
             check_names(self.classes, self.keys.name)
         if not self.polars:
-            groups = {} if self.keys is None else {self.keys.name: self.keys.values}
+            groups = {} if self.keys is None else {self.keys.name: self.keys.index}
             return pd.DataFrame(groups | columns)
         import polars as pl
 
@@ -229,7 +229,8 @@ def check_names(classes: npt.NDArray[Any], group_name: str | None) -> None:
 
 def _plain(values: list[Any]) -> list[Any]:
     """Return values as JSON has them; dates as text."""
-    return [
-        v if v is None or isinstance(v, str | int | float | bool) else v.isoformat() if hasattr(v, "isoformat") else str(v)
-        for v in values
-    ]
+    return [v if v is None or isinstance(v, str | int | float | bool) else _text(v) for v in values]
+
+
+def _text(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

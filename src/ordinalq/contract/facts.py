@@ -87,7 +87,7 @@ class Facts:
         return False
 
     def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
-        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes in data may stand for nothing."""
+        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes may be unknown, and ones."""
         raise TypeError(
             f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
             f"ComposedQuantifier), got {type(self).__name__}."

@@ -181,10 +181,7 @@ class Quantifier(Facts, BaseEstimator, ABC):
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
-        if self.on_means:
-            summary = Summary.of_means(samples, self.embed(S))
-        else:
-            summary = Summary.of_items(samples, S)
+        summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
         if not checks or self.checks_ is None:
             return summary
         return replace(summary, totals={**summary.totals, "checks": self.checks_.total(S, samples)})

@@ -204,7 +204,7 @@ def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(pd.DataFrame({keys.name: keys.values}), preserve_index=False)
+    table = pa.Table.from_pandas(pd.DataFrame({keys.name: keys.index}), preserve_index=False)
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)

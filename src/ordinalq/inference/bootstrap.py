@@ -114,10 +114,7 @@ def replicate_samples(V: HeldOut, centre: Floats, n_items: Counts, draws: Draws)
     sample is represented by a smaller one.
     """
     drawn = np.minimum(n_items, MAX_DRAWN)
-    if draws.of == "population":
-        counts = draws.rng.multinomial(drawn, centre)
-    else:
-        counts = rounded(centre, drawn, draws.rng)
+    counts = draws.rng.multinomial(drawn, centre) if draws.of == "population" else rounded(centre, drawn, draws.rng)
     return V.draw(counts, draws.rng), counts, np.sqrt(drawn / n_items)[:, None]
 
 

@@ -28,6 +28,7 @@ FUNCTIONS_PER_CLASS = 4
 # Directions with less than this part of the largest variance are redundant.
 REDUNDANT = 1e-6
 
+
 def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     """Return the diagnosis of a fitted quantifier on one sample.
 
@@ -91,7 +92,7 @@ def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Floats, Floats
 def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:
     """Say why there are fewer functions than classes."""
     n = len(quantifier.classes_)
-    if N < ITEMS_PER_FUNCTION * n:
+    if ITEMS_PER_FUNCTION * n > N:
         return f"the sample is too small, it takes at least {ITEMS_PER_FUNCTION * n} items."
     if quantifier.on == "features":
         return f"the method looks at {n_functions} numbers per item, too few to check {n} shares."

@@ -180,11 +180,8 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
         return [f"{text} {verdict}", "Classes: all can be told apart."]
     named = [f"{classes[i]} and {classes[j]} ({min(precision.unnoticed[i, j], 1):.0%})" for i, j in pairs[:NAMED]]
     more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
-    return [
-        f"{text} {verdict}",
-        f"Classes: hardly told apart are {', '.join(named)}{more}; in brackets the part of the sample that could "
-        "change sides unnoticed.",
-    ]
+    which = f"Classes: hardly told apart are {', '.join(named)}{more}; in brackets the part of the sample that could "
+    return [f"{text} {verdict}", f"{which}change sides unnoticed."]
 
 
 def _matrix(diagnosis: Diagnosis) -> str:

@@ -70,7 +70,9 @@ class OACC(LinearQuantifier):
     paper_name = "o-ACC"
     needs_posteriors = False
 
-    def __init__(self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order
@@ -99,7 +101,9 @@ class OPACC(LinearQuantifier):
 
     paper_name = "o-PACC"
 
-    def __init__(self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order

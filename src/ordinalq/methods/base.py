@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from ordinalq.representations import Representation
 from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.solution import Solution
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats
 
 Codes = npt.NDArray[np.intp]
@@ -46,27 +47,6 @@ class Method(Quantifier, Services):
         if self.on_means:
             return of_means(self, summary, P, draws)
         return of_items([self] * draws.n_models, HeldOut.of(self), summary, P, draws)
-
-
-class Smoother(Protocol):
-    """What regularizers and smoothings have in common: a strength, by the name of its parameter."""
-
-    @property
-    def strength(self) -> str | None:
-        """Name of the parameter, None where there is none."""
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether the strength is yet to be chosen."""
-
-    def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
-
-    def strengths(self, unit: float) -> tuple[float, ...]:
-        """Return the strengths to begin a choice with, ascending."""
-
-    def with_strength(self, value: float) -> Any:
-        """Return the same with another strength."""
 
 
 class SmoothedMethod(Method):

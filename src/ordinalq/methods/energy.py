@@ -47,7 +47,16 @@ class OEDy(LinearQuantifier):
 
     paper_name = "o-EDy"
 
-    def __init__(self, classifier: Any = None, *, distance: str = "md", tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        distance: str = "md",
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.distance = distance
         self.tau = tau

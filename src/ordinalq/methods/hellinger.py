@@ -70,7 +70,9 @@ class OHDx(LinearQuantifier):
     paper_name = "o-HDx"
     on = "features"
 
-    def __init__(self, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
@@ -95,7 +97,16 @@ class OHDy(LinearQuantifier):
 
     paper_name = "o-HDy"
 
-    def __init__(self, classifier: Any = None, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        n_bins: int = 4,
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau

@@ -15,7 +15,7 @@ from ordinalq.contract.plan import Draws
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, chunks, composition, of_items
 from ordinalq.inference.tuning import Trial, smooth_samples
-from ordinalq.methods.base import Smoother, SmoothedMethod, check_every_class
+from ordinalq.methods.base import SmoothedMethod, check_every_class
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.samples import Samples
@@ -25,6 +25,7 @@ from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer, check_real
 
 Codes = npt.NDArray[np.intp]
@@ -176,7 +177,16 @@ class SLD(_LikelihoodMethod):
 
     paper_name = "SLD"
 
-    def __init__(self, classifier: Any = None, *, tau: Any = 0.0, calibration: str = "none", max_iter: int = 100, tol: float = 0.0, solver: Any = None) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        tau: Any = 0.0,
+        calibration: str = "none",
+        max_iter: int = 100,
+        tol: float = 0.0,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.calibration = calibration
@@ -221,7 +231,16 @@ class OSLD(_LikelihoodMethod):
 
     paper_name = "o-SLD"
 
-    def __init__(self, classifier: Any = None, *, order: int = 0, interpolation: Any = 0.1, calibration: str = "none", max_iter: int = 100, tol: float = 0.0) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        order: int = 0,
+        interpolation: Any = 0.1,
+        calibration: str = "none",
+        max_iter: int = 100,
+        tol: float = 0.0,
+    ) -> None:
         self.classifier = classifier
         self.order = order
         self.interpolation = interpolation

@@ -51,7 +51,16 @@ class OPDF(LinearQuantifier):
 
     paper_name = "o-PDF"
 
-    def __init__(self, classifier: Any = None, *, n_bins: int | None = None, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        n_bins: int | None = None,
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau

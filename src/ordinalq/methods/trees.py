@@ -126,7 +126,9 @@ class OQT(_TreeMethod):
     paper_name = "OQT"
     adjusts = False
 
-    def __init__(self, classifier: Any = None, *, held_out: float = 1 / 3, n_jobs: int | None = None, random_state: Any = 0) -> None:
+    def __init__(
+        self, classifier: Any = None, *, held_out: float = 1 / 3, n_jobs: int | None = None, random_state: Any = 0
+    ) -> None:
         self.classifier = classifier
         self.held_out = held_out
         self.n_jobs = n_jobs
@@ -201,7 +203,15 @@ class ARC(_TreeMethod):
 
     paper_name = "ARC"
 
-    def __init__(self, classifier: Any = None, *, held_out: float = 1 / 3, n_jobs: int | None = None, random_state: Any = 0, correction: str = "ratio") -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        held_out: float = 1 / 3,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        correction: str = "ratio",
+    ) -> None:
         self.classifier = classifier
         self.held_out = held_out
         self.n_jobs = n_jobs
@@ -272,9 +282,7 @@ class ARC(_TreeMethod):
     def solve(self, summary: Summary) -> Solution:
         """Return the corrected fractions of votes."""
         if self.correction == "acc":
-            objective = LinearObjective(
-                LeastSquares(), NoPenalty(), Data(summary.means, self.M_, summary.n_items)
-            )
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Data(summary.means, self.M_, summary.n_items))
             solution: Solution = choose(objective).minimize(objective)
             return solution
         P = summary.means * self.ratios_

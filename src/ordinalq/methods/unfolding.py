@@ -48,7 +48,17 @@ class RUN(LinearQuantifier):
     paper_name = "RUN"
     needs_posteriors = False
 
-    def __init__(self, classifier: Any = None, *, tau: Any = 10.0, order: int = 1, centre: Any = None, acceptance: Any = None, solver: Any = None, n_df: float | None = None) -> None:
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        tau: Any = 10.0,
+        order: int = 1,
+        centre: Any = None,
+        acceptance: Any = None,
+        solver: Any = None,
+        n_df: float | None = None,
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order
@@ -136,7 +146,9 @@ class IBU(MatrixMethod):
     paper_name = "IBU"
     needs_posteriors = False
 
-    def __init__(self, classifier: Any = None, *, order: int = 0, interpolation: Any = 0.1, max_iter: int = 100, tol: float = 0.0) -> None:
+    def __init__(
+        self, classifier: Any = None, *, order: int = 0, interpolation: Any = 0.1, max_iter: int = 100, tol: float = 0.0
+    ) -> None:
         self.classifier = classifier
         self.order = order
         self.interpolation = interpolation
