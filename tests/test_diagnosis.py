@@ -6,12 +6,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from ordinalq.methods.diagnosis import Diagnosis, class_moments, covariance_on_simplex
 from scipy.stats import kstest
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
 from ordinalq.losses import Energy
-from ordinalq.methods.diagnosis import Diagnosis, class_moments, covariance_on_simplex
 from ordinalq.representations import MeanDistances
 
 N_CLASSES = 5

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from ordinalq.search import SampleSearch, configurations_of, configured, estimate_all
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
@@ -22,7 +23,6 @@ from ordinalq.datasets.dataset import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
-from ordinalq.selection import SampleSearch, configurations_of, configured, estimate_all
 
 METHODS = {entry.name: entry for entry in oq.catalog()}
 FITS = []
