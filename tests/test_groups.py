@@ -291,7 +291,7 @@ def test_estimates_are_found_by_group(problem):
 
 
 def test_errors_that_groups_share_are_told(rng):
-    # With few held-out items and large groups, nearly all of the error is that of M, which is the same for equal groups.
+    # With few held-out items and large groups, nearly all of the error is that of M, the same for both.
     y = np.arange(200) % 4
     noise = rng.normal(size=(200, 2))
     quantifier = fitted("PACC", y[:, None] + noise, y)
