@@ -142,7 +142,7 @@ def number_axis(axis: "Axis", values: Iterable[float] = ()) -> None:
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_locator(MaxNLocator(4))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
 
 
