@@ -23,6 +23,7 @@ from ordinalq.experiments.progress import LogFile, Several, Terminal
 from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
+from ordinalq.report import write_report
 from ordinalq.selection import Estimates as Attempt
 
 NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
@@ -185,6 +186,8 @@ def test_methods_outside_the_catalog_are_run_like_others(tmp_path):
     same = json.dumps({"tau": 0.5}, indent=1)
     assert_allclose(found.loc[("Steady", same), "error"], found.loc[("OPACC", same), "error"])
     assert set(outcome.errors("APP", "nmd")) == set(config.methods)
+    page = write_report(read_outcome(tmp_path / "out"), tmp_path / "out").read_text(encoding="utf-8")
+    assert page.count('<tr data-group="beyond the paper">') > 3 * len(config.outside)
 
 
 def test_results_of_an_outside_method_depend_on_its_file(tmp_path, monkeypatch):

@@ -14,17 +14,21 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from outcomes import make_outcome
+from outside_methods import Steady
 from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
 from ordinalq import reference
 from ordinalq.evaluation import not_worse_than_best, p_against_best
+from ordinalq.experiments.methods import BEYOND
 from ordinalq.experiments.outcome import Outcome
+from ordinalq.methods.catalog import Entry
 from ordinalq.report import figures, tables, write_report, write_summary
 from ordinalq.report.departures import applicable, departures
 from ordinalq.report.facts import display_name, truth
 from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
 from ordinalq.report.html import PAPER, duration
+from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
 from ordinalq.report.paper_figures import paper_pictures
 from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import paper_rankings, rankings
@@ -236,6 +240,69 @@ def test_tables_of_a_single_method_and_sample_are_whole():
         assert table.latex()
     assert cells(tables.results_table(outcome, "nmd"), "CC")["APP mean ± std"].bold
     assert cells(tables.rank_table([outcome]), "CC")["NMD, APP rank"].text == "1.00"
+
+
+# Methods that the paper does not have
+
+
+@pytest.mark.parametrize("in_catalog", [False, True])
+def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_path, monkeypatch, in_catalog):
+    methods = ["CC", "OPACC", "Steady"]
+    outcome = make_outcome(**SHORT, methods=methods, protocols=("APP",), measures=("nmd",))
+    if in_catalog:
+        known = [*oq.catalog(), Entry(Steady, BEYOND)]
+        monkeypatch.setattr("ordinalq.experiments.methods.catalog", lambda: known)
+    text = Page(write_report(outcome, tmp_path).read_text(encoding="utf-8")).text
+    assert "beyond the paper" in text
+    table = tables.results_table(outcome, "nmd")
+    assert [row.group for row in table.rows] == ["non-ordinal", "new ordinal", "beyond the paper"]
+    assert cells(table, "Steady")["APP mean ± std"].text != "-"
+    assert cells(table, "Steady")["APP paper"].text == cells(table, "Steady")["APP ratio"].text == "-"
+    assert cells(tables.rank_table([outcome]), "Steady")["NMD, APP paper"].text == "-"
+    grids = tables.hyperparameter_table(outcome)
+    assert cells(grids, "Steady")["printed"].text == "-"
+    assert [row.cells[0].text for row in grids.rows][-1] == "Steady"
+    assert {picture.name for picture in figures.all_pictures(outcome)} >= {"error_nmd", "ranks_nmd_app"}
+
+
+def test_a_report_without_any_method_of_the_paper_compares_with_nothing():
+    outcome = make_outcome(**SHORT, methods=["A", "B"], protocols=("APP",), measures=("nmd",))
+    for table in (tables.results_table(outcome, "nmd"), tables.rank_table([outcome])):
+        assert not any(column.name == "paper" for column in table.columns)
+        assert not any(note.startswith("Paper") or " Paper: " in note for note in table.notes)
+
+
+# One layout
+
+
+def test_layout_puts_facts_into_rows_and_blocks_of_columns():
+    facts = pd.DataFrame(
+        {
+            "method": ["a", "b", "a"],
+            "protocol": ["x", "x", "y"],
+            "mean": [0.1, 0.4, 0.2],
+            "std": [0.01, np.nan, 0.02],
+            "bold": [True, False, True],
+            "paper": [np.nan, np.nan, 0.3],
+        }
+    )
+    columns, rows = lay_out(
+        facts,
+        ["method"],
+        [words("method", "method", str.upper)],
+        [mean_and_std(shade="log"), Show("paper", "paper", number(2), needs="paper")],
+        across=["protocol"],
+        above=lambda fact: fact["protocol"],
+        group=lambda fact: f"group of {fact['method']}",
+    )
+    assert [column.title for column in columns] == ["method", "x mean ± std", "y mean ± std", "y paper"]
+    assert [[cell.text for cell in row.cells] for row in rows] == [
+        ["A", ".1000 ± .0100", ".2000 ± .0200", "0.30"],
+        ["B", ".4000", "-", "-"],
+    ]
+    assert [cell.bold for cell in rows[0].cells] == [False, True, True, False]
+    assert [row.cells[1].shade for row in rows] == [0.0, 1.0]
+    assert [row.group for row in rows] == ["group of a", "group of b"]
 
 
 # Forms of a table
@@ -540,6 +607,37 @@ def test_page_is_whole_and_loads_nothing(report):
     assert text.count("<script") == 1
     for section in ("summary", "results", "figures", "ranking", "run", "departures", "cite", "again"):
         assert section in page.ids
+
+
+def test_a_new_table_is_in_the_files_and_on_the_page(tmp_path, monkeypatch):
+    def made(outcome):
+        rows = (Row((Cell("first"), Cell("1.25", 1.25))),)
+        columns = (Column("what", numeric=False), Column("number"))
+        facts = pd.DataFrame({"what": ["first"], "number": [1.25]})
+        places = {"new_beside_results": {}, "new_folded": {"section": "parameters", "fold": "Open me"}}
+        places |= {"new_section": {"section": "quality"}}
+        return [Table(name, f"Title of {name}", columns, rows, facts, **place) for name, place in places.items()]
+
+    monkeypatch.setattr(tables, "MAKERS", [*tables.MAKERS, made])
+    outcome = make_outcome(**SHORT, methods=["CC", "PACC"], protocols=("APP",), measures=("nmd",))
+    text = write_report(outcome, tmp_path).read_text(encoding="utf-8")
+    ids = Page(text).ids
+    order = ["results", "table-new_beside_results", "parameters", "table-new_folded", "quality", "table-new_section"]
+    places = [ids.index(name) for name in [*order, "cite"]]
+    assert places == sorted(places)
+    assert "<summary>Open me</summary>" in text
+    assert '<a href="#quality">Quality</a>' in text
+    assert (tmp_path / "tables" / "new_section.csv").read_text() == "what,number\nfirst,1.25\n"
+
+
+def test_every_table_and_figure_is_on_the_page_once(report):
+    ids = Page((report / "report.html").read_text(encoding="utf-8")).ids
+    assert {name for name in ids if name.startswith("table-")} == {
+        f"table-{path.stem}" for path in (report / "tables").glob("*.csv")
+    }
+    assert {name for name in ids if name.startswith("figure-")} == {
+        f"figure-{path.stem}" for path in (report / "figures").glob("*.png")
+    }
 
 
 def test_links_of_the_page_lead_to_its_files(report):

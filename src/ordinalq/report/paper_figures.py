@@ -71,7 +71,7 @@ def _bars_picture(
     n = len(P[0])
     down = -(-len(labels) // across)
     small = across > 3
-    width, height, room = (1.5, 1.25, 1.3) if small else (2.7, 2.4, 1.14)
+    width, height, room = (1.5, 1.25, 1.3) if small else (2.7, 2.4, 1.22)
     with sheet(max(0.6 + width * across, 4.2), 0.3 + height * down) as (figure, save):
         panels = figure.subplots(down, 1, sharey=True, squeeze=False).ravel()
         top = max(float(np.max(p)) for p in P)

@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ordinalq.plot.style import INK, SOFT, Look
+from ordinalq.plot.style import INK, LETTER, NAME_LENGTH, SOFT, Look
 from ordinalq.report.facts import display_name
 from ordinalq.report.picture import Picture, looks_of, sheet
 from ordinalq.report.significance import Ranking
+from ordinalq.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+WIDTH, STEP = 9.6, 0.065  # inches
 # Heights below the axis of ranks: the first bar, and the distances of bars and of names.
 FIRST_BAR, BAR, NAME = 0.4, 0.28, 0.42
 # More ranks than this are not all numbered.
@@ -34,15 +36,18 @@ def critical_difference(ranking: Ranking, name: str, title: str, subtitle: str =
     bars = ranking.groups()
     first_name = 0.8 + BAR * len(bars)
     depth = first_name + NAME * half
-    with sheet(9.6, 1.0 + 0.52 * depth, constrained=False) as (figure, save):
-        axes = figure.add_axes((0.16, 0.02, 0.68, 0.93))
+    # Room for a name, its rank and the marker between them.
+    side = (0.5 + LETTER * max(len(_name(method)) + 7 for method in order)) / WIDTH
+    unit = STEP / (WIDTH * (1 - 2 * side)) * (k - 1)
+    with sheet(WIDTH, 1.0 + 0.52 * depth, constrained=False) as (figure, save):
+        axes = figure.add_axes((side, 0.02, 1 - 2 * side, 0.93))
         axes.set(xlim=(1, k), ylim=(depth, -1.5))
         axes.set_axis_off()
         _draw_axis(axes, k, ranking.difference, subtitle)
         for position, method in enumerate(order):
             left = position < half
             level = first_name + NAME * (position if left else k - 1 - position)
-            _draw_method(axes, method, ranking.ranks[method], level, looks[method], 0.01 * (k - 1), left)
+            _draw_method(axes, method, ranking.ranks[method], level, looks[method], unit, left)
         for number, bar in enumerate(bars):
             margin = 0.004 * (k - 1)
             ends = [ranking.ranks[bar[0]] - margin, ranking.ranks[bar[-1]] + margin]
@@ -72,12 +77,16 @@ def _draw_axis(axes: "Axes", k: int, difference: float, subtitle: str) -> None:
 
 
 def _draw_method(axes: "Axes", method: str, rank: float, level: float, look: Look, unit: float, left: bool) -> None:
-    """Draw a method at its rank, and a line to its name at the left or right; `unit` is 1 % of the axis."""
+    """Draw a method at its rank, and a line to its name at the left or right; `unit` is a small step."""
     color, marker, _ = look
     side = -1 if left else 1
     edge = (axes.get_xlim()[0] if left else axes.get_xlim()[1]) + side * 2 * unit
     axes.plot([rank, rank, edge], [0, level, level], color=SOFT, lw=0.8, clip_on=False, zorder=1)
     axes.plot(rank, 0, marker, ms=5, color=color, clip_on=False, zorder=4)
     axes.plot(edge + side * 1.2 * unit, level, marker, ms=5, color=color, clip_on=False)
-    name = f"{display_name(method)}  {rank:.2f}" if left else f"{rank:.2f}  {display_name(method)}"
+    name = f"{_name(method)}  {rank:.2f}" if left else f"{rank:.2f}  {_name(method)}"
     axes.text(edge + side * 3 * unit, level, name, ha="right" if left else "left", va="center", fontsize=9)
+
+
+def _name(method: str) -> str:
+    return cut(display_name(method), NAME_LENGTH)
