@@ -32,7 +32,7 @@ DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 # What shows results and does not compute any.
-SHOWING = ("cli.py", "plot.py", "report", "tabular")
+SHOWING = ("cli", "cli.py", "plot", "report", "tables", "tabular", "terminal.py")
 
 
 class Store:
