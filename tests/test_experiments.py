@@ -299,7 +299,7 @@ def test_method_that_fails_on_test_samples_only_is_left_out(tmp_path, monkeypatc
     def failing(self, material, scores, pool):
         found = estimate(self, material, scores, pool)
         if pool == "test":
-            failed = Attempt(None, None, 0.0, "ValueError: no")
+            failed = Attempt.failed("ValueError: no")
             found = [failed if t.method == "SLD" else one for t, one in zip(self.trials, found, strict=True)]
         return found
 

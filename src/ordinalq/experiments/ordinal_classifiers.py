@@ -288,7 +288,7 @@ class ClassifierUnit(Unit):
         """Return the estimates of each trial on the samples of a pool."""
         assert scores is not None
         if message := scores["message"].iloc[0]:
-            return [Attempt(None, None, 0.0, message) for _ in self.trials]
+            return [Attempt.failed(message) for _ in self.trials]
         names = [f"p_{i + 1}" for i in range(material.n_classes)]
         stored = dict(iter(scores[scores["pool"] == pool].groupby("method", sort=False)))
         y = material.dataset.train.y

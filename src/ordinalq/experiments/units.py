@@ -172,13 +172,12 @@ class Unit(ABC):
         tables = []
         for trial, result in zip(self.trials, estimates, strict=True):
             P = np.empty((0, n)) if result.message else result.P
-            converged = np.empty(0, dtype=bool) if result.message else result.converged
             head = {
                 "method": trial.method,
                 "classifier": to_json(self.classifier),
                 "parameters": to_json(trial.parameters),
                 "sample": np.arange(len(P)),
-                "converged": converged,
+                "converged": result.converged,
             }
             tables.append(pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
         return pd.concat(tables, ignore_index=True)
@@ -212,7 +211,7 @@ class ScoredUnit(Unit):
         """Return the estimates of each trial; those of the same representation share it."""
         assert scores is not None
         if message := scores["message"].iloc[0]:
-            return [Attempt(None, None, 0.0, message) for _ in self.trials]
+            return [Attempt.failed(message) for _ in self.trials]
         columns = [name for name in scores.columns if name.startswith("s_")]
         S = {part: table[columns].to_numpy() for part, table in scores.groupby("part", sort=False)}
         found: dict[int, Attempt] = {}
@@ -263,7 +262,7 @@ class ItemUnit(Unit):
                 S = quantifier.scores(getattr(material.dataset, pool).X)
                 found[pool] = quantifier.predict_scores(S, getattr(material, pool).samples)
         except Exception as error:  # the experiment goes on, and the table tells
-            return dict.fromkeys(POOLS, Attempt(None, None, time.perf_counter() - start, _describe(error)))
+            return dict.fromkeys(POOLS, Attempt.failed(_describe(error), time.perf_counter() - start))
         seconds = time.perf_counter() - start
         return {pool: Attempt(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
 
