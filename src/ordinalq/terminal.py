@@ -45,7 +45,7 @@ def table(
 
     Headings may have several lines, separated by "\n"; cells of type :class:`Bold` stand out, and a line is drawn below
     the rows `ends`. The first 40 rows are shown; where there are more, of which `total` counts those that were not
-    given, a last line says how many, with a `hint` such as "; --out writes all".
+    given, a last line says how many, with a `hint` where to see them.
     """
     from rich import box
     from rich.table import Table
