@@ -69,8 +69,9 @@ class Distributions:
 
     def first(self, k: int) -> "Distributions":
         """Return the first k of them."""
-        of_rows: dict[str, Any] = {name: getattr(self, name) for name in OF_ROWS}
-        return replace(self, **{name: None if part is None else part[:k] for name, part in of_rows.items()})
+        known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
+        parts: dict[str, Any] = {name: getattr(self, name)[:k] for name in known}
+        return replace(self, **parts)
 
 
 def distributions(
