@@ -8,12 +8,9 @@ from ordinalq.text import plain, shortened
 if TYPE_CHECKING:
     from rich.console import Console
 
-# More rows than this say less than a file does.
-MAX_ROWS = 40
-# The column that gives way keeps so many characters.
-MIN_WIDTH = 8
-# Characters between columns.
-GAP = 3
+MAX_ROWS = 40  # more say less than a file does
+MIN_WIDTH = 8  # characters of the column that gives way
+GAP = 3  # characters between columns
 
 
 class Bold(str):
@@ -44,27 +41,11 @@ def table(
     ends: Collection[int] = (),
     hint: str = "",
 ) -> None:
-    r"""Print rows under headers.
+    r"""Print rows under headers, the first `left` columns flush left; column `cut` gives way to a narrow terminal.
 
-    Parameters
-    ----------
-    headers : sequence of str
-        A heading may have several lines, separated by "\n".
-    rows : sequence of sequences of str
-        The first 40 are shown; cells of type :class:`Bold` stand out.
-    left : int, default=1
-        The first so many columns are flush left, the others flush right.
-    cut : int, default=0
-        The column that gives way in a narrow terminal.
-    total : int, default=None
-        How many rows there are, where `rows` are only the first; a last line says how many are not shown.
-    console : Console, default=None
-        None stands for the terminal as it is.
-    title : str, default=""
-    ends : collection of int, default=()
-        Rows below which there is a line, counted from 0.
-    hint : str, default=""
-        Ends the line about rows that are not shown, such as "; --out writes all".
+    Headings may have several lines, separated by "\n"; cells of type :class:`Bold` stand out, and a line is drawn below
+    the rows `ends`. The first 40 rows are shown; where there are more, of which `total` counts those that were not
+    given, a last line says how many, with a `hint` where to see them.
     """
     from rich import box
     from rich.table import Table

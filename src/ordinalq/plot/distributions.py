@@ -6,24 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Estimated, Values, distributions
-from ordinalq.plot.style import (
-    BAR,
-    BLUE,
-    INK,
-    LETTER_SMALL,
-    MARKERS,
-    NAME_LENGTH,
-    ORANGE,
-    SOFT,
-    figure_of,
-    literal,
-    name_classes,
-    name_height,
-    new_axes,
-    shades,
-    tidy,
-)
 from ordinalq.text import cut, shortened
 from ordinalq.validation import check_integer
 
@@ -81,13 +65,13 @@ def distribution(
     given = distributions("p", p, classes, lower=lower, upper=upper, truth=truth, level=level, one=True)
     if ax is None:
         width = min(2.4 + 0.55 * len(given.classes), 9.0)
-        ax = new_axes((width, 3.2 + name_height(given.classes, width)))
+        ax = style.new_axes((width, 3.2 + style.name_height(given.classes, width)))
     legend = _draw(ax, given, 0)
     ax.set_ylim(0, given.top)
-    name_classes(ax, given.classes)
+    style.name_classes(ax, given.classes)
     if xlabel:
-        ax.set_xlabel(cut(xlabel, NAME_LENGTH))
-        literal([ax.xaxis.label])
+        ax.set_xlabel(cut(xlabel, style.NAME_LENGTH))
+        style.literal([ax.xaxis.label])
     ax.set_ylabel(_quantity(given))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
@@ -160,10 +144,10 @@ def groups(
     legend: dict[str, Any] = {}
     for i, (ax, title) in enumerate(zip(grid, _titles(given, width), strict=False)):
         legend |= _draw(ax, given, i)
-        literal([ax.set_title(title, fontsize="small", loc="left", color=INK, pad=3)])
+        style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.INK, pad=3)])
         ax.tick_params(labelsize="small")
         # Upright: slanted names would reach below the neighbour.
-        name_classes(ax, given.classes, size="small", width=width, upright=True)
+        style.name_classes(ax, given.classes, size="small", width=width, upright=True)
         # The axes are shared: where nothing is below, the names of the classes are here.
         ax.tick_params(labelbottom=i + columns >= k)
     grid[0].set_ylim(0, given.top)
@@ -171,7 +155,7 @@ def groups(
     if len(legend) > 1:
         place: dict[str, Any] = {"loc": "outside upper right", "ncols": 3, "frameon": False, "fontsize": "small"}
         figure.legend(list(legend.values()), list(legend), **place)
-    _name_groups(figure, cut(xlabel, NAME_LENGTH), k, len(every.P))
+    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P))
     return np.asarray(grid[:k], dtype=np.object_)
 
 
@@ -203,21 +187,23 @@ def estimate_against_truth(
     n = len(given.classes)
     many = given.P.size > MAX_POINTS
     if ax is None:
-        legend = 1.2 if many else 0.9 + LETTER_SMALL * min(max(map(len, given.classes)), NAME_LENGTH)
-        ax = new_axes((4.0 + legend, max(3.9, 0.8 + 0.2 * min(n, MAX_COLUMN))))
+        legend = 1.2 if many else 0.9 + style.LETTER_SMALL * min(max(map(len, given.classes)), style.NAME_LENGTH)
+        ax = style.new_axes((4.0 + legend, max(3.9, 0.8 + 0.2 * min(n, MAX_COLUMN))))
     high = max(float(given.P.max()), float(given.truth.max())) * 1.04
     (_hexagons if many else _points)(ax, given, high)
-    ax.plot([0, high], [0, high], color=INK, linewidth=1.0, linestyle="--", zorder=2)
+    ax.plot([0, high], [0, high], color=style.INK, linewidth=1.0, linestyle="--", zorder=2)
     ax.set(xlim=(0, high), ylim=(0, high), xlabel="true share", ylabel="estimated share")
     ax.set_aspect("equal", adjustable="box")
-    tidy(ax)
+    style.tidy(ax)
     return ax
 
 
 def bars(ax: "Axes", p: Values, x: Values | None = None) -> Any:
     """Draw the bars of one distribution (n,) at x (n,), by default 0..n-1."""
     x = np.arange(np.size(p)) if x is None else x
-    return ax.bar(np.asarray(x), np.asarray(p), width=0.78, color=BAR, edgecolor=BLUE, linewidth=0.8, zorder=2)
+    return ax.bar(
+        np.asarray(x), np.asarray(p), width=0.78, color=style.BAR, edgecolor=style.BLUE, linewidth=0.8, zorder=2
+    )
 
 
 def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
@@ -230,11 +216,13 @@ def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
         middle, half = (given.lower[i] + given.upper[i]) / 2, (given.upper[i] - given.lower[i]) / 2
         caps = 3 if n <= 10 else 2
         label = "interval" if given.level is None else f"{100 * given.level:g} % interval"
-        legend[label] = ax.errorbar(x, middle, half, fmt="none", ecolor=INK, elinewidth=1.2, capsize=caps, zorder=4)
+        legend[label] = ax.errorbar(
+            x, middle, half, fmt="none", ecolor=style.INK, elinewidth=1.2, capsize=caps, zorder=4
+        )
     if given.truth is not None:
-        look: dict[str, Any] = {"markerfacecolor": ORANGE, "markeredgecolor": INK, "markeredgewidth": 0.8}
+        look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.INK, "markeredgewidth": 0.8}
         legend["truth"] = ax.plot(x, given.truth[i], "D", markersize=5, zorder=5, **look)[0]
-    tidy(ax, grid="y")
+    style.tidy(ax, grid="y")
     ax.set_xlim(-0.6, n - 0.4)
     return legend
 
@@ -254,7 +242,7 @@ def _new_figure(given: Distributions, columns: int, width: float) -> Any:
 
     k = len(given.P)
     # Names of classes stand below the last row, and below the one before where the last is not full.
-    named = name_height(given.classes, width, LETTER_SMALL, upright=True) * (1 if k % columns == 0 else 2)
+    named = style.name_height(given.classes, width, style.LETTER_SMALL, upright=True) * (1 if k % columns == 0 else 2)
     size = (width * columns + 0.6, 1.5 * -(-k // columns) + 0.7 + named)
     return Figure(figsize=size, layout="constrained")
 
@@ -262,7 +250,7 @@ def _new_figure(given: Distributions, columns: int, width: float) -> Any:
 def _titles(given: Distributions, width: float) -> list[str]:
     """Return the names of the groups, cut to a width in inches, and their sizes."""
     sizes = [""] * len(given.P) if given.n_items is None else [f" ({size:,.0f})" for size in given.n_items]
-    room = max(int(width / LETTER_SMALL) - max(map(len, sizes)) - 2, 4)
+    room = max(int(width / style.LETTER_SMALL) - max(map(len, sizes)) - 2, 4)
     return [name + size for name, size in zip(shortened(given.groups, room), sizes, strict=True)]
 
 
@@ -271,25 +259,30 @@ def _name_groups(figure: Any, xlabel: str, shown: int, total: int) -> None:
     if shown < total:
         part = f"the first {shown} of {total} groups"
         label = figure.supxlabel(
-            f"{xlabel} ({part})" if xlabel else part, fontsize="small", color=SOFT, x=0.99, ha="right"
+            f"{xlabel} ({part})" if xlabel else part, fontsize="small", color=style.SOFT, x=0.99, ha="right"
         )
-        literal([label])
+        style.literal([label])
     elif xlabel:
-        literal([figure.supxlabel(xlabel, fontsize="medium")])
+        style.literal([figure.supxlabel(xlabel, fontsize="medium")])
 
 
 def _points(ax: "Axes", given: Distributions, high: float) -> None:
     """Draw each class of each sample."""
     assert given.truth is not None
-    look: dict[str, Any] = {"s": 26, "alpha": 1 if len(given.P) <= 50 else 0.6, "edgecolors": INK, "linewidths": 0.3}
-    for i, (name, color) in enumerate(zip(given.classes, shades(len(given.classes)), strict=True)):
+    look: dict[str, Any] = {
+        "s": 26,
+        "alpha": 1 if len(given.P) <= 50 else 0.6,
+        "edgecolors": style.INK,
+        "linewidths": 0.3,
+    }
+    for i, (name, color) in enumerate(zip(given.classes, style.shades(len(given.classes)), strict=True)):
         # Classes are ordered, and so are their colours; markers tell neighbours apart.
-        marker = MARKERS[i % len(MARKERS)]
-        label = cut(name, NAME_LENGTH)
+        marker = style.MARKERS[i % len(style.MARKERS)]
+        label = cut(name, style.NAME_LENGTH)
         ax.scatter(given.truth[:, i], given.P[:, i], color=color, marker=marker, label=label, zorder=3, **look)
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
     legend = ax.legend(title="class", ncols=1 if len(given.classes) <= MAX_COLUMN else 2, **place)
-    literal(legend.get_texts())
+    style.literal(legend.get_texts())
 
 
 def _hexagons(ax: "Axes", given: Distributions, high: float) -> None:
@@ -301,4 +294,4 @@ def _hexagons(ax: "Axes", given: Distributions, high: float) -> None:
     look: dict[str, Any] = {"norm": LogNorm(vmin=0.4), "cmap": "Blues", "linewidths": 0.1, "mincnt": 1}
     place: dict[str, Any] = {"gridsize": 42, "extent": (0, high, 0, high)}
     cells = ax.hexbin(given.truth.ravel(), given.P.ravel(), **place, **look)
-    figure_of(ax).colorbar(cells, ax=ax, label=f"classes of {len(given.P):,} samples")
+    style.figure_of(ax).colorbar(cells, ax=ax, label=f"classes of {len(given.P):,} samples")

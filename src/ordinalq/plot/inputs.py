@@ -1,7 +1,8 @@
 """What a picture is given: estimates or plain arrays, checked."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ from ordinalq.text import plain
 from ordinalq.validation import Floats, check_vectors
 
 Values = npt.ArrayLike
+# The parts of Distributions that have one entry per distribution.
+OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items")
 
 
 @runtime_checkable
@@ -37,7 +40,8 @@ class Estimated(Protocol):
         """Intervals with ``level``, ``lower`` and ``upper`` (B, n), or None."""
 
 
-class Distributions(NamedTuple):
+@dataclass(frozen=True)
+class Distributions:
     """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
 
     ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,); each of them may be None.
@@ -65,13 +69,9 @@ class Distributions(NamedTuple):
 
     def first(self, k: int) -> "Distributions":
         """Return the first k of them."""
-
-        def part(V: Floats | None) -> Floats | None:
-            return None if V is None else V[:k]
-
-        lower, upper, truth = part(self.lower), part(self.upper), part(self.truth)
-        shown = self._replace(P=self.P[:k], groups=self.groups[:k], n_items=part(self.n_items))
-        return shown._replace(lower=lower, upper=upper, truth=truth)
+        known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
+        parts: dict[str, Any] = {name: getattr(self, name)[:k] for name in known}
+        return replace(self, **parts)
 
 
 def distributions(

@@ -25,27 +25,11 @@ def number(decimals: int, *, signed: bool = False) -> Callable[[float], str]:
 
 @dataclass(frozen=True)
 class Show:
-    """A column of a table: which fact it shows, and how.
+    """A column of a table: its heading, the fact that it shows, and how.
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    fact : str
-        A column of the facts. What is not known there (None, NaN, "") is a dash.
-    text : callable, default=str
-        From the fact to its text.
-    numeric : bool, default=True
-    std : str, default=""
-        The fact that stands after ±.
-    bold : str, default=""
-        The fact that says whether it is bold.
-    shade : {"", "linear", "log"}, default=""
-        Colour cells by where they lie between the best and the worst of the column, on this scale.
-    needs : str, default=""
-        The column is left out where this fact is not known in any row.
-    above : str, default=""
-        A heading above those of several columns.
+    What is not known (None, NaN, "") is a dash. The fact ``std`` stands after ±, ``bold`` says if the cell is bold. A
+    ``shade`` "linear" or "log" colours cells by where they lie between the best and the worst of the column. The column
+    is left out where the fact that it ``needs`` is not known in any row. ``above`` is a heading of several columns.
     """
 
     title: str
@@ -91,24 +75,9 @@ def lay_out(
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
     """Return the columns and rows of a table, in the order in which they appear in the facts.
 
-    Parameters
-    ----------
-    facts : DataFrame
-        One row per fact.
-    rows : sequence of str
-        The facts that have these in common are one row of the table.
-    heads : sequence of Show
-        The first columns, which are the same for all facts of a row.
-    cells : sequence of Show
-        The further columns, once for each block.
-    across : sequence of str, default=()
-        The facts that have these in common are a block of columns; all of them by default.
-    above : callable
-        From a fact of a block to the heading above its columns.
-    group : callable
-        From a fact of a row to the group of rows that it belongs to.
-    shaded_within : sequence of str, default=()
-        Only cells that have these in common are compared by their shades.
+    Facts that agree in `rows` are a row of the table. It has the columns `heads`, which are the same for all of its
+    facts, and the columns `cells` once for each block: facts that agree in `across`. A heading `above` a block and the
+    `group` of a row are made from one of their facts. Shades compare cells that agree in `shaded_within`.
     """
     records: list[Any] = facts.to_dict("records")
     of_row: dict[tuple[Any, ...], Fact] = {}

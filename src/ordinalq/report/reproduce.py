@@ -62,7 +62,7 @@ def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path
         with open_store(folders[0], {name: about[0][name] for name in IDENTITY}):
             return write_report(outcomes[0], folders[0])
     if out is None:
-        raise ValueError("several experiments need a folder for their comparison: give --out.")
+        raise ValueError("out must be a folder for the comparison of several experiments, got None.")
     for what in ("kind", "profile", "settings"):
         if len({one[what] for one in about}) > 1:
             raise ValueError(
