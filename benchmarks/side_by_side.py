@@ -8,7 +8,7 @@
 OLD and NEW are folders that hold the package `ordinalq`. Each version runs in a process of its own on the same inputs:
 every method with several settings, intervals of both kinds, groups with a level, the choice of tau, diagnoses,
 `ordinalq.solve` and `SampleSearch`. Every item is a named array; the largest difference of each must not exceed 1e-9.
-The versions may have different interfaces, which the adapters `Before` and `Now` hide. Ends with status 1 where an
+The versions may have different interfaces, which the adapters in `interface.py` hide. Ends with status 1 where an
 item differs or is missing.
 """
 
@@ -17,7 +17,6 @@ import os
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
-import inspect
 import json
 import subprocess
 import sys
@@ -30,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from interface import adapter, centred
 
 TOLERANCE = 1e-9
-# Replicates of intervals in the comparison of numbers.
-REPLICATES = 40
+# Replicates of intervals, and their seed.
+REPLICATES = {"n_replicates": 40, "random_state": 3}
 N_CLASSES = 5
 # Runs of each version in the comparison of times.
 RUNS, IMPORTS = 7, 9
@@ -104,98 +104,6 @@ def fried_subset(n_items: int, n_pool: int, n_samples: int, sample_size: int) ->
     S = forest.fit(X[:n_items], y[:n_items]).oob_decision_function_
     S_pool = forest.predict_proba(X[n_items:])
     return Input(X[:n_items], S, y[:n_items], X[n_items:], S_pool, y[n_items:], n_samples, sample_size)
-
-
-# --- adapters, one per interface ------------------------------------------------------------------------------
-
-
-class Before:
-    """Services with `_scores` twins: `predict_interval_scores` gives Intervals, `predict_groups_scores` a frame."""
-
-    def intervals(self, q: Any, S: Any, samples: Any, level: float, of: str) -> dict[str, Any]:
-        """Return estimates and bounds of samples of scored items."""
-        found = q.predict_interval_scores(S, level, samples, target=of, n_replicates=REPLICATES, random_state=3)
-        names = ("lower", "upper", "cumulative_lower", "cumulative_upper", "mean_lower", "mean_upper", "covariance")
-        parts = {name: getattr(found, name) for name in names}
-        return parts | {"prevalences": found.estimate, "n_items": found.n_items}
-
-    def groups(self, q: Any, S: Any, groups: Any, level: float | None) -> dict[str, Any]:
-        """Return the table of groups of scored items: name of a column -> array."""
-        frame = q.predict_groups_scores(S, groups, level=level, n_replicates=REPLICATES)
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
-
-    def portions(self, q: Any, S: Any, groups: Any, parts: list[Any]) -> dict[str, Any]:
-        """Return the table of groups that were added in portions."""
-        from ordinalq.methods.streaming import GroupTotals
-
-        totals = GroupTotals(q)
-        for part in parts:
-            totals.add(S[part], groups[part])
-        frame = totals.table()
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
-
-    def diagnosis(self, q: Any, S: Any) -> dict[str, Any]:
-        """Return the numbers of a diagnosis by name."""
-        return q.diagnose_scores(S).to_dict()
-
-
-class Now:
-    """Services of a Summary: functions in `ordinalq.inference` that give Estimates."""
-
-    def intervals(self, q: Any, S: Any, samples: Any, level: float, of: str) -> dict[str, Any]:
-        """Return estimates and bounds of samples of scored items."""
-        from ordinalq.contract.plan import Plan
-        from ordinalq.inference.groups import estimate
-
-        found = estimate(q, q.summarize(S, samples), level, Plan(of=of, n_replicates=REPLICATES, random_state=3))
-        names = ("lower", "upper", "cumulative_lower", "cumulative_upper", "mean_lower", "mean_upper")
-        parts = {name: getattr(found.bounds, name) for name in names}
-        return parts | {"prevalences": found.prevalences, "n_items": found.n_items, "covariance": found.covariance}
-
-    def groups(self, q: Any, S: Any, groups: Any, level: float | None) -> dict[str, Any]:
-        """Return the table of groups of scored items: name of a column -> array."""
-        return self._table(q, self._summary(q, S, groups), level)
-
-    def portions(self, q: Any, S: Any, groups: Any, parts: list[Any]) -> dict[str, Any]:
-        """Return the table of groups that were merged from portions."""
-        summaries = [self._summary(q, S[part], groups[part]) for part in parts]
-        merged = summaries[0]
-        for summary in summaries[1:]:
-            merged = merged.merge(summary)
-        return self._table(q, merged, None)
-
-    def diagnosis(self, q: Any, S: Any) -> dict[str, Any]:
-        """Return the numbers of a diagnosis by name."""
-        from ordinalq.inference.diagnosis import diagnose
-
-        return diagnose(q, q.summarize(S, checks=True)).to_dict()
-
-    def _summary(self, q: Any, S: Any, groups: Any) -> Any:
-        from ordinalq.samples import Samples
-
-        return q.summarize(S, Samples.from_groups(groups))
-
-    def _table(self, q: Any, summary: Any, level: float | None) -> dict[str, Any]:
-        from ordinalq.contract.plan import Plan
-        from ordinalq.inference.groups import estimate
-
-        frame = estimate(q, summary, level, Plan(n_replicates=REPLICATES)).frame()
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
-
-
-def adapter() -> Any:
-    """Return the adapter for the version of the library that is imported."""
-    try:
-        import ordinalq.inference  # noqa: F401
-    except ImportError:
-        return Before()
-    return Now()
-
-
-def centred(cls: Any, centre: Any, **parameters: Any) -> Any:
-    """Return a method whose penalty pulls towards a centre, which was once called target."""
-    name = "centre" if "centre" in inspect.signature(cls).parameters else "target"
-    return cls(**parameters, **{name: centre})
 
 
 # --- what is compared -----------------------------------------------------------------------------------------
@@ -277,9 +185,9 @@ def served(q: Any, S_pool: Any, data: Input) -> Items:
     offer = adapter()
     few = Samples.from_index(data.index[:4], len(S_pool))
     for of in ("sample", "population"):
-        yield from named(of, offer.intervals(q, S_pool, few, 0.9, of))
+        yield from named(of, offer.intervals(q, S_pool, few, 0.9, of, **REPLICATES))
     for level in (None, 0.8):
-        yield from named(f"groups {level}", offer.groups(q, S_pool, data.groups, level))
+        yield from named(f"groups {level}", offer.groups(q, S_pool, data.groups, level, **REPLICATES))
     if type(q).__name__ not in ("SLD", "OSLD"):  # in portions these once kept scores in single precision
         parts = np.array_split(np.random.default_rng(0).permutation(len(S_pool)), 3)
         yield from named("portions", offer.portions(q, S_pool, data.groups, parts))
@@ -508,7 +416,7 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
         if entry.name in ("OPACC", "RUN", "SLD"):
             few = Samples.from_index(data.index[:5], len(data.S_pool))
             found[f"{entry.name} intervals"] = lambda q=q, pool=pool, few=few: offer.intervals(
-                q, pool, few, 0.9, "sample"
+                q, pool, few, 0.9, "sample", **REPLICATES
             )
     return found
 
