@@ -421,7 +421,8 @@ def _run(kind, task, X, X_pool):
             if kind == "features":
                 S, S_pool = items, pool
             else:
-                model = held_out(first.classifier).fit(items, encode_labels(task.y, task.classes)[1])
+                labels, codes = encode_labels(task.y, task.classes)
+                model = held_out(first.classifier).fit(items, codes, labels)
                 S, S_pool = model.held_out_scores_, model.predict_proba(pool)
     except Exception as error:  # as in `estimate_all`
         seconds = time.perf_counter() - start

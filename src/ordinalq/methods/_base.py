@@ -263,7 +263,7 @@ class Quantifier(BaseEstimator, ABC):
             self._fit_scores(X, codes)
             self._keep(X, codes)
             return
-        self.classifier_ = held_out(self.classifier).fit(X, codes)
+        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_)
         if self._needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
