@@ -110,11 +110,12 @@ def linear_objective(q: Any, Q: Any, sizes: Any) -> Any:
     from ordinalq.objectives import LinearObjective
     from ordinalq.regularizers import Regularizer
 
-    if not hasattr(q, "loss_") or not isinstance(getattr(q, "regularizer_", None), Regularizer):
+    regularizer = getattr(q, "smoother_", None) or getattr(q, "regularizer_", None)
+    if not hasattr(q, "loss_") or not isinstance(regularizer, Regularizer):
         return None
     blocks = q.representation_.n_blocks_
     try:
         from ordinalq.problem import Data
     except ImportError:
-        return LinearObjective(q.loss_, q.regularizer_, Q, q.M_, sizes, blocks)
-    return LinearObjective(q.loss_, q.regularizer_, Data(Q, q.M_, sizes, n_blocks=blocks))
+        return LinearObjective(q.loss_, regularizer, Q, q.M_, sizes, blocks)
+    return LinearObjective(q.loss_, regularizer, Data(Q, q.M_, sizes, n_blocks=blocks))

@@ -17,8 +17,10 @@ from ordinalq.methods.tuning import Trial, smooth_samples, thirds, tune
 from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
 from ordinalq.objectives import LinearObjective
 from ordinalq.ordinal import difference_matrix
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.problem import Data
+from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, Posteriors
+from ordinalq.smoothing import PolynomialSmoothing
 
 N_CLASSES = 6
 BY_TAU = (oq.OACC, oq.OPACC, oq.OHDy, oq.OEDy, oq.OPDF, oq.RUN, oq.SLD)
@@ -285,11 +287,11 @@ def test_each_spectrum_gets_its_own_tau_in_a_batch(rng):
     assert_allclose(batch, [oq.solve(row, M, method=oq.RUN(n_df=4)) for row in q], atol=1e-8)
 
 
-def test_n_df_goes_with_acceptance_and_target(rng):
+def test_n_df_goes_with_acceptance_and_centre(rng):
     M, q, p = problem(rng)
     smooth = oq.solve(q, M, method=oq.RUN(n_df=2.01, acceptance=np.ones(6)))
     assert oq.jaggedness(np.log10(1 + 1994 * smooth)) < 1e-3
-    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, target=p)), p, atol=0.05)
+    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, centre=p)), p, atol=0.05)
 
 
 def test_fitted_run_by_degrees_of_freedom_agrees_with_solve():
@@ -322,7 +324,11 @@ def test_degrees_of_freedom_use_the_likelihood_at_the_solution():
     _, freedom = run._freedom(pool, samples[:1])
     Q = samples[:1].average(run.representation_.transform(pool))
     free = oq.RUN(tau=0).fit_scores(S, y).predict_scores(pool, samples[:1])
-    H = LinearObjective(Poisson(), NoPenalty(), Q, run.M_, samples[:1].sizes).derivatives(free, np.array([0])).hessian
+    H = (
+        LinearObjective(Poisson(), NoPenalty(), Data(Q, run.M_, samples[:1].sizes))
+        .derivatives(free, np.array([0]))
+        .hessian
+    )
     C = difference_matrix(N_CLASSES)
     expected = np.sum(1 / (1 + 50 * np.maximum(eigh(C.T @ C, H[0], eigvals_only=True), 0)))
     assert_allclose(freedom, expected, rtol=1e-6)
