@@ -313,7 +313,8 @@ def names_of_classes(estimator: Any, classes: npt.NDArray[Any], labels: npt.NDAr
     """
     if labels is None or not any(isinstance(part, FrozenEstimator) for part in (estimator, *_parts(estimator))):
         return classes
-    return np.asarray(labels)[classes]
+    names: npt.NDArray[Any] = np.asarray(labels)[classes]
+    return names
 
 
 def _parts(estimator: Any) -> list[Any]:
