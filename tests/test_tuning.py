@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from ordinalq.methods.tuning import Trial, smooth_samples, thirds, tune
 from scipy.linalg import eigh
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
@@ -13,7 +14,6 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.methods import tuning
-from ordinalq.methods.tuning import Trial, smooth_samples, thirds, tune
 from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
 from ordinalq.objectives import LinearObjective
 from ordinalq.ordinal import difference_matrix
