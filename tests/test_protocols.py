@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 
 from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, protocol_table, reference
 from ordinalq.drawing import round_counts
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
-y_pool = np.random.default_rng(0).integers(1, 6, size=5000)
+y_pool = generator(0).integers(1, 6, size=5000)
 
 
 def protocols(n_samples, sample_size, **kwargs):
-    vectors = np.random.default_rng(1).dirichlet(np.ones(5), 30)
+    vectors = generator(1).dirichlet(np.ones(5), 30)
     return [
         APP(n_samples, sample_size, **kwargs),
         APPOQ(0.5, n_samples, sample_size, **kwargs),
