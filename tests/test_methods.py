@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from ordinalq.methods._base import LinearQuantifier
 from seeds import generator
 from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
 from ordinalq.losses import CumulativeSquares, Energy, LeastSquares, Poisson
+from ordinalq.methods.base import LinearQuantifier
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, RankHistogram
 from ordinalq.solvers.newton import NewtonSolver

@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
-from ordinalq.methods.tuning import Tuning
 from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
@@ -27,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, ordinal
+from ordinalq.methods.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tabular import saving
 from ordinalq.tabular.columns import TypedColumns

@@ -164,6 +164,8 @@ class Quantifier(Facts, BaseEstimator, ABC):
 
     def solve_scores(self, S: Any, samples: Any) -> Solution:
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
+        if samples is None:
+            raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
         return self.solve(self.summarize(S, samples))
 
     def summarize(self, S: Any, samples: Any = None, *, checks: bool = False) -> Summary:

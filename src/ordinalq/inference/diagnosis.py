@@ -47,7 +47,7 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     fit = precision = None
     if known is None:
         notes.append(
-            f"Fit, precision and matrix do not apply: {type(quantifier).__name__} keeps no scores of held-out items."
+            f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items."
         )
     else:
         g, q = _functions(quantifier, summary)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from ordinalq.selection import SampleSearch, configurations_of, configured, estimate_all
 from scipy import sparse
 from seeds import generator
 from sklearn.base import clone
@@ -24,6 +23,7 @@ from ordinalq.datasets.dataset import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
+from ordinalq.search import SampleSearch, configurations_of, configured, estimate_all
 
 METHODS = {entry.name: entry for entry in oq.catalog()}
 FITS = []
@@ -237,8 +237,8 @@ def test_methods_of_one_classifier_share_its_scores(problem):
 
 def test_subclasses_with_a_solution_of_their_own_keep_it(problem):
     class Shifted(oq.PACC):
-        def _solve(self, S, samples):
-            solution = super()._solve(S, samples)
+        def solve(self, summary):
+            solution = super().solve(summary)
             solution.p[:] = np.eye(5)[0]
             return solution
 
