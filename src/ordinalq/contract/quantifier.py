@@ -90,7 +90,7 @@ class Quantifier(Facts, BaseEstimator, ABC):
         """
         # What an earlier fit on items has left would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         codes = self._start(y, classes)
         S = self.check_scores(S, missing=True)
         check_consistent_length(S, codes)
@@ -237,7 +237,8 @@ def as_samples(samples: Any, n_items: int) -> Samples:
             raise type(error)(f"samples must be Samples or an integer array (B, m): {error}") from error
     if samples.n_items != n_items:
         raise ValueError(f"samples must be drawn from the {n_items} given items, got a pool of {samples.n_items}.")
-    return samples
+    checked: Samples = samples
+    return checked
 
 
 def distributions(solution: Solution) -> Floats:

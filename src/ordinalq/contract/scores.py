@@ -33,38 +33,38 @@ def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
 
 def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
     """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
-    S = _matrix(S)
-    if S.shape[1] != n_classes:
-        raise ValueError(f"S must have one column per class, {n_classes}, got {S.shape[1]}.")
-    empty = unscored(S) if missing else np.zeros(len(S), dtype=bool)
-    _refuse(~(np.isfinite(S).all(axis=1) | empty), S, "must be finite")
-    total = S.sum(axis=1)
-    _refuse((S < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, S, "must not be negative")
-    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, S, "must sum to 1")
-    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (S < 0).any():
-        S = np.where(empty[:, None], S, np.maximum(S, 0))
-        total = np.where(empty, 1.0, S.sum(axis=1))
-        S = S / total[:, None]
-    return S
+    scores = _matrix(S)
+    if scores.shape[1] != n_classes:
+        raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
+    empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
+    _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
+    total = scores.sum(axis=1)
+    _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
+    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
+    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():
+        scores = np.where(empty[:, None], scores, np.maximum(scores, 0))
+        total = np.where(empty, 1.0, scores.sum(axis=1))
+        scores = scores / total[:, None]
+    return scores
 
 
 def check_features(X: Any, n_features: int | None) -> Floats:
     """Return features as finite float64 rows of the expected number."""
-    X = _matrix(X)
-    if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(f"S must have {n_features} features, got {X.shape[1]}.")
-    _refuse(~np.isfinite(X).all(axis=1), X, "must be finite")
-    return X
+    features = _matrix(X)
+    if n_features is not None and features.shape[1] != n_features:
+        raise ValueError(f"S must have {n_features} features, got {features.shape[1]}.")
+    _refuse(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
+    return features
 
 
 def _matrix(S: Any) -> Floats:
     try:
-        S = np.asarray(S, dtype=np.float64)
+        matrix: Floats = np.asarray(S, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
-    if S.ndim != 2 or len(S) == 0:
-        raise ValueError(f"S must have shape (N, n) with at least one row, got {S.shape}.")
-    return np.asarray(S)
+    if matrix.ndim != 2 or len(matrix) == 0:
+        raise ValueError(f"S must have shape (N, n) with at least one row, got {matrix.shape}.")
+    return matrix
 
 
 def _refuse(bad: npt.NDArray[np.bool_], S: Floats, what: str) -> None:

@@ -74,6 +74,11 @@ class Summary:
         return self.totals["weight"]
 
     @property
+    def sizes(self) -> Floats:
+        """Number of items of each sample as likelihoods of counts take it, (B,)."""
+        return self.n_items.astype(np.float64)
+
+    @property
     def means(self) -> Floats:
         """Mean representation q of each sample, (B, d)."""
         return self.mean("f")
@@ -193,10 +198,8 @@ def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
 
 def _double(S: npt.NDArray[np.floating[Any]]) -> Floats:
     """Return scores in double precision; rows that were kept in single precision sum to one again."""
-    if S.dtype == np.float64:
-        return S
-    S = S.astype(np.float64)
-    return np.asarray(S / S.sum(axis=1, keepdims=True))
+    double: Floats = S.astype(np.float64, copy=False)
+    return double if S.dtype == np.float64 else np.asarray(double / double.sum(axis=1, keepdims=True))
 
 
 def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:

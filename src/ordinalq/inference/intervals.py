@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ordinalq.contract.estimates import Bounds, Estimates
 from ordinalq.contract.plan import Draws, Plan
@@ -28,7 +29,7 @@ def with_intervals(
     estimate = np.hstack([P, estimates.cumulative, estimates.mean[:, None]])
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
     covariance = np.empty((B, n, n))
-    shared: list[Floats] = []
+    shared: list[npt.NDArray[np.float32]] = []
     ends = [(1 - level) / 2, (1 + level) / 2]
     for rows, R, n_models in quantifier.replicates(summary, P, draws):
         for columns, values in (

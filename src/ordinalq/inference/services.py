@@ -7,8 +7,9 @@ from typing import Any
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.inference.diagnosis import Diagnosis, diagnose
+from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate, group_samples
+from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import is_polars
 from ordinalq.validation import Floats
 

@@ -66,7 +66,7 @@ class SmoothedMethod(Method):
 
     def _set_smoother(self, smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0) -> None:
         """Keep the smoother, with its strength chosen on the trials where that is "auto"."""
-        vars(self).pop("tuning_", None)
+        self.__dict__.pop("tuning_", None)
         self.smoother_ = smoother
         if smoother.is_auto:
             self.tuning_: Tuning = tune(str(smoother.strength), smoother.strengths(unit), trials)
@@ -169,7 +169,7 @@ class MatrixMethod(SmoothedMethod):
 
     def solve(self, summary: Summary) -> Solution:
         """Return the estimates of B summarized samples."""
-        return self._solve_data(Data(summary.means, self.M_, summary.n_items, self.representation_.n_blocks_))
+        return self._solve_data(Data(summary.means, self.M_, summary.sizes, self.representation_.n_blocks_))
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier with M from other held-out items, and how these move distances."""

@@ -1,8 +1,14 @@
 """The list of methods: names, groups and the paper's grids. Tests, docs, command line and tables read it."""
 
+import difflib
+import importlib
+import inspect
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
@@ -14,6 +20,9 @@ from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.validation import check_choice
 
 TAUS = [1e-5, 1e-3, 1e-1]
+# The group of methods that the paper does not have; experiments run them only where they are named.
+BEYOND = "beyond the paper"
+PATH = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
@@ -24,11 +33,11 @@ class Entry:
     ----------
     cls : type
         The estimator class; its name is the method's id.
-    group : {"non-ordinal", "ordinal", "new ordinal"}
+    group : {"non-ordinal", "ordinal", "new ordinal", "beyond the paper"}
         As in the paper's tables.
     """
 
-    cls: Any
+    cls: type[Quantifier]
     group: str
 
     @property
@@ -83,9 +92,44 @@ def catalog() -> list[Entry]:
     >>> [entry.name for entry in catalog() if entry.group == "non-ordinal"][:4]
     ['CC', 'PCC', 'ACC', 'PACC']
     """
-    groups = {
+    groups: dict[str, list[type[Quantifier]]] = {
         "non-ordinal": [CC, PCC, ACC, PACC, HDx, HDy, SLD],
         "ordinal": [OQT, ARC, IBU, RUN, EDy, PDF],
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
+
+
+def find_method(name: str) -> Entry:
+    """Return a method by its name in the catalog, or by the path "package.module:Class" of a class of one's own.
+
+    The error for a typing mistake suggests the nearest name.
+
+    >>> find_method("OPACC").group
+    'new ordinal'
+    """
+    if ":" in name:
+        return import_method(name)
+    entries = {entry.name: entry for entry in catalog()}
+    if name in entries:
+        return entries[name]
+    known = {alias.lower(): entry.name for entry in entries.values() for alias in (entry.name, entry.paper_name)}
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {known[near[0]]}?" if near else ", or the path package.module:Class of your own."
+    raise ValueError(f"method must be one of {', '.join(entries)}, got {name!r}{hint}")
+
+
+@cache
+def import_method(path: str) -> Entry:
+    """Return the method "package.module:Class": a class of an importable module that derives from Quantifier."""
+    found = PATH.fullmatch(path)
+    if found is None:
+        raise ValueError(f"{path!r} is no path of a class, such as 'package.module:Class'")
+    module, name = found.groups()
+    try:
+        cls = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever a module of others raises when it is imported
+        raise ValueError(f"{path!r} cannot be imported: {type(error).__name__}: {error}") from error
+    if not (isinstance(cls, type) and issubclass(cls, Quantifier)) or inspect.isabstract(cls):
+        raise ValueError(f"{path!r} must be a class that derives from Quantifier and has all of its methods")
+    return Entry(cls, BEYOND)

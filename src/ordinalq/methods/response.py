@@ -1,19 +1,29 @@
 """Estimates for people who come with a response matrix and an observed histogram, and have no classifier."""
 
-import sys
+from typing import Any
 
 import numpy as np
 
 from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.methods.histograms import bin_contents, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
-from ordinalq.validation import check_real
+from ordinalq.validation import Floats, check_real
 
 # How far the sum of a column of M may be from what it should be.
 COLUMN_TOLERANCE = 1e-4
 
 
-def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts=False):
+def solve(
+    q: Any,
+    M: Any,
+    method: Quantifier | None = None,
+    N: Any = None,
+    *,
+    acceptance: Any = None,
+    background: Any = None,
+    counts: bool = False,
+) -> Any:
     """Solve q = M p for the class distribution p, with the loss and the regularizer of a method.
 
     Physicists call this unfolding. Of the S observed items that belong to a class, the share p_i is of class i. Bin j
@@ -65,29 +75,26 @@ def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts
     >>> oq.solve([110, 130], M, method=oq.ACC(), background=[20, 20], acceptance=[1.0, 0.5], counts=True).round(4)
     array([ 87.5, 225. ])
     """
-    method = RUN() if method is None else method
-    as_result = _result_type(q, M)
-    _check_axes(q, M, acceptance, background)
+    chosen = RUN() if method is None else method
+    as_result = result_type(q, M)
+    check_axes(q, M, acceptance, background)
     R, a = _response(M, acceptance)
-    single = _is_histogram(q) or np.ndim(q) == 1
+    single = is_histogram(q) or np.ndim(q) == 1
     Q, sizes = _observed(q, N, len(R), single=single)
-    if not isinstance(method, Quantifier):
+    if not isinstance(chosen, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
     if a is not None:
-        _check_factors(method, a)
+        _check_factors(chosen, a)
     if not isinstance(counts, bool | np.bool_):
         raise TypeError(f"counts must be True or False, got {counts!r}.")
     if sizes is None and (counts or background is not None):
         raise ValueError(
             "N must be given where q are fractions and numbers of items are asked for (counts, background)."
         )
-    if background is None:
-        known, signal = None, sizes
-    else:
-        known, signal = _background(background, sizes, Q.shape)
-        Q = Q * (sizes / signal)[:, None]
-    data = Data(Q, R, np.ones(len(Q)) if signal is None else signal, background=known)
-    P = distributions(method.solve_response(data, sizes_known=signal is not None))
+    total = np.ones(len(Q)) if sizes is None else sizes
+    known, signal = (None, total) if background is None else _background(background, total, Q.shape)
+    data = Data(Q * (total / signal)[:, None], R, signal, background=known)
+    P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
     if a is not None:
         P = P / a
     if counts:
@@ -97,10 +104,10 @@ def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts
     return as_result(P[0] if single else P)
 
 
-def _response(M, acceptance):
+def _response(M: Any, acceptance: Any) -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
-    if _is_histogram(M):
-        R = _contents("M", M, n_axes=2, counted=False)
+    if is_histogram(M):
+        R = bin_contents("M", M, n_axes=2, counted=False)
         sums = R.sum(axis=0)
         if (R < 0).any() or (sums == 0).any():
             raise ValueError(
@@ -117,7 +124,7 @@ def _response(M, acceptance):
     elif isinstance(acceptance, str):
         if acceptance != "columns":
             raise ValueError(f"acceptance must be 'columns' or one number per class, got {acceptance!r}.")
-        if _is_histogram(M):
+        if is_histogram(M):
             raise ValueError(
                 "acceptance must be one number per class where M is a histogram: its entries are no shares."
             )
@@ -136,10 +143,10 @@ def _response(M, acceptance):
     return (R, a) if whole.all() else (R / sums, a)
 
 
-def _observed(q, N, d, *, single):
+def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats | None]:
     """Return fractions (B, d) and the number of items of each row, (B,), or None if that is unknown."""
-    if _is_histogram(q):
-        q = _contents("q", q, n_axes=1)
+    if is_histogram(q):
+        q = bin_contents("q", q, n_axes=1)
     Q = _matrix("q", [q] if single else q)
     if Q.shape[1] != d:
         raise ValueError(f"q must have one entry per row of M, {d}, got {Q.shape[1]}.")
@@ -163,10 +170,10 @@ def _observed(q, N, d, *, single):
     return Q / totals[:, None], sizes
 
 
-def _background(background, sizes, shape):
+def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the background in units of the signal, (B, d), and the number of items of the signal, (B,)."""
-    if _is_histogram(background):
-        background = _contents("background", background, n_axes=1, counted=False)
+    if is_histogram(background):
+        background = bin_contents("background", background, n_axes=1, counted=False)
     known = _matrix("background", [background] if np.ndim(background) == 1 else background)
     if known.shape[1] != shape[1] or len(known) not in (1, shape[0]):
         raise ValueError(f"background must have shape {(shape[1],)} or {shape}, as q, got {np.shape(background)}.")
@@ -183,7 +190,7 @@ def _background(background, sizes, shape):
     return known / signal[:, None], signal
 
 
-def _check_factors(method, a):
+def _check_factors(method: Quantifier, a: Floats) -> None:
     """Refuse a method whose own factors contradict the acceptance (n,): they are its inverse, up to the unit."""
     parameters = method.get_params()
     factors = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
@@ -197,82 +204,16 @@ def _check_factors(method, a):
         )
 
 
-def _is_histogram(thing):
-    # Whoever has a histogram has loaded its package; hist builds on boost_histogram.
-    package = sys.modules.get("boost_histogram")
-    return package is not None and isinstance(thing, package.Histogram)
-
-
-def _contents(name, histogram, *, n_axes, counted=True):
-    """Return the bin contents of a histogram, without underflow and overflow."""
-    if histogram.ndim != n_axes:
-        raise ValueError(
-            f"{name} must be a histogram with {n_axes} {'axis' if n_axes == 1 else 'axes'}, got {histogram.ndim}."
-        )
-    if histogram.kind != "COUNT":
-        raise ValueError(f"{name} must be a histogram of counts, got one of means.")
-    contents = np.asarray(histogram.values(), dtype=np.float64)
-    variances = histogram.variances()
-    if counted and (variances is None or not np.allclose(variances, contents)):
-        raise ValueError(
-            f"{name} must be a histogram of unweighted counts, got one whose variances differ from its contents: "
-            "a likelihood of counts does not hold for weights; give the contents divided by their sum, and N, if they "
-            "will do."
-        )
-    return contents
-
-
-def _result_type(q, M):
-    """Return the function that turns the estimate into what the caller gets."""
-    if not (_is_histogram(q) and _is_histogram(M)):
-        return lambda estimate: estimate
-    if q.ndim == 1 and M.ndim == 2 and not _same_bins(q.axes[0], M.axes[0]):
-        raise ValueError(f"the first axis of M must be that of q, {q.axes[0]!r}, got {M.axes[0]!r}.")
-
-    def histogram(estimate):
-        storage = sys.modules["boost_histogram"].storage.Double()
-        result = type(q)(M.axes[1], storage=storage)
-        result.view(flow=False)[...] = estimate
-        # Estimates are no counts: this makes the package forget that it could take the contents for variances.
-        result *= 1.0
-        return result
-
-    return histogram
-
-
-def _check_axes(q, M, acceptance, background):
-    """Refuse histograms of the acceptance and the background whose bins are not those of M and q."""
-    observed = q.axes[0] if _is_histogram(q) else M.axes[0] if _is_histogram(M) else None
-    true = M.axes[1] if _is_histogram(M) and M.ndim == 2 else None
-    for name, value, kind, axis in (
-        ("background", background, "observed", observed),
-        ("acceptance", acceptance, "true", true),
-    ):
-        if axis is None or not _is_histogram(value) or value.ndim != 1:  # more axes are refused later
-            continue
-        if not _same_bins(value.axes[0], axis):
-            raise ValueError(f"the axis of {name} must be the {kind} one, {axis!r}, got {value.axes[0]!r}.")
-
-
-def _same_bins(one, other):
-    """Say whether two axes have the same bins; names, labels and overflow bins may differ."""
-    if len(one) != len(other):
-        return False
-    if one.traits.discrete or other.traits.discrete:
-        return list(one) == list(other)
-    return np.allclose(one.edges, other.edges, rtol=1e-9, atol=0)
-
-
-def _vector(name, value, n, what):
-    if _is_histogram(value):
-        value = _contents(name, value, n_axes=1, counted=False)
-    vector = _matrix(name, [value])[0]
+def _vector(name: str, value: Any, n: int, what: str) -> Floats:
+    if is_histogram(value):
+        value = bin_contents(name, value, n_axes=1, counted=False)
+    vector: Floats = _matrix(name, [value])[0]
     if len(vector) != n:
         raise ValueError(f"{name} must be one number per {what}, {n}, got {len(vector)}.")
     return vector
 
 
-def _matrix(name, value):
+def _matrix(name: str, value: Any) -> Floats:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -282,5 +223,5 @@ def _matrix(name, value):
     return array
 
 
-def _short(vector):
+def _short(vector: Floats) -> str:
     return np.array2string(vector, precision=4, threshold=8)

@@ -282,7 +282,7 @@ class ARC(_TreeMethod):
     def solve(self, summary: Summary) -> Solution:
         """Return the corrected fractions of votes."""
         if self.correction == "acc":
-            objective = LinearObjective(LeastSquares(), NoPenalty(), Data(summary.means, self.M_, summary.n_items))
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Data(summary.means, self.M_, summary.sizes))
             solution: Solution = choose(objective).minimize(objective)
             return solution
         P = summary.means * self.ratios_

@@ -85,7 +85,7 @@ class RUN(LinearQuantifier):
     def _keep_strength(self) -> None:
         super()._keep_strength()
         if self.n_df is not None:
-            self.tau_ = None  # each sample has its own
+            self.tau_: float | None = None  # each sample has its own
 
     def with_strength(self, value: float) -> Self:
         """Return the fitted quantifier with one tau for all samples."""
@@ -121,7 +121,7 @@ class RUN(LinearQuantifier):
 
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
         """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
-        data = Data(summary.means, self.M_, summary.n_items)
+        data = Data(summary.means, self.M_, summary.sizes)
         H, K, _ = self._hessians(self.loss_, self.smoother_, data)
         tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
         return tau, degrees_of_freedom(tau, H, K)

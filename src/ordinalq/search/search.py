@@ -130,12 +130,12 @@ class SampleSearch(Services, BaseEstimator):
         task = self._prepare(y, X_pool, classes)
         check_consistent_length(X, y)
         for name in REMEMBERED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         # Quantifiers on scores and on features look at the items in different ways.
         for probe in {quantifier.on: clone(quantifier) for quantifier in task.quantifiers}.values():
             probe.check_items(X, reset=True)
             probe.check_items(X_pool, reset=False)
-            vars(self).update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
+            self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(run)(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
@@ -168,7 +168,7 @@ class SampleSearch(Services, BaseEstimator):
             if not quantifier.fits_scores:
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
         return self._collect(task, [(everything, judge(task, Material(None, S, S_pool)))])
 
@@ -272,7 +272,7 @@ class SampleSearch(Services, BaseEstimator):
         self.classes_ = task.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
-        vars(self).pop("best_params_", None)
+        self.__dict__.pop("best_params_", None)
         if len(best) == 1:
             self.best_params_ = self.best()
         return self
