@@ -11,11 +11,18 @@ BENCH_STAMP := $(BENCH)/installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help test coverage slow check demo bench docs format clean
+# Random data of the tests; another number gives other data of the same kind.
+export ORDINALQ_TEST_SEED ?= 876
+SEEDS ?= 1 2 3 4 5 6 7 8 9 10
+# Two processes; a file of tests stays in one, so that what its tests share is made once.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+.PHONY: help test seeds coverage slow check demo bench docs format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
+	@echo "make seeds   tests on random data, at ten seeds"
 	@echo "make coverage  the test suite, and which lines it reaches"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 
@@ -30,7 +37,12 @@ $(BENCH_STAMP): pyproject.toml constraints.txt benchmarks/requirements.txt
 	touch $@
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -q
+	$(PYTEST) -m "not slow" --hypothesis-seed=$(ORDINALQ_TEST_SEED)
+
+seeds: $(STAMP)
+	for seed in $(SEEDS); do \
+	    ORDINALQ_TEST_SEED=$$seed $(PYTEST) -m "seeded and not slow" --hypothesis-seed=$$seed || exit 1; \
+	done
 
 # Counting the lines makes the tests a third slower.
 coverage: $(STAMP)

@@ -26,8 +26,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy_loop
+from interface import linear_objective
 from peers import N_BINS, PDF_BINS, PEERS, SLD_TAU, TAU, available, peer_versions
-from workload import N_CLASSES, N_TRAIN, SAMPLE_SIZE, clock, make_workload, peak_memory
+from workload import BUDGET, N_CLASSES, N_TRAIN, SAMPLE_SIZE, clock, make_workload, peak_memory
 
 import ordinalq as oq
 from ordinalq.representations import MeanDistances
@@ -64,6 +65,9 @@ LOOP_METHODS = ("RUN", "OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF")
 SAME_GAP, SAME_GAP_CONVEX, SAME_SHARE = 1e-3, 1e-5, 0.9
 # A package's bare quadratic program, fed with our M and q: a solver in a loop, no method of the package.
 BARE_PROGRAM = "solve_l2"
+# The tiny version: items of fried, items per sample, and batches of the growth.
+TINY_ITEMS, TINY_SIZE = 3000, 50
+TINY_GROWTH = [(10, 50), (20, 50)]
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
@@ -178,11 +182,9 @@ class Fitted:
             return self.q.predict_scores(self.S, samples)
 
     def objective(self, samples):
-        """Objective of the samples, or None where the method is no linear one."""
-        if not hasattr(self.q, "loss_"):
-            return None
-        Q = samples.average(self.representation())
-        return scipy_loop.linear_objective(self.q, Q, samples.sizes)
+        """Objective of the samples, or None where the method minimizes none (CC, PCC and the iterations)."""
+        F = self.representation()
+        return None if F is None else linear_objective(self.q, samples.average(F), samples.sizes)
 
 
 def fit(entry, workload, parameters):
@@ -409,17 +411,16 @@ def large_batch_alone(n_samples, n_pool):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def measure_checks(workload, *, quick):
+def measure_checks(workload, n_drawn, n_samples, n_pool):
     """Figures with a limit of their own: representation of EDy, protocols, and a large batch."""
     part = MeanDistances().fit(workload.S_train, workload.y_train, N_CLASSES)
     ms = 1e3 * clock(lambda: part.transform(workload.S_pool)).best * 10_000 / len(workload.S_pool)
     rows = [("representation of EDy, ms per 10,000 items", ms, 50.0)]
-    protocol = oq.APP(5000, SAMPLE_SIZE, random_state=0)
+    protocol = oq.APP(n_drawn, SAMPLE_SIZE, random_state=0)
     y = np.random.default_rng(0).permutation(np.arange(100_000) % N_CLASSES)
     seconds = clock(lambda: protocol.draw(y), at_least=2).best
-    rows.append(("5000 APP samples of 1000 items from 100,000 items, seconds", seconds, 3.0))
+    rows.append((f"{n_drawn} APP samples of 1000 items from 100,000 items, seconds", seconds, 3.0))
     rows.append(("  peak memory by tracemalloc, MB", peak_memory(lambda: protocol.draw(y)), 300.0))
-    n_samples, n_pool = (10_000, 100_000) if quick else (100_000, 1_000_000)
     large = large_batch_alone(n_samples, n_pool)
     rows.append((f"OPACC, {n_samples:,} samples of 1000 items, pool of {n_pool:,}, seconds", large["seconds"], None))
     rows.append(("  peak resident memory of the process, MB", large["peak_mb"], 4000.0))
@@ -494,9 +495,11 @@ def missing_peers():
 
 def measure(options):
     """Measure everything; return sections (title, remark, rows) of the report."""
-    n_first = 20 if options.quick else 100
-    workload = make_workload()
-    batches = [workload.samples(n) for n in options.samples]
+    if options.tiny:
+        BUDGET.update(seconds=0.0, runs=1)
+    n_first = 2 if options.tiny else 20 if options.quick else 100
+    workload = make_workload(TINY_ITEMS) if options.tiny else make_workload()
+    batches = [workload.samples(n, TINY_SIZE if options.tiny else SAMPLE_SIZE) for n in options.samples]
     methods, left_out = measure_methods(workload, batches)
     remark = "Best of several runs; the averaging is included. Memory: peak of tracemalloc during one call."
     if left_out:
@@ -505,7 +508,9 @@ def measure(options):
     missing = missing_peers()
     for package in missing:
         progress(f"{package} is not installed: left out.")
-    peers = measure_peers(workload, batches[0], n_first)
+    if options.tiny:
+        progress("peers are left out: they take minutes.")
+    peers = [] if options.tiny else measure_peers(workload, batches[0], n_first)
     loops = measure_loops(workload, batches[0], n_first)
     compared = (
         f"The first {n_first} samples, one by one; medians. Ours: {len(batches[0])} samples at once, with the same "
@@ -523,11 +528,12 @@ def measure(options):
         ("Scipy loops", "One minimization per sample with analytic derivatives.", loops),
         ("Ratios to scipy loops", fastest, ratio_rows(loops, dict.fromkeys(LOOP_METHODS, LOOP_RATIO))),
     ]
-    sizes = [(1000, SAMPLE_SIZE), (5000, SAMPLE_SIZE), (20_000, SAMPLE_SIZE)]
-    sizes += [(1000, 100), (1000, 10_000)]
-    growth = measure_scaling(workload, sizes[:2] + sizes[3:] if options.quick else sizes)
+    sizes = [(1000, SAMPLE_SIZE), (5000, SAMPLE_SIZE), (1000, 100), (1000, 10_000), (20_000, SAMPLE_SIZE)]
+    growth = measure_scaling(workload, TINY_GROWTH if options.tiny else sizes[:4] if options.quick else sizes)
     sections.append(("Growth (OPACC)", "Linear in the samples and in the items.", growth))
-    sections.append(("Other limits", "", measure_checks(workload, quick=options.quick)))
+    n_large, n_pool = (100, 2000) if options.tiny else (10_000, 100_000) if options.quick else (100_000, 1_000_000)
+    n_drawn = 100 if options.tiny else 5000
+    sections.append(("Other limits", "", measure_checks(workload, n_drawn, n_large, n_pool)))
     return sections
 
 
@@ -536,12 +542,16 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", default=None, help="numbers of samples, comma-separated (1000,5000)")
     parser.add_argument("--quick", action="store_true", help="fewer samples, a smaller large batch")
+    parser.add_argument(
+        "--tiny", action="store_true", help="everything but the peers in seconds; the figures say nothing"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures as JSON")
     parser.add_argument("--write", action="store_true", help=f"write the report to benchmarks/{RESULTS.name}")
     parser.add_argument("--large-batch", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    default = "4" if options.tiny else "500" if options.quick else "1000,5000"
     try:
-        options.samples = [int(n) for n in (options.samples or ("500" if options.quick else "1000,5000")).split(",")]
+        options.samples = [int(n) for n in (options.samples or default).split(",")]
     except ValueError:
         parser.error(f"--samples must be integers, comma-separated, got {options.samples}.")
     return options

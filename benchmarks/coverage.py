@@ -13,11 +13,13 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import argparse
 import itertools
+import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from interface import adapter
 from joblib import Parallel, delayed
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -31,6 +33,8 @@ from ordinalq.datasets.fried import make_fried
 from ordinalq.simplex import uniform_simplex
 
 N_CLASSES, MIN_COUNT = 10, 1000
+LEVEL = 0.95
+METRO = "metro_traffic.parquet"
 # A class is present where it has more than this part of a sample.
 PRESENT = 0.02
 
@@ -60,6 +64,7 @@ METHODS = {
 }
 # Those that fit classifiers of their own.
 TREES = {"OQT": oq.OQT, "ARC": oq.ARC}
+ON_FEATURES = ("HDx", "o-HDx")
 CLASSIFIERS = {
     "logistic": lambda: oq.CrossFitted(make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), cv=10),
     "forest": lambda: oq.CrossFitted(RandomForestClassifier(50, min_samples_leaf=5, random_state=0), cv=10),
@@ -77,7 +82,7 @@ def metro():
     """Return features and codes; of lines with the same hour, which differ in the weather only, one is kept."""
     import pandas as pd
 
-    frame = pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / "metro_traffic.parquet")
+    frame = pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / METRO)
     when = pd.to_datetime(frame["date_time"])
     frame = frame.drop(columns="date_time").assign(
         year=when.dt.year, month=when.dt.month, weekday=when.dt.day_of_week, hour=when.dt.hour
@@ -124,26 +129,25 @@ def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates
             pool = quantifier.scores(X[b])
         else:
             quantifier = METHODS[name]()
-            given, pool, labels = (X[a], X[b], y[a]) if quantifier._on == "features" else (S, S_pool, codes)
+            given, pool, labels = (X[a], X[b], y[a]) if name in ON_FEATURES else (S, S_pool, codes)
             quantifier.fit_scores(given, labels)
         for target, size in itertools.product(targets, sizes):
             samples, truth = draw(y[b], n_samples, size, target, seed)
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                i = quantifier.predict_interval_scores(
-                    pool, groups=samples, target=target, n_replicates=n_replicates, random_state=seed
-                )
+                options = {"n_replicates": n_replicates, "random_state": seed}
+                i = adapter().intervals(quantifier, pool, samples, LEVEL, target, **options)
             seconds = time.perf_counter() - start
             below = np.cumsum(truth, axis=1)[:, :-1]
             mean = truth @ np.arange(1, N_CLASSES + 1)
-            inside = _inside(truth, i.lower, i.upper)
+            inside = _inside(truth, i["lower"], i["upper"])
             found[name, target, size] = (
                 inside,
-                _inside(below, i.cumulative_lower[:, :-1], i.cumulative_upper[:, :-1]),
-                _inside(mean, i.mean_lower, i.mean_upper),
+                _inside(below, i["cumulative_lower"][:, :-1], i["cumulative_upper"][:, :-1]),
+                _inside(mean, i["mean_lower"], i["mean_upper"]),
                 inside[truth > PRESENT],
-                i.upper - i.lower,
+                i["upper"] - i["lower"],
                 np.array([seconds / len(samples)]),
             )
     return found
@@ -166,7 +170,11 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[500], help="of the samples")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--tiny", action="store_true", help="seconds, for two methods")
     args = parser.parse_args()
+    if args.tiny:
+        args.methods, args.classifiers, args.splits, args.samples = ["PACC", "HDx", "SLD (bcts)"], ["logistic"], 1, 4
+        args.sizes, args.replicates = [100], 20
     print(
         "| data | classifier | method | size | target | mean | worst class | cumulative | mean class | present |",
         end="",
@@ -174,9 +182,13 @@ def main():
     print(" width | ms/sample |")
     print("|" + "---|" * 12)
     for data in args.data:
-        if data == "metro" and "ORDINALQ_DATA" not in os.environ:
+        if data == "metro" and not (Path(os.environ.get("ORDINALQ_DATA", "")) / METRO).is_file():
+            print(f"metro is left out: there is no {METRO} in the folder that ORDINALQ_DATA names", file=sys.stderr)
             continue
         X, y = {"fried": fried, "metro": metro}[data]()
+        if args.tiny:
+            kept = np.concatenate([np.flatnonzero(y == c)[:200] for c in range(N_CLASSES)])
+            X, y = X[kept], y[kept]
         for classifier in args.classifiers:
             n_samples = args.samples // args.splits
             parts = Parallel(n_jobs=args.jobs)(

@@ -14,9 +14,9 @@ import resource
 import time
 
 import numpy as np
+from interface import adapter
 
 import ordinalq as oq
-from ordinalq.methods.streaming import GroupTotals
 
 N_ITEMS, N_GROUPS, N_CLASSES, LARGEST = 1_000_000, 20_000, 10, 5000
 
@@ -29,11 +29,11 @@ def scored_items(n_items, rng):
     return E / E.sum(axis=1, keepdims=True), y
 
 
-def group_sizes(rng):
-    """Return 20,000 sizes from 1 to 5000 whose sum is a million, most of them small."""
-    sizes = np.clip(np.round(rng.lognormal(2.6, 1.55, N_GROUPS)), 1, LARGEST).astype(int)
+def group_sizes(n_items, n_groups, rng):
+    """Return sizes from 1 to 5000 whose sum is n_items, most of them small."""
+    sizes = np.clip(np.round(rng.lognormal(2.6, 1.55, n_groups)), 1, LARGEST).astype(int)
     sizes[:2] = 1, LARGEST
-    while (surplus := sizes.sum() - N_ITEMS) != 0:
+    while (surplus := sizes.sum() - n_items) != 0:
         free = np.flatnonzero((sizes > 1) if surplus > 0 else (sizes < LARGEST))[2:]
         chosen = rng.choice(free, min(abs(surplus), len(free)), replace=False)
         sizes[chosen] -= np.sign(surplus)
@@ -48,27 +48,28 @@ def main():
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--strings", action="store_true", help="groups are words instead of numbers")
     parser.add_argument("--portions", type=int, default=0, help="add the items in so many portions")
+    parser.add_argument("--tiny", action="store_true", help="10,000 items in 200 groups")
     args = parser.parse_args()
+    n_items, n_groups = (10_000, 200) if args.tiny else (N_ITEMS, N_GROUPS)
     rng = np.random.default_rng(0)
-    S_train, y_train = scored_items(20_000, rng)
-    S, _ = scored_items(N_ITEMS, rng)
-    groups = rng.permutation(np.repeat(np.arange(N_GROUPS), group_sizes(rng)))
+    S_train, y_train = scored_items(min(n_items, 20_000), rng)
+    S, _ = scored_items(n_items, rng)
+    groups = rng.permutation(np.repeat(np.arange(n_groups), group_sizes(n_items, n_groups, rng)))
     if args.strings:
         groups = np.array([f"product {g}" for g in groups])
     quantifier = getattr(oq, args.method)().fit_scores(S_train, y_train)
+    options = {"level": args.level, "n_replicates": args.replicates}
     start, start_cpu = time.perf_counter(), time.process_time()
     if args.portions:
-        totals = GroupTotals(quantifier)
-        for part in np.array_split(np.arange(N_ITEMS), args.portions):
-            totals.add(S[part], groups[part])
-        frame = totals.table(level=args.level, n_replicates=args.replicates)
+        parts = np.array_split(np.arange(n_items), args.portions)
+        found = adapter().portions(quantifier, S, groups, parts, **options)
     else:
-        frame = quantifier.predict_groups_scores(S, groups, level=args.level, n_replicates=args.replicates)
+        found = adapter().groups(quantifier, S, groups, **options)
     seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sizes = frame["n_items"]
+    sizes = found["n_items"]
     print(
-        f"{args.method}, {sizes.sum():,} items in {len(frame):,} groups of {sizes.min()} to {sizes.max()}, "
+        f"{args.method}, {sizes.sum():,} items in {len(sizes):,} groups of {sizes.min()} to {sizes.max()}, "
         f"level {args.level}: {seconds:.1f} s ({cpu:.1f} s of processor time), peak {memory:.0f} MB"
     )
 

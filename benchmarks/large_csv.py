@@ -64,7 +64,9 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=3.0)
     parser.add_argument("--kind", choices=("text", "numbers"), default="text")
     parser.add_argument("--folder", default=None)
+    parser.add_argument("--tiny", action="store_true", help="a megabyte instead of gigabytes")
     options = parser.parse_args()
+    gigabytes = 0.001 if options.tiny else options.gigabytes
     make, columns = (
         (text_rows, ["--text", "review"])
         if options.kind == "text"
@@ -74,9 +76,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         train, new, model = folder / "train.csv", folder / "new.csv", folder / "model.oq"
-        write(train, *make(5000, rng))
+        write(train, *make(500 if options.tiny else 5000, rng))
         subprocess.run([*ORDINALQ, "fit", train, "--target", "stars", *columns, "--out", model], check=True)
-        n_rows = write(new, *make(50_000, rng), n_bytes=int(options.gigabytes * 1e9))
+        n_rows = write(new, *make(1000 if options.tiny else 50_000, rng), n_bytes=int(gigabytes * 1e9))
         fitting = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         command = [*ORDINALQ, "predict", model, new, "--by", "product", "--interval", "0.95"]
@@ -87,7 +89,7 @@ def main() -> None:
             sys.exit("ordinalq predict failed")
         processor = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - fitting.ru_utime
         print(
-            f"{options.kind}: {new.stat().st_size / 1e9:.2f} GB, {n_rows:,} rows: {seconds:.0f} s "
+            f"{options.kind}: {new.stat().st_size / 1e9:.3f} GB, {n_rows:,} rows: {seconds:.0f} s "
             f"({processor:.0f} s of processor time), at most {usage.ru_maxrss / 1024**2:.2f} GB of memory"
         )
 

@@ -10,6 +10,7 @@ the test samples.
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 import ordinalq as oq
-from ordinalq.methods.tuning import with_strength
 from ordinalq.samples import smoothest_mask
 
 TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5", "diamonds": "price"}
@@ -32,10 +32,14 @@ SAMPLE_SIZE = 1000
 
 
 def load(name):
-    """Return the data set of that name."""
+    """Return the data set of that name, None where its file is missing."""
     if name == "fried":
         return oq.load_dataset("fried")
-    return oq.make_dataset(Path(os.environ["ORDINALQ_DATA"]) / f"{name}.parquet", target=TARGETS[name], n_bins=10)
+    path = Path(os.environ.get("ORDINALQ_DATA", "")) / f"{name}.parquet"
+    if not path.is_file():
+        print(f"{name} is left out: there is no {path.name} in the folder that ORDINALQ_DATA names", file=sys.stderr)
+        return None
+    return oq.make_dataset(path, target=TARGETS[name], n_bins=10)
 
 
 def grid(name):
@@ -52,12 +56,12 @@ def measure(name, S, y, pool, samples):
     start = time.process_time()
     q = getattr(oq, name)(**{parameter: "auto"}).fit_scores(S, y)
     seconds = time.process_time() - start
-    chosen, regularizer = q.tuning_.value, q.regularizer_
+    chosen = q.tuning_.value
     values = np.unique(np.append(grid(name), chosen))
     found = np.empty((len(values), len(samples)))
     for i, value in enumerate(values):
-        q.regularizer_ = with_strength(regularizer, float(value))
-        found[i] = oq.nmd(samples.prevalences, q.solve_scores(pool, samples).p)
+        fixed = q if value == chosen else getattr(oq, name)(**{parameter: float(value)}).fit_scores(S, y)
+        found[i] = oq.nmd(samples.prevalences, fixed.solve_scores(pool, samples).p)
     smooth = smoothest_mask(samples.prevalences, 0.2)
     errors = {}
     for protocol, rows in (("APP-OQ", smooth), ("APP", np.ones(len(samples), dtype=bool))):
@@ -73,24 +77,30 @@ def main():
     parser.add_argument("names", nargs="*", default=list(TARGETS))
     parser.add_argument("--weights", nargs="*", default=["none"], choices=list(WEIGHTS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--tiny", action="store_true", help="one method, few trees and samples")
     arguments = parser.parse_args()
+    n_samples, fewer, n_trees, n_train = N_SAMPLES, FEWER, 100, None
+    if arguments.tiny:
+        arguments.methods, n_samples, fewer, n_trees, n_train = ["OPACC"], 20, 10, 20, 2000
     print("| data | weights | method | auto | best | NMD auto | tau = 0 | best | auto / best | auto / 0 | "
           "APP: auto | tau = 0 | best | fit, CPU s |")  # fmt: skip
     print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name in arguments.names:
         data = load(name)
-        X, y = np.asarray(data.train.X, dtype=float), data.train.y
+        if data is None:
+            continue
+        X, y = np.asarray(data.train.X, dtype=float)[:n_train], data.train.y[:n_train]
         X_pool = np.asarray(data.test.X, dtype=float)
-        protocol = oq.APP(N_SAMPLES, SAMPLE_SIZE, min_per_class=3, small_pool="repeat", random_state=7)
+        protocol = oq.APP(n_samples, SAMPLE_SIZE, min_per_class=3, small_pool="repeat", random_state=7)
         samples = protocol.draw(data.test.y)
-        forest = RandomForestClassifier(100, max_depth=12, oob_score=True, random_state=0)
+        forest = RandomForestClassifier(n_trees, max_depth=12, oob_score=True, random_state=0)
         for weights in arguments.weights:
             model = clone(forest).set_params(class_weight=WEIGHTS[weights]).fit(X, y)
             S, S_pool = model.oob_decision_function_, model.predict_proba(X_pool)
             for method in arguments.methods:
                 given = (X, X_pool) if method == "OHDx" else (S, S_pool)
                 chosen, seconds, errors = measure(
-                    method, given[0], y, given[1], samples[:FEWER] if method in SLOW else samples
+                    method, given[0], y, given[1], samples[:fewer] if method in SLOW else samples
                 )
                 auto, none, best, at = errors["APP-OQ"]
                 app = errors["APP"]

@@ -71,14 +71,15 @@ def fried(n_items=40_768, seed=0):
     return X, np.clip(np.floor((t - low) / (high - low) * N_CLASSES), 0, N_CLASSES - 1).astype(int)
 
 
-def make_workload():
-    """Fit the forest on the first 20,000 items; the pool is the second half of the rest."""
-    X, y = fried()
-    start = (N_TRAIN + len(y)) // 2
+def make_workload(n_items=40_768):
+    """Fit the forest on the first 20,000 items, at most half of all; the pool is the second half of the rest."""
+    X, y = fried(n_items)
+    n_train = min(N_TRAIN, n_items // 2)
+    start = (n_train + len(y)) // 2
     forest = RandomForestClassifier(100, max_depth=12, oob_score=True, class_weight=None, random_state=0)
-    forest.fit(X[:N_TRAIN], y[:N_TRAIN])
+    forest.fit(X[:n_train], y[:n_train])
     scores = forest.oob_decision_function_, forest.predict_proba(X[start:])
-    return Workload(X[:N_TRAIN], y[:N_TRAIN], scores[0], X[start:], y[start:], scores[1])
+    return Workload(X[:n_train], y[:n_train], scores[0], X[start:], y[start:], scores[1])
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,14 @@ class Timing:
     median: float
 
 
-def clock(run: Callable[[], object], *, budget=2.0, at_least=3, at_most=25) -> Timing:
+# Seconds that a measurement may take, and the fewest repetitions; the tiny benchmark sets both to almost nothing.
+BUDGET = {"seconds": 2.0, "runs": 3}
+
+
+def clock(run: Callable[[], object], *, budget=None, at_least=None, at_most=25) -> Timing:
     """Processor time of `run`, repeated until the budget in seconds is spent; a first run is not counted."""
+    budget = BUDGET["seconds"] if budget is None else min(budget, BUDGET["seconds"])
+    at_least = BUDGET["runs"] if at_least is None else min(at_least, BUDGET["runs"])
     run()
     seconds = []
     while len(seconds) < at_least or (sum(seconds) < budget and len(seconds) < at_most):

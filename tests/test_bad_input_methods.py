@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from seeds import generator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -18,7 +19,7 @@ from ordinalq.representations import HardVotes, Histograms, MeanDistances, Parti
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
 
-RNG = np.random.default_rng(876)
+RNG = generator()
 X = RNG.random((200, 3))
 Y = np.digitize(X[:, 0] + 0.1 * RNG.normal(size=200), [0.2, 0.4, 0.6, 0.8])
 S = RNG.dirichlet(np.ones(5), 200) * 0.6 + 0.4 * np.eye(5)[Y]

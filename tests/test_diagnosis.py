@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
+from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
@@ -34,14 +35,14 @@ def posteriors(X):
 
 @lru_cache
 def training(n_items=2000):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     codes = np.arange(n_items) % N_CLASSES
     X = items(rng, codes)
     return X, posteriors(X), codes
 
 
 def sample(seed, n_items=1000, p=None, scale=1.0):
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     p = rng.dirichlet(np.ones(N_CLASSES)) if p is None else p
     X = items(rng, rng.choice(N_CLASSES, n_items, p=p), scale)
     return X, posteriors(X), p
@@ -59,12 +60,12 @@ def fitted(quantifier):
 
 @pytest.mark.parametrize("quantifier", [oq.PACC(), oq.HDx()], ids=["scores", "features"])
 def test_p_values_are_uniform_under_prior_probability_shift(quantifier):
-    rng = np.random.default_rng(7)
+    rng = generator(7)
     y = rng.integers(0, N_CLASSES, 3000)
     p_values, deviations = [], []
     for seed in range(60):
         # Training items of its own for each sample: their noise is part of the test.
-        X_train = items(np.random.default_rng(1000 + seed), y)
+        X_train = items(generator(1000 + seed), y)
         X, S, p = sample(seed)
         on_features = quantifier.on == "features"
         quantifier.fit_scores(X_train if on_features else posteriors(X_train), y)
@@ -150,7 +151,7 @@ def test_too_few_training_items_are_no_matter_of_the_sample():
 
 
 def test_classes_that_look_alike_are_named():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     shift = np.array([0, 1, 2, 2.05, 4])  # the third and the fourth are nearly the same
 
     def scores(codes):

@@ -20,7 +20,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import amazon, download, fact, fried, openml, uci
+from ordinalq.datasets import amazon, amazon_vectors, download, fact, fried, openml, uci
 from ordinalq.datasets.download import fetch, find_local, unpack
 
 
@@ -651,7 +651,7 @@ def vectors():
     rng = np.random.default_rng(5)
 
     def rows(n, first_label):
-        values = rng.normal(size=(n, amazon.N_FEATURES))
+        values = rng.normal(size=(n, amazon_vectors.N_FEATURES))
         labels = (first_label + np.arange(n)) % 5
         return [f"{label} " + " ".join(f"{v:.6f}" for v in row) for label, row in zip(labels, values, strict=True)]
 
@@ -680,7 +680,7 @@ def publish_zenodo(server, monkeypatch, archive, key="amazon-oq-bk.zip"):
         "checksum": f"md5:{hashlib.md5(archive).hexdigest()}",
         "links": {"self": f"{server.url}/{key}"},
     }
-    server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}, file]}).encode()
+    server.files[f"records/{amazon_vectors.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}, file]}).encode()
 
 
 @pytest.mark.parametrize(("pack", "key"), [(zip_of, "amazon-oq-bk.zip"), (tar_of, "v0.2.1.tar.gz")])
@@ -695,8 +695,8 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
     used = {pool: {j for (_, p), index in drawn.items() if p == pool for j in index.ravel()} for pool in pools}
     assert len(dataset.validation.y) == len(used["dev"]) <= 30
     for (protocol, pool), index in drawn.items():
-        name = amazon.POOLS[pool]
-        samples = dataset.samples(amazon.PROTOCOLS[protocol], name)
+        name = amazon_vectors.POOLS[pool]
+        samples = dataset.samples(amazon_vectors.PROTOCOLS[protocol], name)
         items = getattr(dataset, name)
         for b, sample in enumerate(index):
             lines = [pools[pool][j].split() for j in sample]
@@ -711,7 +711,7 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
 def test_vectors_are_converted_once(tmp_path, vectors, monkeypatch):
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
     first = oq.load_dataset("amazon-oq-bk", data=tmp_path)
-    monkeypatch.setattr(amazon, "convert_vectors", None)  # not called again
+    monkeypatch.setattr(amazon_vectors, "convert_vectors", None)  # not called again
     assert_array_equal(oq.load_dataset("amazon-oq-bk", data=tmp_path).test.X, first.test.X)
 
 
@@ -726,7 +726,7 @@ def test_merged_keys_find_the_same_rows(tmp_path, vectors, monkeypatch):
     # Merging after every file instead of every quarter of a million rows must not change the result.
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
     plain = oq.load_dataset("amazon-oq-bk", data=tmp_path)
-    monkeypatch.setattr(amazon, "MERGE_ROWS", 1)
+    monkeypatch.setattr(amazon_vectors, "MERGE_ROWS", 1)
     monkeypatch.setenv("ORDINALQ_CACHE", str(tmp_path / "other"))
     merged = oq.load_dataset("amazon-oq-bk", data=tmp_path)
     assert_array_equal(merged.test.X, plain.test.X)
@@ -804,11 +804,11 @@ def test_vectors_in_a_file_of_absurd_size_are_refused(tmp_path, vectors, monkeyp
     path = tmp_path / "amazon-oq-bk.zip"
     path.write_bytes(zip_of(vectors[0]))
     with monkeypatch.context() as patch:
-        patch.setattr(amazon, "MAX_FILE", 200_000)
+        patch.setattr(amazon_vectors, "MAX_FILE", 200_000)
         with pytest.raises(ValueError, match=r"training_data\.txt: refused, because it has more than 200,000 bytes"):
             oq.load_dataset("amazon-oq-bk", data=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(amazon, "MAX_PREVALENCES", 100)
+        patch.setattr(amazon_vectors, "MAX_PREVALENCES", 100)
         with pytest.raises(ValueError, match=r"prevalences\.txt: refused, because it has more than 100 bytes"):
             oq.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of(vectors[0] | {SAMPLE: b"\n" * 10**6}))
@@ -857,7 +857,7 @@ def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
 
 def test_zenodo_record_without_an_archive_is_explained(server, monkeypatch):
     monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
-    server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
+    server.files[f"records/{amazon_vectors.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
     with pytest.raises(ValueError, match=r"expected one archive, got readme\.md; put the archive of https://zenodo"):
         oq.load_dataset("amazon-oq-bk")
 

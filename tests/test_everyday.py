@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
@@ -182,7 +183,7 @@ def written(frame, path):
 
 def mixed_table(n=300):
     """Return rows of every kind of column, with gaps."""
-    rng = np.random.default_rng(3)
+    rng = generator(3)
     stars = rng.integers(1, 6, size=n)
     frame = pd.DataFrame(
         {

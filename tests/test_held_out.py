@@ -7,8 +7,12 @@ import pytest
 import sklearn
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
@@ -18,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import ordinalq as oq
-from ordinalq.classify.held_out import InSample, OutOfBag, class_scores, held_out
+from ordinalq.classify.held_out import AlreadyFitted, InSample, OutOfBag, class_scores, held_out
 
 # Since 1.9, class_weight="balanced" weights the bootstrap draw of forests.
 WEIGHTED_BOOTSTRAP = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
@@ -342,8 +346,8 @@ def test_too_few_trees_are_refused_too(data):
 def test_balanced_subsample_has_a_much_smaller_bias_than_balanced():
     edges = (5.0, 12.0, 18.0, 23.0)  # the outer classes have about 3 % of the items
     error = {"balanced": 0.0, "balanced_subsample": 0.0}
-    for seed in (1, 2):  # fixed: the size of the effect varies with the draw
-        rng = np.random.default_rng(seed)
+    for number in (1, 2):
+        rng = generator(number)
         X, y = friedman(rng, 3000, edges)
         pool, y_pool = friedman(rng, 6000, edges)
         samples = oq.APP(100, 300, small_pool="replace", random_state=0).draw(y_pool)
@@ -421,3 +425,125 @@ def test_columns_follow_our_order_and_not_the_alphabet(data):
         assert_array_equal(named.scores(X), coded.scores(X))
         # The mean score of a class is highest for that class itself: M has a strong diagonal only in our order.
         assert (named.M_.argmax(axis=0) == np.arange(5)).sum() >= 3
+
+
+# Classifiers that were fitted before
+
+LABELS = {
+    "codes": np.arange(5),
+    "stars": np.arange(1, 6),
+    "floats": np.array([10.0, 20.0, 30.0, 40.0, 50.0]),
+    "words": np.array(["poor", "fair", "good", "great", "best"]),
+    "objects": np.array(["poor", "fair", "good", "great", "best"], dtype=object),
+}
+
+
+@pytest.fixture
+def parted(rng):
+    """Items to fit the classifier on, others for the quantifier, and new ones: features and codes."""
+    X, y = friedman(rng, 900)
+    return (X[:400], y[:400]), (X[400:700], y[400:700]), (X[700:], y[700:])
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("method", [oq.ACC, oq.OPACC, oq.SLD])
+def test_fitted_classifier_may_have_any_labels(method, labels, parted):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    expected = method(FrozenEstimator(GaussianNB().fit(X, y))).fit(X_fit, y_fit).predict(X_new)
+    classifier = FrozenEstimator(GaussianNB().fit(X, labels[y]))
+    q = method(classifier).fit(X_fit, labels[y_fit], classes=labels)
+    assert_allclose(q.predict(X_new), expected, rtol=0, atol=1e-12)
+    assert_array_equal(q.classes_, labels)
+
+
+def test_fitted_classifier_is_not_fitted_again_and_scores_every_item_once(parted):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    model = GaussianNB().fit(X, y + 1)
+    q = oq.PACC(FrozenEstimator(model)).fit(X_fit, y_fit + 1)
+    assert isinstance(q.classifier_, AlreadyFitted)
+    assert_array_equal(q.held_out_[0], model.predict_proba(X_fit))
+    assert_array_equal(q.scores(X_new), model.predict_proba(X_new))
+    assert_array_equal(q.classifier_.predict(X_new) + 1, model.predict(X_new))
+
+
+def test_fitted_forest_does_not_give_the_out_of_bag_scores_of_its_own_items(parted):
+    (X, y), (X_fit, y_fit), _ = parted
+    forest = RandomForestClassifier(30, oob_score=True, random_state=0).fit(X, y + 1)
+    q = oq.PACC(FrozenEstimator(forest)).fit(X_fit, y_fit + 1)
+    assert_array_equal(q.held_out_[0], forest.predict_proba(X_fit))
+
+
+def test_fitted_classifier_without_probabilities_votes(parted):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    words = LABELS["words"]
+    model = LinearSVC().fit(X, words[y])
+    q = oq.ACC(FrozenEstimator(model)).fit(X_fit, words[y_fit], classes=words)
+    votes = q.scores(X_new)
+    assert_array_equal(words[votes.argmax(axis=1)], model.predict(X_new))
+    assert_array_equal(votes.sum(axis=1), 1)
+    with pytest.raises(TypeError, match="PACC needs class probabilities"):
+        oq.PACC(FrozenEstimator(model)).fit(X_fit, words[y_fit], classes=words)
+
+
+@pytest.mark.parametrize("wrap", [oq.CrossFitted, InSample], ids=lambda wrap: wrap.__name__)
+def test_fitted_classifier_within_another_keeps_its_labels(wrap, parted):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    words = LABELS["words"]
+    model = GaussianNB().fit(X, words[y])
+    q = oq.PACC(wrap(FrozenEstimator(model))).fit(X_fit, words[y_fit], classes=words)
+    columns = np.searchsorted(model.classes_, words)
+    assert_allclose(q.scores(X_new), model.predict_proba(X_new)[:, columns], rtol=0, atol=1e-15)
+
+
+def test_calibration_of_a_fitted_classifier_is_cross_fitted_with_its_labels(parted):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    words = LABELS["words"]
+
+    def calibrated(labels):
+        return CalibratedClassifierCV(FrozenEstimator(GaussianNB().fit(X, labels[y])))
+
+    expected = oq.PACC(calibrated(np.arange(5))).fit(X_fit, y_fit).predict(X_new)
+    q = oq.PACC(calibrated(words)).fit(X_fit, words[y_fit], classes=words)
+    assert isinstance(q.classifier_, oq.CrossFitted)
+    assert_allclose(q.predict(X_new), expected, rtol=0, atol=1e-9)
+
+
+def test_search_takes_fitted_classifiers(parted):
+    (X, y), (X_fit, y_fit), (X_new, y_new) = parted
+    words = LABELS["words"]
+    samples = oq.APP(10, 30, small_pool="replace", random_state=0).draw(words[y_new], classes=words)
+    models = [FrozenEstimator(model.fit(X, words[y])) for model in (GaussianNB(), LogisticRegression())]
+    search = oq.SampleSearch(oq.PACC(), {"classifier": models}, samples=samples)
+    search.fit(X_fit, words[y_fit], X_new, classes=words)
+    assert (search.results_["message"] == "").all()
+    assert_allclose(search.predict(X_new).sum(), 1)
+
+
+def test_fitted_classifier_must_know_exactly_the_classes_of_the_items(parted):
+    (X, y), (X_fit, y_fit), _ = parted
+    few = FrozenEstimator(GaussianNB().fit(X[y < 4], y[y < 4] + 1))
+    with pytest.raises(ValueError, match=r"knows the classes \[1, 2, 3, 4\], .* it lacks \[5\]"):
+        oq.PACC(few).fit(X_fit, y_fit + 1)
+    many = FrozenEstimator(GaussianNB().fit(X, y + 1))
+    with pytest.raises(ValueError, match=r"there is no item of \[5\]"):
+        oq.PACC(many).fit(X_fit[y_fit < 4], y_fit[y_fit < 4] + 1)
+    # Codes are no labels: whoever has fitted on codes gives codes.
+    codes = FrozenEstimator(GaussianNB().fit(X, y))
+    with pytest.raises(ValueError, match=r"knows the classes \[0, 1, 2, 3, 4\], .* it lacks \[5\]"):
+        oq.PACC(codes).fit(X_fit, y_fit + 1)
+    with pytest.raises(NotFittedError):
+        oq.PACC(FrozenEstimator(GaussianNB())).fit(X_fit, y_fit)
+
+
+def test_trees_refuse_a_classifier_of_all_classes(parted):
+    (X, y), (X_fit, y_fit), _ = parted
+    with pytest.raises(ValueError, match="knows the classes"):
+        oq.OQT(FrozenEstimator(GaussianNB().fit(X, y + 1))).fit(X_fit, y_fit + 1)
+
+
+def test_quantifier_on_a_fitted_classifier_can_be_saved(parted, tmp_path):
+    (X, y), (X_fit, y_fit), (X_new, _) = parted
+    words = LABELS["words"]
+    q = oq.OPACC(FrozenEstimator(GaussianNB().fit(X, words[y]))).fit(X_fit, words[y_fit], classes=words)
+    oq.save_model(q, tmp_path / "q.oq")
+    assert_array_equal(oq.load_model(tmp_path / "q.oq").predict(X_new), q.predict(X_new))

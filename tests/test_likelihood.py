@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 
 import ordinalq as oq
 from ordinalq.classify.calibration import Calibration
@@ -20,7 +21,7 @@ from ordinalq.solvers.newton import NewtonSolver
 @pytest.fixture(scope="module")
 def data():
     """Held-out scores V (900, 5) of an unbalanced training set, pool scores S (1500, 5), ragged samples."""
-    rng = np.random.default_rng(11)
+    rng = generator(11)
 
     def items(counts):
         codes = np.repeat(np.arange(5), counts)
@@ -140,8 +141,8 @@ def test_likelihood_never_decreases_without_smoothing(data):
     V, y, S, samples = data
     values = [oq.SLD(max_iter=k).fit_scores(V, y).solve_scores(S, samples).value for k in (1, 2, 5, 20, 100, 400)]
     assert (np.diff(values, axis=0) <= 1e-14).all()
-    M = 0.5 * np.eye(5) + 0.5 * np.random.default_rng(1).dirichlet(np.ones(5), 5).T
-    Q = np.random.default_rng(2).dirichlet(np.ones(5), 4)
+    M = 0.5 * np.eye(5) + 0.5 * generator(1).dirichlet(np.ones(5), 5).T
+    Q = generator(2).dirichlet(np.ones(5), 4)
     likelihoods = []
     for k in (1, 2, 5, 20, 100, 400):
         V_ = oq.solve(Q, M, oq.IBU(interpolation=0.0, max_iter=k)) @ M.T
@@ -180,7 +181,7 @@ def test_derivatives_of_the_likelihood_agree_with_finite_differences(regularizer
     _, y, S, samples = data
     objective = MixtureObjective(S / (np.bincount(y) / len(y)), samples, regularizer)
     rows = np.arange(len(samples))
-    P = np.random.default_rng(3).dirichlet(np.full(5, 4.0), len(samples))
+    P = generator(3).dirichlet(np.full(5, 4.0), len(samples))
     at = objective.derivatives(P, rows)
     h = 1e-4
     assert_allclose(objective.value(P, rows), at.value, rtol=1e-13)
@@ -268,7 +269,7 @@ def test_calibration_helps_sld_on_distorted_scores(data):
 
 
 def test_memory_of_the_em_does_not_grow_with_the_samples():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     S = rng.dirichlet(np.ones(12), 5000)
     y = rng.integers(12, size=5000)
     index = rng.integers(5000, size=(400, 1000))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
@@ -30,7 +31,7 @@ def fit(name, data, **params):
 @pytest.fixture(scope="module")
 def data():
     """Held-out scores V (2000, 5), labels 1..5, pool scores S (2500, 5), features X, Z and samples of 400 items."""
-    rng = np.random.default_rng(5)
+    rng = generator(5)
 
     def items(n):
         codes = rng.permutation(np.repeat(np.arange(5), n // 5))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin
 from small_experiment import write_experiment
 
@@ -54,7 +55,7 @@ LAD = { C = [0.01, 0.02] }
 
 
 def dataset(n_items=600, n=4, to_X=np.asarray):
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     y = rng.integers(0, n, n_items)
     X = np.column_stack([y + rng.normal(size=n_items), rng.normal(size=n_items)])
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "stars": y + 1})

@@ -88,3 +88,30 @@ def test_no_file_speaks_of_package_indexes():
     for pattern in ("*.md", "*.toml", "*.txt", "Makefile", ".ci/*", "benchmarks/*.*", "src/**/*.py"):
         for path in ROOT.glob(pattern):
             assert not any(word in path.read_text(encoding="utf-8") for word in words), path
+
+
+# Generators of the tests that do not follow the seed, and why.
+FIXED = {
+    "seeds.py": "gives those that follow it",
+    "conftest.py": "the fixture `rng`",
+    "outcomes.py": "made-up outcomes of experiments, of which the tests know every table",
+    "test_bad_files.py": "rubbish",
+    "test_download.py": "damaged archives, and a tree of files in small",
+    "test_datasets_text.py": "labels without meaning",
+    "test_labels.py": "a measurement that is no label",
+    "test_likelihood.py": "numbers of another package",
+}
+
+
+def test_random_data_of_the_tests_follow_the_seed():
+    """A generator with a number of its own would see the same data at every seed; hypothesis has seeds of its own."""
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        own = re.findall(r"default_rng\((?!seed\))", text) if path.name != Path(__file__).name else []
+        assert not own or path.name in FIXED, f"{path.name}: take the fixture rng, or seeds.generator"
+
+
+def test_ci_takes_its_seed_from_the_commit_and_prints_it():
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "git rev-parse HEAD" in run
+    assert 'echo "seed of the tests: ORDINALQ_TEST_SEED=$ORDINALQ_TEST_SEED"' in run

@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 
 from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, protocol_table, reference
-from ordinalq.protocols import _round
+from ordinalq.drawing import round_counts
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
-y_pool = np.random.default_rng(0).integers(1, 6, size=5000)
+y_pool = generator(0).integers(1, 6, size=5000)
 
 
 def protocols(n_samples, sample_size, **kwargs):
-    vectors = np.random.default_rng(1).dirichlet(np.ones(5), 30)
+    vectors = generator(1).dirichlet(np.ones(5), 30)
     return [
         APP(n_samples, sample_size, **kwargs),
         APPOQ(0.5, n_samples, sample_size, **kwargs),
@@ -80,7 +81,7 @@ def test_appoq_keeps_the_smoothest_of_the_app_samples():
 def test_balanced_counts_sum_up_keep_the_minimum_and_stay_near_the_request(n, minimum, seed):
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(n, 0.5), 20)
-    m = _round(P, 200, "balanced", minimum, rng)
+    m = round_counts(P, 200, "balanced", minimum, rng)
     assert (m.sum(axis=1) == 200).all()
     assert (m >= minimum).all()
     # Rounding moves a class by less than one, each class lifted to the minimum costs the others at most that much.
@@ -89,12 +90,12 @@ def test_balanced_counts_sum_up_keep_the_minimum_and_stay_near_the_request(n, mi
 
 def test_balanced_rounding_leaves_exact_counts_alone(rng):
     m = rng.multinomial(100, [0.2] * 5, size=50)
-    assert_array_equal(_round(m / 100, 100, "balanced", 0, rng), m)
+    assert_array_equal(round_counts(m / 100, 100, "balanced", 0, rng), m)
 
 
 def test_truncated_counts_give_the_rest_to_the_last_class(rng):
     P = np.array([[0.299, 0.101, 0.2, 0.3, 0.1], [0.29, 0.11, 0.2, 0.3, 0.1]])
-    assert_array_equal(_round(P, 100, "truncate", 0, rng), [[29, 10, 20, 30, 11], [29, 11, 20, 30, 10]])
+    assert_array_equal(round_counts(P, 100, "truncate", 0, rng), [[29, 10, 20, 30, 11], [29, 11, 20, 30, 10]])
 
 
 def test_min_per_class_reaches_the_samples():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from seeds import generator
 
 from ordinalq import Samples, jaggedness
 from ordinalq.samples import CHUNK_ITEMS, OneHot
@@ -107,7 +108,7 @@ def test_smoothest_keeps_the_given_fraction_of_distinct_jaggedness(rng):
 
 
 def test_memory_is_proportional_to_the_drawn_items():
-    index = np.random.default_rng(0).integers(1_000_000, size=(2000, 500)).astype(np.int32)
+    index = generator().integers(1_000_000, size=(2000, 500)).astype(np.int32)
     tracemalloc.start()
     samples = Samples.from_index(index, 1_000_000)
     _, peak = tracemalloc.get_traced_memory()

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
-from ordinalq.methods.tuning import Tuning
+from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, ordinal
+from ordinalq.methods.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tabular import saving
 from ordinalq.tabular.columns import TypedColumns
@@ -34,7 +35,7 @@ from ordinalq.tabular.saving import META, PAYLOAD, load_model_and_info, own_type
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(876)
+    rng = generator(1)
     y = np.repeat([1, 2, 3, 4, 5], 40)
     return y[:, None] + rng.normal(size=(200, 3)), y, 3 + rng.normal(size=(50, 3))
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from seeds import generator
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -47,7 +48,7 @@ class Problem:
     """Training items, a pool, and samples of two protocols of it."""
 
     def __init__(self, labels=(1, 2, 3, 4, 5)):
-        rng = np.random.default_rng(3)
+        rng = generator(3)
         labels = np.asarray(labels)
         self.X, codes = items(rng, 250)
         self.X_pool, pool_codes = items(rng, 200)
@@ -665,7 +666,7 @@ def test_configured_copies_what_it_sets():
 
 
 def test_from_a_table_to_the_best_method_on_test_samples():
-    rng = np.random.default_rng(11)
+    rng = generator(11)
     X = rng.random((1600, 5))
     target = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     y = np.digitize(target + rng.normal(size=1600), [9, 13, 16, 19])

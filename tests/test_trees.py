@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -43,7 +44,7 @@ def test_arc_ties_take_the_first_split():
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(2)
+    rng = generator(2)
     y = np.repeat(np.arange(5), [60, 80, 120, 80, 60])
     X = np.column_stack([y + 0.8 * rng.normal(size=400), rng.normal(size=400)])
     T = rng.permutation(np.repeat(np.arange(5), 60))

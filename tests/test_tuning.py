@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
+from seeds import generator
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
@@ -43,7 +44,7 @@ def posteriors(X):
 
 @lru_cache
 def training(n_items=600):
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     codes = np.arange(n_items) % N_CLASSES
     X = items(rng, codes)
     return X, posteriors(X), codes
@@ -51,7 +52,7 @@ def training(n_items=600):
 
 @lru_cache
 def pool_and_samples():
-    rng = np.random.default_rng(1)
+    rng = generator(1)
     codes = np.arange(12_000) % N_CLASSES
     samples = oq.APPOQ(0.2, 400, 300, random_state=2).draw(codes)
     return posteriors(items(rng, codes)), samples

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq import reference
+from ordinalq.drawing import Counts, draw_items, round_counts, streams
 from ordinalq.labels import encode_labels
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
@@ -28,8 +28,6 @@ from ordinalq.validation import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,7 +86,7 @@ class Protocol(ABC):
         """
         ordered, codes = encode_labels(y_pool, classes, name="y_pool")
         counts = self.counts(len(ordered))
-        items = _draw_items(codes, counts, self.small_pool, _streams(self.random_state)[2], ordered)
+        items = draw_items(codes, counts, self.small_pool, streams(self.random_state)[2], ordered)
         offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
         P = counts / counts.sum(axis=1, keepdims=True)
         return Samples(items, offsets, len(codes), classes=ordered, prevalences=P)
@@ -122,9 +120,9 @@ class APP(Protocol):
 
     def counts(self, n_classes: int) -> Counts:
         """Return the number of items of each class in each sample, (B, n)."""
-        prevalences, rounding, _ = _streams(self.random_state)
+        prevalences, rounding, _ = streams(self.random_state)
         P = uniform_simplex(self.n_samples, n_classes, prevalences)
-        return _round(P, self.sample_size, self.rounding, self.min_per_class, rounding)
+        return round_counts(P, self.sample_size, self.rounding, self.min_per_class, rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +191,7 @@ class RealPrevalences(Protocol):
 
     def counts(self, n_classes: int) -> Counts:
         """Return the number of items of each class in each sample, (B, n)."""
-        prevalences, rounding, _ = _streams(self.random_state)
+        prevalences, rounding, _ = streams(self.random_state)
         V = np.atleast_2d(check_distributions("vectors", self.vectors))
         if V.shape[1] != n_classes:
             raise ValueError(f"vectors must have one entry per class, {n_classes}, got {V.shape[1]}.")
@@ -204,9 +202,9 @@ class RealPrevalences(Protocol):
             # At least one event, so that the prevalences exist.
             C = noise.poisson(self.sample_size * P)
             C[C.sum(axis=1) == 0] = 1
-            C = _round(C / C.sum(axis=1, keepdims=True), self.sample_size, "balanced", 1, rounding_noise)
+            C = round_counts(C / C.sum(axis=1, keepdims=True), self.sample_size, "balanced", 1, rounding_noise)
             P = C / self.sample_size
-        return _round(P, self.sample_size, self.rounding, self.min_per_class, rounding)
+        return round_counts(P, self.sample_size, self.rounding, self.min_per_class, rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +238,8 @@ class NPP:
         # All items as one class: the same drawing, the same policies.
         counts = np.full((self.n_samples, 1), self.sample_size)
         everything = np.array(["the pool"])
-        rng = _streams(self.random_state)[2]
-        items = _draw_items(np.zeros(n_items, dtype=np.intp), counts, self.small_pool, rng, everything)
+        rng = streams(self.random_state)[2]
+        items = draw_items(np.zeros(n_items, dtype=np.intp), counts, self.small_pool, rng, everything)
         return Samples.from_index(items.reshape(self.n_samples, -1), n_items, y_pool, classes=classes)
 
 
@@ -318,7 +316,7 @@ def protocol_table(
             elif protocol == "real":
                 P = real.get(data)
             else:  # NPP: samples of an infinite pool
-                rng = _streams(random_state)[2]
+                rng = streams(random_state)[2]
                 P = rng.multinomial(sample_size, p_L[data], n_draws) / sample_size if data in p_L else None
             rows.append(
                 {
@@ -333,73 +331,6 @@ def protocol_table(
     return pd.DataFrame(rows)
 
 
-def _streams(random_state: Any) -> list[np.random.Generator]:
-    """Return independent generators for prevalences, rounding and items: none shifts the draws of another."""
-    return check_random_state(random_state).spawn(3)
-
-
 def _check_sizes(protocol: Any) -> None:
     check_integer("n_samples", protocol.n_samples, minimum=1)
     check_integer("sample_size", protocol.sample_size, minimum=1)
-
-
-def _round(P: Floats, size: int, rounding: str, minimum: int, rng: np.random.Generator) -> Counts:
-    """Return counts (B, n) with sum `size` in each row, from prevalences P (B, n)."""
-    n = P.shape[1]
-    if rounding == "truncate":
-        # The small number keeps an exact 0.29 * 100 from being rounded down to 28.
-        m = np.floor(size * P + 1e-9).astype(np.int64)
-        m[:, -1] = size - m[:, :-1].sum(axis=1)
-        return m
-    if n * minimum > size:
-        raise ValueError(
-            f"min_per_class must leave room: {n} classes with at least {minimum} items do not fit {size} items."
-        )
-    m = np.maximum(np.rint(size * P), minimum).astype(np.int64)
-    W = np.maximum(P, 1 / size)
-    for b in np.flatnonzero(m.sum(axis=1) != size):
-        while excess := int(size - m[b].sum()):
-            weights = W[b] if excess > 0 else W[b] * (m[b] > minimum)
-            cumulated = np.cumsum(weights)
-            drawn = np.searchsorted(cumulated, rng.random(abs(excess)) * cumulated[-1], side="right")
-            # Each distinct class once: a class that was drawn twice moves by one.
-            m[b, np.unique(drawn)] += np.sign(excess)
-    return m
-
-
-def _draw_items(
-    codes: npt.NDArray[np.intp],
-    counts: Counts,
-    small_pool: str,
-    rng: np.random.Generator,
-    names: npt.NDArray[Any],
-) -> npt.NDArray[np.int32]:
-    """Return the items of all samples, class by class within a sample; without replacement where the pool allows."""
-    n = counts.shape[1]
-    by_class = np.argsort(codes, kind="stable").astype(np.int32)
-    available = np.bincount(codes, minlength=n)
-    starts = np.cumsum(available) - available
-    wanted = counts.max(axis=0)
-    lacking = (wanted > available) if small_pool == "error" else (wanted > 0) & (available == 0)
-    if lacking.any():
-        c = int(np.argmax(lacking))
-        advice = "" if available[c] == 0 else "; use smaller samples, or small_pool='repeat' or 'replace'"
-        raise ValueError(
-            f"y_pool must have at least {wanted[c]} items of class {names[c]}, got {available[c]}{advice}."
-        )
-    items = np.empty(counts.sum(), dtype=np.int32)
-    end = 0
-    for row in counts.tolist():
-        for i, m in enumerate(row):
-            if m == 0:
-                continue
-            pool = int(available[i])
-            if m <= pool:
-                picked = rng.choice(pool, m, replace=False, shuffle=False)
-            elif small_pool == "repeat":
-                picked = np.resize(rng.permutation(pool), m)
-            else:
-                picked = rng.integers(pool, size=m)
-            items[end : end + m] = by_class[starts[i] + picked]
-            end += m
-    return items

@@ -3,6 +3,11 @@
 A quantifier learns how a classifier errs, so the scores of its training items must come from models that were fitted
 without them: from the other folds (`CrossFitted`), or from the trees of a forest whose bootstrap left them out.
 
+A classifier that was fitted before, on other items (`FrozenEstimator`), is not fitted again: all items are new to it.
+
+Quantifiers fit classifiers on codes 0..n-1, in the order of their classes. What was fitted before knows the labels
+instead; `fit` is told what the codes stand for (`labels`), and columns are found through the classifier's ``classes_``.
+
 The parts of scikit-learn that are used here are imported where they are used: they take longer to load than all of
 ordinalq, and draw in packages that no estimate needs.
 """
@@ -14,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -53,6 +59,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         Out-of-sample scores of the training items; columns follow ``classes_``.
     estimators_ : list of fitted classifiers
     classes_ : ndarray (n,)
+    names_ : ndarray (n,)
+        What the models call the classes: ``classes_``, or the labels that a part of them was fitted on before.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
     """
@@ -66,12 +74,14 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "CrossFitted":
-        """Fit one model per fold on X (N, ...), y (N,)."""
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "CrossFitted":
+        """Fit one model per fold on X (N, ...), y (N,); see `names_of_classes` for labels (n,)."""
         y = column_or_1d(y)
         check_consistent_length(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         estimator = default_classifier() if self.estimator is None else self.estimator
+        self.names_ = names_of_classes(estimator, self.classes_, labels)
+        y = self.names_[codes]
         folds = self._folds(codes)
         held = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
         if (held != 1).any():
@@ -83,7 +93,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
         for model, (_, test) in zip(models, folds, strict=True):
-            S[test] = class_scores(model, _safe_indexing(X, test), self.classes_)
+            S[test] = class_scores(model, _safe_indexing(X, test), self.names_)
         self.held_out_scores_ = S
         self.estimators_ = [clone(estimator).fit(X, y)] if self.refit else models
         for name in ("n_features_in_", "feature_names_in_"):
@@ -114,7 +124,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the mean of the models' scores, (N, n)."""
         check_is_fitted(self, "estimators_")
-        scores = [class_scores(model, X, self.classes_) for model in self.estimators_]
+        scores = [class_scores(model, X, self.names_) for model in self.estimators_]
         return np.asarray(np.mean(scores, axis=0))
 
     def predict(self, X: Any) -> Any:
@@ -137,10 +147,12 @@ class InSample(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> "InSample":
-        """Fit the classifier on X (N, ...), y (N,), and score the same items."""
-        self.estimator_ = clone(default_classifier() if self.estimator is None else self.estimator).fit(X, y)
-        self.classes_ = np.unique(y)
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "InSample":
+        """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
+        estimator = default_classifier() if self.estimator is None else self.estimator
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.names_ = names_of_classes(estimator, self.classes_, labels)
+        self.estimator_ = clone(estimator).fit(X, self.names_[codes])
         self.gives_posteriors_ = hasattr(self.estimator_, "predict_proba")
         self.held_out_scores_ = self.predict_proba(X)
         return self
@@ -148,7 +160,7 @@ class InSample(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the classifier's scores, (N, n)."""
         check_is_fitted(self, "estimator_")
-        return class_scores(self.estimator_, X, self.classes_)
+        return class_scores(self.estimator_, X, self.names_)
 
     def predict(self, X: Any) -> Any:
         """Return the class of the highest score, (N,)."""
@@ -175,8 +187,8 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> "OutOfBag":
-        """Fit the forest on X (N, ...), y (N,)."""
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "OutOfBag":
+        """Fit the forest on X (N, ...), y (N,); it needs no labels."""
         with warnings.catch_warnings():
             # Items without a vote are left out below.
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
@@ -204,19 +216,67 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         return class_scores(self.estimator_, X, self.classes_)
 
 
+class AlreadyFitted(ClassifierMixin, BaseEstimator):
+    """A classifier that was fitted before, on other items than those that a quantifier is fitted on.
+
+    Parameters
+    ----------
+    estimator : FrozenEstimator
+        Around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any order.
+
+    Attributes
+    ----------
+    held_out_scores_ : ndarray (N, n)
+        Scores of the items given to `fit`, none of which the classifier has seen.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "AlreadyFitted":
+        """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for."""
+        self.classes_ = np.unique(y)
+        check_is_fitted(self.estimator)
+        self.names_ = names_of_classes(self.estimator, self.classes_, labels)
+        known = self.estimator.classes_.tolist()
+        lacking = [name for name in self.names_.tolist() if name not in known]
+        extra = [name for name in known if name not in self.names_.tolist()]
+        if lacking or extra:
+            raise ValueError(
+                f"the fitted classifier knows the classes {known}, but the items have {self.names_.tolist()}: "
+                f"{'it lacks' if lacking else 'there is no item of'} {lacking or extra}; "
+                "fit it on items of exactly these classes."
+            )
+        self.gives_posteriors_ = hasattr(self.estimator, "predict_proba")
+        self.held_out_scores_ = self.predict_proba(X)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the classifier's scores, (N, n)."""
+        check_is_fitted(self, "names_")
+        return class_scores(self.estimator, X, self.names_)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest score, (N,)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
 def held_out(classifier: Any) -> Any:
     """Return an unfitted classifier that gives held-out scores, made from what the caller has.
 
-    None is ``CrossFitted(LogisticRegression())``; a forest with ``oob_score=True``, also at the end of a pipeline,
-    gives out-of-bag scores; what has held-out scores of its own is copied; anything else is cross-fitted.
+    None is ``CrossFitted(LogisticRegression())``; a ``FrozenEstimator`` is taken as it is; a forest with
+    ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own is
+    copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the codes stand for.
     """
     if classifier is None:
         return CrossFitted()
     usable = all(hasattr(classifier, name) for name in ("fit", "predict", "get_params"))
     if isinstance(classifier, type) or not usable or is_regressor(classifier):
         raise TypeError(f"classifier must be a scikit-learn classifier (an object, not its class), got {classifier!r}.")
-    if isinstance(classifier, CrossFitted | InSample | OutOfBag):
+    if isinstance(classifier, CrossFitted | InSample | OutOfBag | AlreadyFitted):
         return clone(classifier)
+    if isinstance(classifier, FrozenEstimator):  # which also has what the forest in it has
+        return AlreadyFitted(classifier)
     if getattr(last_step(classifier), "oob_score", False):
         return OutOfBag(classifier)
     return CrossFitted(classifier)
@@ -239,14 +299,41 @@ def unscored(S: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isnan(S).all(axis=1) | (S == 0).all(axis=1))
 
 
-def class_scores(model: Any, X: Any, classes: npt.NDArray[Any]) -> Floats:
-    """Return the scores of a fitted model in the columns of `classes` (n,); a class it does not know gets 0."""
-    known = np.searchsorted(classes, model.classes_)
-    S = np.zeros((_num_samples(X), len(classes)))
+def names_of_classes(estimator: Any, classes: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """Return what an estimator is to call its classes (n,): the labels, where a part of it was fitted on them before.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With a ``FrozenEstimator`` in it, or without.
+    classes : ndarray (n,)
+        Codes, ascending.
+    labels : ndarray (m,) or None
+        What each code 0..m-1 stands for; None where the codes are the labels.
+    """
+    if labels is None or not any(isinstance(part, FrozenEstimator) for part in (estimator, *_parts(estimator))):
+        return classes
+    names: npt.NDArray[Any] = np.asarray(labels)[classes]
+    return names
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """Return all parameters of an estimator, those of its parts included."""
+    return list(estimator.get_params(deep=True).values())
+
+
+def class_scores(model: Any, X: Any, names: npt.NDArray[Any]) -> Floats:
+    """Return the scores of a fitted model in the columns of `names` (n,); a class it does not know gets 0."""
+    column = {name: j for j, name in enumerate(names.tolist())}
+    known = np.asarray(model.classes_).tolist()
+    if not column.keys() >= set(known):
+        raise ValueError(f"the classifier must know no classes but {list(column)}, got one that knows {known}.")
+    S = np.zeros((_num_samples(X), len(names)))
     if hasattr(model, "predict_proba"):
-        S[:, known] = model.predict_proba(X)
+        S[:, [column[name] for name in known]] = model.predict_proba(X)
     else:
-        S[np.arange(len(S)), np.searchsorted(classes, model.predict(X))] = 1
+        said, which = np.unique(model.predict(X), return_inverse=True)
+        S[np.arange(len(S)), np.array([column[name] for name in said.tolist()], dtype=np.intp)[which]] = 1
     return S
 
 

@@ -109,7 +109,7 @@ class Quantifier(Facts, BaseEstimator, ABC):
         if self.on == "features":
             self._learn_and_keep(X, codes)
             return
-        self.classifier_ = held_out(self.classifier).fit(X, codes)
+        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_)
         if self.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "

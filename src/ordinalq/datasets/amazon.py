@@ -1,13 +1,11 @@
-"""Amazon-OQ-BK: stars of book reviews, as published vectors or from the raw reviews."""
+"""Amazon-OQ-BK from the raw book reviews: filtered, split, and turned into vectors here."""
 
-import hashlib
-import itertools
 import json
 import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,37 +13,14 @@ import numpy.typing as npt
 
 from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
-from ordinalq.datasets.download import (
-    ARCHIVES,
-    Readable,
-    cache_folder,
-    complete_folder,
-    fetch,
-    find_local,
-    members,
-    zenodo_archive,
-)
+from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import open_binary, read_table, require_columns
 from ordinalq.datasets.tables import encoded_names
-from ordinalq.samples import Samples
 from ordinalq.validation import Floats, check_distributions
 
 logger = logging.getLogger("ordinalq")
 
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
-VECTOR_FILES = (*(f"amazon-oq-bk{ending}" for ending in ARCHIVES), "roberta.zip", "roberta", "*/roberta")
-RECORD = 8405476  # on Zenodo
-N_FEATURES = 768
-MAX_TEXT = 2**40  # bytes of unpacked vectors: the archive is read as a stream, nothing of it is written unpacked
-MAX_FILE = 2**29  # bytes of one of its files, which is read as a whole; the training data have 200 MB
-MAX_PREVALENCES = 2**24  # bytes of a table of prevalences, which has some 5000 short lines
-MERGE_ROWS = 2**18  # newest rows that are kept in a dictionary, see _DistinctRows
-PROTOCOLS = {"app": "APP", "app-oq": "APP-OQ", "real": "real"}
-POOLS = {"dev": "validation", "test": "test"}
-MEMBER = re.compile(
-    r"(?:^|/)roberta/(?:(training_data\.txt)|(app|app-oq|real)/(dev|test)_(?:samples/(\d+)\.txt|(prevalences)\.txt))$"
-)
-
 REVIEW_FILES = ("Books.json.gz", "Books.json", "reviews_Books.json.gz", "Books_5.json.gz", "reviews_Books_5.json.gz")
 REVIEW_URL = "https://jmcauley.ucsd.edu/data/amazon_v2/categoryFiles/Books.json.gz"
 MIN_LENGTH = 200  # characters
@@ -54,271 +29,6 @@ MAX_REVIEWS = 300_000  # kept in memory; of more, a random subset
 PREVALENCE_FILES = ("amazon_books_prevalences.tsv", "prevalence_votes1_reviews100.csv")
 PREVALENCE_URL = "https://raw.githubusercontent.com/mirkobunse/regularized-oq/main/jl/data/" + PREVALENCE_FILES[1]
 PREVALENCE_SHA256 = "sha256:1d69d366a200934e7e5278e02550250d48652c8c74382f183f7d5982b25a8bd4"
-
-
-def load_vectors(data: str | Path | None, settings: str, random_state: int) -> Dataset:
-    """Return the published RoBERTa vectors with their published samples; they are converted on the first call."""
-    check_settings(settings, random_state)
-    advice = (
-        f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
-        "ORDINALQ_DATA, or name it with data=PATH"
-    )
-    path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
-    anchor = path if path.is_file() else path / "training_data.txt"
-    if not anchor.exists():
-        raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")
-    state = anchor.stat()
-    key = hashlib.sha256(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
-    folder = cache_folder() / f"amazon-oq-bk-{key}"
-    if not folder.is_dir():
-        logger.info("%s: converting to distinct items and indices, once", path)
-        convert_vectors(path, folder)
-    return _read_converted(folder, random_state)
-
-
-def _vector_folder(data: str | Path | None) -> Path | None:
-    """Return `data` itself if it is the folder of the vectors."""
-    return Path(data) if data is not None and (Path(data) / "training_data.txt").is_file() else None
-
-
-def convert_vectors(source: Path, folder: Path) -> None:
-    """Convert the published text files: each distinct row once, and samples as indices of rows.
-
-    The source is read as a stream, file by file. In memory are one sample, eight bytes and an index for each distinct
-    row, and the samples' indices: below 2 GB for the whole of the published data.
-
-    Parameters
-    ----------
-    source : path
-        Archive, or the folder ``roberta``.
-    folder : path
-        For each part P of train, validation and test ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,), distinct
-        rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m) int32 and
-        so on, which rows there are. It appears when everything is done.
-    """
-    with complete_folder(folder) as partial:
-        _convert(source, partial)
-
-
-def _convert(source: Path, folder: Path) -> None:
-    samples: dict[tuple[str, str], dict[int, npt.NDArray[np.int32]]] = defaultdict(dict)
-    prevalences: dict[tuple[str, str], Floats] = {}
-    with (
-        _DistinctRows(folder, "train") as train,
-        _DistinctRows(folder, "validation") as validation,
-        _DistinctRows(folder, "test") as test,
-    ):
-        pools = {"dev": validation, "test": test}
-        for name, stream in members(source, MAX_TEXT) if source.is_file() else _folder_members(source):
-            match = MEMBER.search(str(name))
-            if not match:
-                continue
-            training, protocol, pool, number, _ = match.groups()
-            where = f"{source}: {name}"
-            if training:
-                np.save(folder / "train_index.npy", train.add(stream, where))
-            elif number is not None:
-                samples[protocol, pool][int(number)] = pools[pool].add(stream, where)
-            else:
-                prevalences[protocol, pool] = _read_prevalences(stream, where)
-        if train.n_rows == 0:
-            raise ValueError(f"{source}: expected roberta/training_data.txt with vectors, but there is none.")
-        for protocol, pool in itertools.product(PROTOCOLS, POOLS):
-            if not samples[protocol, pool]:
-                raise ValueError(
-                    f"{source}: incomplete archive, roberta/{protocol}/{pool}_samples is missing; fetch it again."
-                )
-        overlap = sum(
-            len(np.intersect1d(a, b))
-            for a, b in (
-                (train.keys(), validation.keys()),
-                (train.keys(), test.keys()),
-                (validation.keys(), test.keys()),
-            )
-        )
-    if overlap:
-        logger.warning("%s: %d rows occur in two of training, validation and test, as published", source, overlap)
-    for (protocol, pool), rows in samples.items():
-        index = _index_matrix(rows, f"{source}: roberta/{protocol}/{pool}_samples")
-        np.save(folder / f"{protocol}_{POOLS[pool]}.npy", index)
-        _check_prevalences(folder, index, prevalences.get((protocol, pool)), protocol, pool, source)
-
-
-class _DistinctRows:
-    """Rows ``label v_1 .. v_768`` of a part, written to files as they come, each distinct one once."""
-
-    def __init__(self, folder: Path, part: str) -> None:
-        self.n_rows = 0
-        self._path_y = folder / f"{part}_y.npy"
-        self._file = (folder / f"{part}_X.npy").open("wb+")
-        self._labels: list[int] = []
-        # Where the row with a key is: a sorted table, and a dictionary of the newest, merged when it gets large. A
-        # dictionary of all ten million rows would alone take 2 GB.
-        self._sorted = np.empty(0, dtype=np.uint64)
-        self._places = np.empty(0, dtype=np.int32)
-        self._newest: dict[int, int] = {}
-        self._write_header()
-
-    def __enter__(self) -> "_DistinctRows":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._file.seek(0)
-        self._write_header()
-        self._file.close()
-        np.save(self._path_y, np.array(self._labels, dtype=np.int8))
-
-    def _write_header(self) -> None:
-        # numpy leaves room in the header for the first axis to grow: it is written again at the end.
-        header = {"descr": "<f4", "fortran_order": False, "shape": (self.n_rows, N_FEATURES)}
-        np.lib.format.write_array_header_1_0(self._file, header)
-
-    def keys(self) -> npt.NDArray[np.uint64]:
-        """Return a key for each distinct row."""
-        self._merge()
-        return self._sorted
-
-    def add(self, stream: Readable, where: str) -> npt.NDArray[np.int32]:
-        """Store the rows of a file that are new; return the place of each row, (m,)."""
-        content = _read(stream, MAX_FILE, where)
-        # A row has two bytes per word at least: what has more lines than that fails at one of the first.
-        lines = content.split(b"\n", maxsplit=len(content) // (2 * N_FEATURES))
-        if lines[-1].strip() == b"":
-            lines.pop()
-        lines = [line.strip() for line in lines]
-        keys = np.array(
-            [int.from_bytes(hashlib.blake2b(line, digest_size=8).digest(), "little") for line in lines], np.uint64
-        )
-        at = np.searchsorted(self._sorted, keys)
-        known = np.zeros(len(keys), dtype=bool)
-        if len(self._sorted):
-            at = np.minimum(at, len(self._sorted) - 1)
-            known = self._sorted[at] == keys
-        places = np.empty(len(keys), dtype=np.int32)
-        places[known] = self._places[at[known]]
-        for i in np.flatnonzero(~known):
-            key = int(keys[i])
-            if key not in self._newest:
-                label, vector = _parse(lines[i], f"{where}, line {i + 1}")
-                self._file.write(vector.tobytes())
-                self._labels.append(label)
-                self._newest[key] = self.n_rows
-                self.n_rows += 1
-            places[i] = self._newest[key]
-        if len(self._newest) >= MERGE_ROWS:
-            self._merge()
-        return places
-
-    def _merge(self) -> None:
-        keys = np.concatenate([self._sorted, np.fromiter(self._newest, np.uint64, len(self._newest))])
-        places = np.concatenate([self._places, np.fromiter(self._newest.values(), np.int32, len(self._newest))])
-        order = np.argsort(keys)
-        self._sorted, self._places, self._newest = keys[order], places[order], {}
-
-
-def _read(stream: Readable, limit: int, where: str) -> bytes:
-    content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"{where}: refused, because it has more than {limit:,} bytes; fetch the archive again.")
-    return content
-
-
-def _parse(line: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
-    """Read ``label v_1 .. v_768``."""
-    words = line.split(maxsplit=N_FEATURES + 1)
-    if len(words) != N_FEATURES + 1:
-        got = f"{len(words)} columns" if len(words) <= N_FEATURES else "more columns"
-        raise ValueError(f"{where}: expected a label and {N_FEATURES} numbers, got {got}.")
-    if words[0] not in (b"0", b"1", b"2", b"3", b"4"):
-        raise ValueError(f"{where}: expected a label 0..4, got {words[0].decode(errors='replace')!r}.")
-    try:
-        vector = np.array(words[1:]).astype("<f4")
-    except ValueError as error:
-        raise ValueError(f"{where}: expected numbers, but {error}.") from error
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{where}: expected finite numbers, got {vector[~np.isfinite(vector)][0]}.")
-    return int(words[0]), vector
-
-
-def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, Readable]]:
-    for path in sorted(folder.rglob("*.txt")):
-        with path.open("rb") as stream:
-            yield PurePosixPath("roberta", *path.relative_to(folder).parts), stream
-
-
-def _read_prevalences(stream: Readable, where: str) -> Floats:
-    """Read the table of prevalences: header ``id,0,1,2,3,4``, one row per sample."""
-    lines = _read(stream, MAX_PREVALENCES, where).decode("utf-8", errors="replace").splitlines()
-    if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
-        raise ValueError(f"{where}, line 1: expected the header id,0,1,2,3,4, got {lines[0] if lines else ''!r}.")
-    table = np.empty((len(lines) - 1, len(STARS)))
-    for number, line in enumerate(lines[1:], start=2):
-        words = line.split(",")
-        if len(words) != len(STARS) + 1:
-            raise ValueError(f"{where}, line {number}: expected {len(STARS) + 1} columns, got {len(words)}.")
-        try:
-            table[number - 2] = [float(word) for word in words[1:]]
-        except ValueError as error:
-            raise ValueError(f"{where}, line {number}: expected numbers, but {error}.") from error
-    return table
-
-
-def _index_matrix(rows: dict[int, npt.NDArray[np.int32]], where: str) -> npt.NDArray[np.int32]:
-    if sorted(rows) != list(range(len(rows))):
-        absent = min(set(range(max(rows) + 1)) - set(rows))
-        raise ValueError(f"{where}: expected the files 0.txt to {max(rows)}.txt, but {absent}.txt is missing.")
-    sizes = {len(row) for row in rows.values()}
-    if len(sizes) > 1 or 0 in sizes:
-        odd = next(i for i in range(len(rows)) if len(rows[i]) != len(rows[0]) or len(rows[i]) == 0)
-        raise ValueError(f"{where}/{odd}.txt: expected {len(rows[0])} lines as in 0.txt, got {len(rows[odd])}.")
-    return np.stack([rows[i] for i in range(len(rows))])
-
-
-def _check_prevalences(
-    folder: Path, index: npt.NDArray[np.int32], stated: Floats | None, protocol: str, pool: str, source: Path
-) -> None:
-    """Compare the stated prevalences, 3 decimals, with the labels of the rows; the labels are what counts."""
-    if stated is None:
-        return
-    y = np.load(folder / f"{POOLS[pool]}_y.npy")
-    realized = np.stack([(y[index] == i).mean(axis=1) for i in range(len(STARS))], axis=1)
-    if stated.shape != realized.shape or np.abs(stated - realized).max() > 1e-3:
-        logger.warning(
-            "%s: roberta/%s/%s_prevalences.txt does not agree with the labels in the samples, which are used",
-            source,
-            protocol,
-            pool,
-        )
-
-
-def _read_converted(folder: Path, random_state: int) -> Dataset:
-    parts: dict[str, Any] = {}
-    for part in ("train", "validation", "test"):
-        # Mapped, not read: the pools are larger than the memory of a small machine.
-        X = np.load(folder / f"{part}_X.npy", mmap_mode="r")
-        parts[part] = Items(X, np.load(folder / f"{part}_y.npy").astype(np.intp))
-    # A review that was published twice for training is two training items.
-    rows = np.load(folder / "train_index.npy")
-    parts["train"] = Items(parts["train"].X[rows], parts["train"].y[rows])
-    given = {
-        (PROTOCOLS[protocol], pool): Samples.from_index(
-            np.load(path), len(parts[pool].y), parts[pool].y, classes=np.arange(len(STARS))
-        )
-        for protocol in PROTOCOLS
-        for pool in POOLS.values()
-        if (path := folder / f"{protocol}_{pool}.npy").exists()
-    }
-    return Dataset(
-        name="amazon-oq-bk",
-        **parts,
-        classes=STARS,
-        feature_names=tuple(f"roberta_{j}" for j in range(N_FEATURES)),
-        source=f"Amazon-OQ-BK, Zenodo record {RECORD}: book reviews (McAuley et al.) as RoBERTa vectors; research use",
-        split="as published: 20,000 training items, pools of the items that occur in samples",
-        sampling=_sampling(None),
-        random_state=random_state,
-        given=given,
-    )
 
 
 def load_tfidf(data: str | Path | None, settings: str, random_state: int) -> Dataset:
@@ -387,14 +97,15 @@ def from_reviews(
         feature_names=encoded_names(encoder, train.X.shape[1]),
         source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
         split=split.rule,
-        sampling=_sampling(check_distributions("real", real)),
+        sampling=sampling(check_distributions("real", real)),
         random_state=random_state,
         notes=reviews.notes,
         encoder=encoder,
     )
 
 
-def _sampling(real: Floats | None) -> Sampling:
+def sampling(real: Floats | None) -> Sampling:
+    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any."""
     return Sampling(
         n_validation=1000,
         n_test=5000,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ordinalq.datasets import amazon, fact, fried, openml, uci
+from ordinalq.datasets import amazon, amazon_vectors, fact, fried, openml, uci
 from ordinalq.datasets.dataset import Dataset, check_settings
 from ordinalq.datasets.download import find_local
 
@@ -54,11 +54,11 @@ CATALOG = (
           uci.load_blog),
     Entry("online-news-popularity", "shares of an article, UCI 332", uci.NEWS_ITEMS, 59, 10, "CC BY 4.0",
           uci.NEWS_FILES, uci.load_news),
-    Entry("amazon-oq-bk", "stars of book reviews, published RoBERTa vectors", None, amazon.N_FEATURES, 5,
-          "research use", amazon.VECTOR_FILES, amazon.load_vectors),
+    Entry("amazon-oq-bk", "stars of book reviews, published RoBERTa vectors", None, amazon_vectors.N_FEATURES, 5,
+          "research use", amazon_vectors.VECTOR_FILES, amazon_vectors.load_vectors),
     Entry("amazon-oq-bk-tfidf", "stars of raw reviews, TF-IDF", None, None, 5, "research use", amazon.REVIEW_FILES,
           amazon.load_tfidf),
-    Entry("amazon-oq-bk-roberta", "stars of raw reviews, RoBERTa fine-tuned here", None, amazon.N_FEATURES, 5,
+    Entry("amazon-oq-bk-roberta", "stars of raw reviews, RoBERTa fine-tuned here", None, amazon_vectors.N_FEATURES, 5,
           "research use", amazon.REVIEW_FILES, amazon.load_roberta),
     Entry("fact-oq", "energies of simulated gamma rays, FACT telescope", fact.N_EVENTS, 20, 12, "FACT open data",
           fact.FILES, fact.load),

@@ -1,47 +1,33 @@
 """A data set: labelled training items, two pools, and the protocols that draw samples from the pools."""
 
-import json
-import logging
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
+from ordinalq.datasets.folder import FORMAT, check_folder, write_folder
+from ordinalq.datasets.split import Items, Split, derived_seed, split_items, take
 from ordinalq.protocols import APP, Protocol, RealPrevalences
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats, check_choice, check_distributions, check_integer, check_real
 
-logger = logging.getLogger("ordinalq")
+# What a loader of data needs, in one place.
+__all__ = [
+    "Dataset",
+    "Items",
+    "Sampling",
+    "Split",
+    "check_folder",
+    "check_settings",
+    "derived_seed",
+    "repetition_note",
+    "split_items",
+    "take",
+]
 
-N_TRAIN = 20_000
-SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
 POOLS = ("validation", "test")
-CHUNK_ROWS = 2**14  # rows written to Parquet at once
-PARTIAL = ".ordinalq-"  # beginning of the name of the folder in which files are written before they are moved
-
-Index = npt.NDArray[np.intp]
-
-
-class Items(NamedTuple):
-    """Features X (N, d) and classes y (N,), integers in 0..n-1."""
-
-    X: Any
-    y: npt.NDArray[np.intp]
-
-
-class Split(NamedTuple):
-    """Items of each part, ascending and disjoint, and how they were chosen."""
-
-    train: Index
-    validation: Index
-    test: Index
-    rule: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -178,9 +164,10 @@ class Dataset:
         if protocol == "APP-OQ":
             return self.samples("APP", pool).smoothest(self.sampling.app_oq)
         y = getattr(self, pool).y
-        return self._protocol(protocol, pool).draw(y, classes=np.arange(len(self.classes)))
+        return self.protocol(protocol, pool).draw(y, classes=np.arange(len(self.classes)))
 
-    def _protocol(self, name: str, pool: str) -> Protocol:
+    def protocol(self, name: str, pool: str) -> Protocol:
+        """Return the protocol "APP" or "real" that draws the samples of a pool."""
         n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
         return self.sampling.protocol(name, n_samples, derived_seed(self.random_state, name, pool))
 
@@ -201,23 +188,8 @@ class Dataset:
         list of Path
             The files written.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        folder = Path(folder)
-        old = check_folder(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        label = "class"
-        while label in self.feature_names:
-            label += "_"
-        files = {part: f"{part}.parquet" for part in ("train", *POOLS)}
-        files |= {
-            f"{protocol} {pool}": f"samples_{protocol}_{pool}.parquet".lower()
-            for protocol in self.protocols
-            for pool in POOLS
-        }
         description = {
-            "format": "ordinalq data set 1",
+            "format": FORMAT,
             "name": self.name,
             "source": self.source,
             "split": self.split,
@@ -226,68 +198,11 @@ class Dataset:
             "classes": list(self.classes),
             "edges": None if self.edges is None else self.edges.tolist(),
             "acceptance": None if self.acceptance is None else self.acceptance.tolist(),
-            "class_column": label,
-            "features": list(self.feature_names),
             "app_oq": float(self.sampling.app_oq),
-            "files": files,
         }
-        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
-            new = Path(temporary)
-            (new / "dataset.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
-            for part in ("train", *POOLS):
-                _write_rows(new / files[part], _item_tables(getattr(self, part), label, self.feature_names))
-            for protocol in self.protocols:
-                for pool in POOLS:
-                    samples = self.samples(protocol, pool)
-                    items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
-                    table = pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
-                    pq.write_table(table, new / files[f"{protocol} {pool}"])
-            # The description goes first and comes last: where it is, all its files are there and belong together.
-            for path in sorted(old, key=lambda path: path.name != "dataset.json"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            for file in (*files.values(), "dataset.json"):
-                (new / file).rename(folder / file)
-        return [folder / "dataset.json", *(folder / file for file in files.values())]
-
-
-def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
-    """Split items at random, each class in proportion.
-
-    20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each
-    class has at least one item in each part.
-
-    Parameters
-    ----------
-    y : ndarray (N,)
-        Classes in 0..n-1.
-    classes : n names
-        For the error message.
-    random_state : int
-    """
-    available = np.bincount(y, minlength=len(classes))
-    if available.min() < 3:
-        rare = int(np.argmin(available))
-        raise ValueError(
-            f"every class must have at least 3 items, one for each of training, validation and test, but class "
-            f"{classes[rare]!r} has {available[rare]}; use fewer or wider classes."
-        )
-    if len(y) < SMALL:
-        wanted, rule = len(y) // 2, f"1/2, 1/4, 1/4, stratified (fewer than {SMALL:,} items)"
-    else:
-        wanted, rule = N_TRAIN, f"{N_TRAIN:,} training items, the rest halved, stratified"
-    n_train = _proportional(available, wanted)
-    rest = available - n_train
-    # Classes with an odd rest give their last item to the two pools in turn.
-    odd = rest % 2
-    n_validation = rest // 2 + odd * (np.cumsum(odd) % 2)
-    rng = np.random.default_rng(derived_seed(random_state, "split"))
-    parts: tuple[list[Index], list[Index], list[Index]] = ([], [], [])
-    for i in range(len(classes)):
-        items = rng.permutation(np.flatnonzero(y == i))
-        for part, chosen in zip(parts, np.split(items, [n_train[i], n_train[i] + n_validation[i]]), strict=True):
-            part.append(chosen)
-    train, validation, test = (np.sort(np.concatenate(part)) for part in parts)
-    return Split(train, validation, test, rule)
+        parts = {part: getattr(self, part) for part in ("train", *POOLS)}
+        drawn = ((f"{name} {pool}", self.samples(name, pool)) for name in self.protocols for pool in POOLS)
+        return write_folder(Path(folder), description, parts, self.feature_names, drawn)
 
 
 def repetition_note(dataset: Dataset) -> str:
@@ -299,7 +214,7 @@ def repetition_note(dataset: Dataset) -> str:
     worst = (1.0, "")
     for pool in POOLS:
         available = np.bincount(getattr(dataset, pool).y, minlength=n)
-        wanted = dataset._protocol("APP", pool).counts(n).max(axis=0)
+        wanted = dataset.protocol("APP", pool).counts(n).max(axis=0)
         i = int(np.argmax(wanted / available))
         text = (
             f"samples repeat items of small classes: class {dataset.classes[i]!r} has {available[i]:,} items in the "
@@ -309,108 +224,7 @@ def repetition_note(dataset: Dataset) -> str:
     return worst[1]
 
 
-def derived_seed(random_state: int, *purpose: str) -> int:
-    """Return a seed for one purpose, so that no draw depends on what was drawn before.
-
-    >>> derived_seed(876, "APP", "test") == derived_seed(876, "APP", "test")
-    True
-    """
-    words = [int.from_bytes(word.encode(), "little") for word in purpose]
-    return int(np.random.SeedSequence([random_state, *words]).generate_state(1)[0])
-
-
 def check_settings(settings: Any, random_state: Any) -> None:
     """Refuse settings and seeds that no loader knows."""
     check_choice("settings", settings, ("reference", "paper"))
     check_integer("random_state", random_state, minimum=0)
-
-
-def take(X: Any, index: Index) -> Any:
-    """Return rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[index] if hasattr(X, "iloc") else X[index]
-
-
-def _proportional(available: Index, wanted: int) -> Index:
-    """Share `wanted` items among the classes by largest remainders, at least one and all but two of each class.
-
-    Where that allows no more, the sum is smaller than `wanted`.
-
-    >>> _proportional(np.array([3, 3, 4]), 5)
-    array([1, 1, 2])
-    """
-    exact = available * wanted / available.sum()
-    shares = np.clip(np.floor(exact).astype(np.intp), 1, available - 2)
-    while rest := wanted - int(shares.sum()):
-        step = 1 if rest > 0 else -1
-        free = shares < available - 2 if step > 0 else shares > 1
-        if not free.any():
-            break
-        shares[np.argmax(np.where(free, step * (exact - shares), -np.inf))] += step
-    return np.asarray(shares)
-
-
-def check_folder(folder: Path) -> list[Path]:
-    """Return what earlier calls of :meth:`Dataset.save` wrote into a folder; refuse a folder with anything else."""
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
-    present = sorted(folder.iterdir()) if folder.exists() else []
-    ours = {path.name for path in present if path.name.startswith(PARTIAL)}
-    # A call that was interrupted while it moved its files has left the description in its temporary folder.
-    for path in (folder / "dataset.json", *folder.glob(f"{PARTIAL}*/dataset.json")):
-        try:
-            description = json.loads(path.read_text(encoding="utf-8"))
-            if description["format"].startswith("ordinalq data set"):
-                ours |= {"dataset.json", *description["files"].values()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-    for path in present:
-        if path.name not in ours:
-            raise FileExistsError(
-                f"{folder} must be absent, empty or written by ordinalq, but holds {path.name!r}; name another folder."
-            )
-    return present
-
-
-def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the rows of a part as Arrow tables of one schema."""
-    import pyarrow as pa
-
-    if hasattr(items.X, "iloc"):  # at once: the type of a column of objects follows from all of its rows
-        yield pa.table(
-            {label: items.y.astype(np.int32)} | {name: _arrow_column(items.X[name]) for name in feature_names}
-        )
-        return
-    for start in range(0, len(items.y), CHUNK_ROWS):
-        rows = np.arange(start, min(start + CHUNK_ROWS, len(items.y)))
-        columns: dict[str, Any] = {label: items.y[rows].astype(np.int32)}
-        X = take(items.X, rows)
-        if sparse.issparse(X):
-            X = sparse.csr_array(X)
-            offsets = X.indptr.astype(np.int64)
-            columns["feature"] = pa.LargeListArray.from_arrays(offsets, X.indices.astype(np.int32))
-            columns["value"] = pa.LargeListArray.from_arrays(offsets, X.data)
-        else:
-            columns |= {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(feature_names)}
-        yield pa.table(columns)
-
-
-def _arrow_column(column: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.array(column, from_pandas=True)
-    except pa.ArrowException as error:
-        raise ValueError(
-            f"column {column.name!r} cannot be written to Parquet, because its values are of different types; make "
-            f"them all text or all numbers, or leave the column out. ({error})"
-        ) from error
-
-
-def _write_rows(path: Path, tables: Iterator[Any]) -> None:
-    import pyarrow.parquet as pq
-
-    first = next(tables)
-    with pq.ParquetWriter(path, first.schema) as writer:
-        writer.write_table(first)
-        for table in tables:
-            writer.write_table(table)

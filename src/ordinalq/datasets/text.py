@@ -35,7 +35,7 @@ def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
     return make_pipeline(vectorizer, TruncatedSVD(n_components, random_state=random_state))
 
 
-class RobertaVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class RobertaVectors(TransformerMixin, BaseEstimator):
     """Vectors of a RoBERTa model that was fine-tuned to tell the classes apart.
 
     Fitting trains a sequence classifier by AdamW with a linearly decreasing learning rate and keeps the epoch with the

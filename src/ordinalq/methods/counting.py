@@ -42,8 +42,8 @@ class CC(_Counting):
     Parameters
     ----------
     classifier : classifier, default=None
-        None stands for ``CrossFitted(LogisticRegression())``; a forest with ``oob_score=True`` is used as it is, any
-        other classifier as ``CrossFitted(classifier)``.
+        None stands for ``CrossFitted(LogisticRegression())``; a forest with ``oob_score=True`` and a
+        ``FrozenEstimator`` are used as they are, any other classifier as ``CrossFitted(classifier)``.
     """
 
     paper_name = "CC"

@@ -109,7 +109,8 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
             if kind == "features":
                 material = Material(X, items, pool)
             else:
-                model = held_out(first.classifier).fit(items, encode_labels(task.y, task.classes)[1])
+                labels, codes = encode_labels(task.y, task.classes)
+                model = held_out(first.classifier).fit(items, codes, labels)
                 material = Material(X, model.held_out_scores_, model.predict_proba(pool), model)
     except Exception as error:  # as in `estimate_all`
         seconds, failed = time.perf_counter() - start, Attempt.failed(describe(error))

@@ -217,7 +217,7 @@ def own_types() -> list[str]:
     things = [
         *(entry.cls for entry in catalog()),
         *(ComposedQuantifier, Tuning, TypedColumns, calibration.Calibration),
-        *(held_out.CrossFitted, held_out.InSample, held_out.OutOfBag),
+        *(held_out.AlreadyFitted, held_out.CrossFitted, held_out.InSample, held_out.OutOfBag),
         *(ordinal.LeastAbsoluteDeviation, ordinal.OrdinalLogisticAT),
         *(ordinal.OrdinalLogisticIT, ordinal.OrdinalRidge),
         *(losses.CumulativeSquares, losses.Energy, losses.Hellinger),

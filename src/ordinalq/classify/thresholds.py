@@ -1,0 +1,371 @@
+"""Ordinal logistic regression with thresholds on a line: OLR-AT and OLR-IT."""
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import Bounds, minimize
+from scipy.sparse import issparse
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags
+from ordinalq.validation import Floats, check_integer, check_real
+
+# Up to so many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
+# costs as much as some ten steps, and on correlated features (embeddings of texts) it saves hundreds.
+WHITENED_FEATURES = 2048
+# Added to the curvature of the standardized features, relative to it: columns that are constant or repeat
+# each other then leave the factor regular. It only chooses variables, so the optimum is untouched.
+JITTER = 1e-10
+# Steps after which a whitened problem is whitened anew; only almost separable classes need so many.
+STEPS_PER_CHART = 50
+# Least curvature of an item in a new chart, relative to the largest: it stays regular where all lie far away.
+LEAST_STEEPNESS = 1e-6
+# A line search that ends in rounding noise has converged if the gradient promises no larger relative gain.
+NEGLIGIBLE_GAIN = 1e-8
+
+
+class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Logistic losses of ordered thresholds on one line; subclasses say which of them count for an item."""
+
+    def __init__(
+        self, alpha: float = 1.0, *, class_weight: Any = None, max_iter: int = 1000, tol: float = 1e-12
+    ) -> None:
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @staticmethod
+    @abstractmethod
+    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+        """Whether threshold k counts for item i: boolean (N, n-1), from the codes (N,)."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find w and theta.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+            Features; taken as float64, and as they are, without scaling.
+        y : array-like (N,)
+            Numbers, ordered by value; at least two classes.
+        sample_weight : array-like (N,), default=None
+            Non-negative weights of the items, multiplied by those of the classes.
+
+        Returns
+        -------
+        self : object
+        """
+        alpha = check_real("alpha", self.alpha, low=0)
+        max_iter = check_integer("max_iter", self.max_iter, minimum=1)
+        tol = check_real("tol", self.tol, low=0)
+        X, self.classes_, codes, weight = check_labelled(self, X, y, sample_weight)
+        n = len(self.classes_)
+        side = np.where(np.arange(n - 1) >= codes[:, None], 1.0, -1.0)  # (N, n-1)
+        counted = weight[:, None] * self._counted(codes, n)  # (N, n-1)
+        result = minimize_thresholds(X, side, counted, alpha, max_iter=max_iter, tol=tol)
+        self.coef_, self.theta_, self.loss_, self.n_iter_ = result
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Give the class of each item, by the number of thresholds #{k : theta_k < w.x} below it.
+
+        This is the median class of ``predict_proba``, which need not be the most probable one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+
+        Returns
+        -------
+        y : ndarray (N,)
+        """
+        line = self._project(X)[:, None]  # (N, 1)
+        return np.asarray(self.classes_[(line > self.theta_).sum(axis=1)])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class posteriors, the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (N, d)
+
+        Returns
+        -------
+        P : ndarray (N, n)
+            Rows >= 0 that sum to one; columns as in ``classes_``.
+        """
+        line = self._project(X)[:, None]  # (N, 1)
+        edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])  # (n+1,)
+        # sigmoid(a) - sigmoid(b) = (1 - exp(b - a)) sigmoid(a) sigmoid(-b): never negative, and small
+        # posteriors keep all their digits, which ratios of posteriors need.
+        return np.asarray(-np.expm1(-np.diff(edges)) * expit(edges[1:] - line) * expit(line - edges[:-1]))
+
+    def _project(self, X: Any) -> Floats:
+        """Return w.x (N,)."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False) @ self.coef_)
+
+    def __sklearn_tags__(self) -> Any:
+        return ordinal_tags(super().__sklearn_tags__())
+
+
+class OrdinalLogisticAT(_ThresholdLogistic):
+    """OLR-AT: ordinal logistic regression with the all-threshold loss (Rennie & Srebro, 2005).
+
+    With labels coded 0..n-1, minimizes over w and theta_0 <= ... <= theta_{n-2}
+
+        sum_i w_i sum_{k=0..n-2} log(1 + exp(-S_ik (theta_k - w.x_i))) + alpha/2 ||w||^2,
+
+    S_ik = +1 if k >= y_i and -1 otherwise. The sum is convex, so a local minimum is the minimum. L-BFGS-B
+    seeks it in (w, theta_0, increments >= 0), after an exact change of variables thanks to which it converges
+    whatever the scale of the features. (The penalty does depend on their scale.)
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty, >= 0. With 0, perfectly separable classes have no finite solution.
+    class_weight : None, "balanced" or dict, default=None
+        Weight of each class in the item weights w_i. "balanced" gives every class the same total; a dict maps
+        labels to weights, and labels that it lacks weigh 1.
+    max_iter : int, default=1000
+        Most steps of L-BFGS-B; running out of them is a ``ConvergenceWarning``.
+    tol : float, default=1e-12
+        Stop when a step lowers the loss by less than this fraction.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Labels in ascending order.
+    coef_ : ndarray (d,)
+        w.
+    theta_ : ndarray (n-1,)
+        Thresholds in ascending order.
+    loss_ : float
+        Value of the minimum, penalty included.
+    n_iter_ : int
+        Steps taken.
+
+    References
+    ----------
+    J. Rennie, N. Srebro: Loss functions for preference levels: regression with discrete ordered labels. IJCAI
+    Workshop on Advances in Preference Handling, 2005.
+    F. Pedregosa, F. Bach, A. Gramfort: On the consistency of ordinal regression methods. JMLR 18, 2017.
+
+    Examples
+    --------
+    >>> model = OrdinalLogisticAT().fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [4.5]])
+    array([1, 2, 3])
+    >>> model.predict_proba([[2.5]]).round(2)
+    array([[0.18, 0.63, 0.18]])
+    """
+
+    @staticmethod
+    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+        return np.ones((len(codes), n_classes - 1), dtype=bool)
+
+
+class OrdinalLogisticIT(_ThresholdLogistic):
+    """OLR-IT: ordinal logistic regression with the immediate-threshold loss (Rennie & Srebro, 2005).
+
+    Minimizes, over w and theta_0 <= ... <= theta_{n-2},
+
+        sum_i w_i sum_{k in {y_i - 1, y_i}} log(1 + exp(-S_ik (theta_k - w.x_i))) + alpha/2 ||w||^2,
+
+    the sum of :class:`OrdinalLogisticAT` restricted to the thresholds next to the class of the item (one, for
+    the first and the last class). For two classes both are the usual logistic regression. Thresholds may
+    coincide; the class between them then has posterior 0 and is never predicted.
+
+    Parameters
+    ----------
+    alpha, class_weight, max_iter, tol
+        See :class:`OrdinalLogisticAT`.
+
+    Attributes
+    ----------
+    classes_, coef_, theta_, loss_, n_iter_ : see :class:`OrdinalLogisticAT`
+
+    Examples
+    --------
+    >>> model = OrdinalLogisticIT().fit([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [1, 1, 2, 2, 3, 3])
+    >>> model.predict([[0.5], [2.5], [4.5]])
+    array([1, 2, 3])
+    """
+
+    @staticmethod
+    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+        k = np.arange(n_classes - 1)
+        return np.asarray((k == codes[:, None] - 1) | (k == codes[:, None]))
+
+
+class Minimum(NamedTuple):
+    """Where the threshold loss is smallest: w (d,), theta (n-1,), its value, and the number of steps."""
+
+    w: Floats
+    theta: Floats
+    value: float
+    n_iter: int
+
+
+def threshold_loss(
+    w: Floats, theta: Floats, X: Any, side: Floats, weight: Floats, alpha: float
+) -> tuple[float, Floats, Floats]:
+    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradient.
+
+    X is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1).
+
+    Parameters
+    ----------
+    w : ndarray (d,)
+    theta : ndarray (n-1,)
+    X : ndarray or sparse matrix (N, d)
+    side : ndarray (N, n-1)
+        +1 where the item belongs below the threshold, else -1.
+    weight : ndarray (N, n-1)
+        Weight of the item, 0 where the threshold does not count for it.
+    alpha : float
+
+    Returns
+    -------
+    value : float
+    gradient_w : ndarray (d,)
+    gradient_theta : ndarray (n-1,)
+    """
+    margin = side * (theta - (X @ w)[:, None])  # (N, n-1)
+    value = -np.vdot(weight, log_expit(margin)) + alpha / 2 * (w @ w)
+    slope = -weight * side * expit(-margin)  # (N, n-1) derivatives by theta_k - w.x_i
+    return float(value), alpha * w - X.T @ slope.sum(axis=1), slope.sum(axis=0)
+
+
+def minimize_thresholds(X: Any, side: Floats, weight: Floats, alpha: float, *, max_iter: int, tol: float) -> Minimum:
+    """Minimize :func:`threshold_loss` over w and theta_0 <= ... <= theta_{n-2}.
+
+    Starts at w = 0, theta_0 = 0 and increments 1, 2, ..., n-2.
+
+    Parameters
+    ----------
+    X, side, weight, alpha : see :func:`threshold_loss`
+    max_iter : int
+    tol : float
+
+    Returns
+    -------
+    Minimum
+    """
+    w, theta = np.zeros(X.shape[1]), np.cumsum(np.arange(side.shape[1], dtype=np.float64))
+    lower = np.repeat([-np.inf, 0.0], [len(w) + 1, len(theta) - 1])  # increments are >= 0
+    steepness: Any = 1.0
+    n_iter, unfinished = 0, True
+    while unfinished and n_iter < max_iter:
+        chart = _Chart(X, steepness * weight / 4, alpha)
+        steps = min(max_iter - n_iter, STEPS_PER_CHART if chart.whitened else max_iter)
+        result = minimize(
+            _charted_loss,
+            chart.coordinates(w, theta),
+            args=(chart, X, side, weight, alpha),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(lower, np.inf),
+            # A step takes at most 40 evaluations, so that the steps alone are limited.
+            options={"maxiter": steps, "maxfun": 50 * steps, "ftol": tol, "gtol": tol},
+        )
+        w, theta = chart.model(result.x)
+        n_iter += result.nit
+        unfinished = result.status == 1
+        # Where items lie far from the thresholds, the loss is much flatter than the 1/4 of the first chart.
+        below = expit(theta - (X @ w)[:, None])
+        steepness = np.maximum(4 * below * (1 - below), LEAST_STEEPNESS)  # (N, n-1)
+    uphill = (result.x <= lower) & (result.jac > 0)  # pressed against the bound
+    # The chart levels the curvature to about 1, hence a gradient g promises a gain of the order of g^2.
+    gain = np.sum(result.jac[~uphill] ** 2) / max(result.fun, 1.0)
+    if unfinished or (result.status == 2 and gain > NEGLIGIBLE_GAIN):
+        warnings.warn(
+            f"The loss did not converge in {n_iter} of {max_iter} steps ({result.message.strip(': ')}): "
+            "raise max_iter, tol or alpha, or standardize the features.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return Minimum(w, theta, float(result.fun), n_iter)
+
+
+def _charted_loss(
+    u: Floats, chart: "_Chart", X: Any, side: Floats, weight: Floats, alpha: float
+) -> tuple[float, Floats]:
+    """Value of the threshold loss at the variables u of the chart, and its gradient by u."""
+    w, theta = chart.model(u)
+    value, gradient_w, gradient_theta = threshold_loss(w, theta, X, side, weight, alpha)
+    return value, chart.gradient(gradient_w, gradient_theta)
+
+
+class _Chart:
+    """Exact change of variables u = (v, t) -> (w, theta) that levels the curvature of the threshold loss.
+
+    w = D^-1 L^-T v   and   theta_k = sum_{j<=k} t_j / r_j + w.m,   t_j >= 0 for j >= 1,
+
+    with the mean m and the standard deviations D of the features, L L' the curvature of the loss in D w
+    (whole, or its diagonal if features are many) and r_j^2 that in the j-th increment. Since theta_0 is free,
+    moving it by w.m is centring the features without touching X. The steps of L-BFGS-B then do not depend on
+    units or offsets of the features, and hardly on their correlation.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix (N, d)
+    curvature : ndarray (N, n-1)
+        Second derivative of the loss by theta_k - w.x_i, or about that.
+    alpha : float
+    """
+
+    def __init__(self, X: Any, curvature: Floats, alpha: float) -> None:
+        per_item = curvature.sum(axis=1)  # (N,)
+        self.mean, deviation = moments(X, per_item)
+        self.scale = np.where(deviation > 0, deviation, 1.0)  # (d,)
+        ridge = alpha / self.scale**2 + JITTER * per_item.sum()  # (d,)
+        self.whitened = X.shape[1] <= WHITENED_FEATURES
+        if self.whitened:
+            self.root = cholesky(np.diag(ridge) + self._gram(X, per_item), lower=True)  # (d, d)
+        else:
+            self.root = np.sqrt(ridge + per_item.sum())  # (d,)
+        # The j-th increment moves all thresholds from the j-th on.
+        self.rate = np.sqrt(np.cumsum(curvature.sum(axis=0)[::-1])[::-1])  # (n-1,)
+
+    def _gram(self, X: Any, per_item: Floats) -> Floats:
+        """Weighted Gram matrix (d, d) of the standardized features, by blocks of rows."""
+        gram = np.zeros((X.shape[1], X.shape[1]))
+        for rows in gen_batches(X.shape[0], BLOCK_ROWS):
+            block = X[rows].toarray() if issparse(X) else X[rows]
+            block = (block - self.mean) * (np.sqrt(per_item[rows])[:, None] / self.scale)
+            gram += block.T @ block
+        return gram
+
+    def coordinates(self, w: Floats, theta: Floats) -> Floats:
+        """Return the u of w (d,) and theta (n-1,)."""
+        v = w * self.scale
+        v = self.root.T @ v if self.whitened else self.root * v
+        steps = np.diff(theta - self.mean @ w, prepend=0.0)
+        return np.concatenate([v, self.rate * steps])
+
+    def model(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return the w (d,) and theta (n-1,) of u."""
+        v, t = np.split(u, [len(self.scale)])
+        w = self._divide(v, trans=1) / self.scale
+        return w, np.cumsum(t / self.rate) + self.mean @ w
+
+    def gradient(self, gradient_w: Floats, gradient_theta: Floats) -> Floats:
+        """Return the gradient by u, from those by w (d,) and theta (n-1,)."""
+        gradient_v = self._divide((gradient_w + self.mean * gradient_theta.sum()) / self.scale, trans=0)
+        return np.concatenate([gradient_v, np.cumsum(gradient_theta[::-1])[::-1] / self.rate])
+
+    def _divide(self, v: Floats, trans: int) -> Floats:
+        """Return L^-1 v, or L^-T v if `trans`."""
+        if self.whitened:
+            return np.asarray(solve_triangular(self.root, v, lower=True, trans=trans, check_finite=False))
+        return np.asarray(v / self.root)
