@@ -16,9 +16,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.tabular import read, show
-from ordinalq.tabular.columns import column_kinds, typed
-from ordinalq.tabular.read import open_table
+from ordinalq.files import table as read
+from ordinalq.tabular import show
+from ordinalq.files.columns import column_kinds, typed
+from ordinalq.files.table import open_table
 from ordinalq.tabular.workflow import build_quantifier, fit_table, predict_table
 
 ROOT = Path(__file__).parents[1]
@@ -144,7 +145,7 @@ def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch)
     run(*predict, "--out", tmp_path / "whole.csv")
     monkeypatch.setattr(read, "PORTION_ROWS", 37)
     run(*predict, "--out", tmp_path / "portions.csv")
-    monkeypatch.setattr(read, "PORTION_CHARACTERS", 100)
+    monkeypatch.setattr(read, "PORTION_BYTES", 100)
     run(*predict, "--out", tmp_path / "rows.csv")
     whole = pd.read_csv(tmp_path / "whole.csv")
     for name in ("portions.csv", "rows.csv"):
@@ -559,7 +560,7 @@ def test_groups_of_a_loaded_model_in_python_are_those_of_the_command_line(review
 
 
 def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(read, "PORTION_CHARACTERS", 1000)
+    monkeypatch.setattr(read, "PORTION_BYTES", 1000)
     rows = [{"a": "x", "long": "y" * 2000} for _ in range(10)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = open_table(tmp_path / "t.jsonl")
@@ -598,7 +599,7 @@ def test_methods_lists_the_catalog(capsys):
 
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
     code = (
-        "import os, signal, sys; from ordinalq import cli; from ordinalq.tabular import write\n"
+        "import os, signal, sys; from ordinalq import cli; from ordinalq.files import writing as write\n"
         "write.write_table = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "cli.script()"
     )

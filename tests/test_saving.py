@@ -300,7 +300,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
             if own and not getattr(thing, "__abstractmethods__", None):
                 expected.add(thing)
     functions = {
-        f"ordinalq.datasets.tables.{name}" for name in ("_to_float", "_to_object", "_calendar", "_calendar_names")
+        f"ordinalq.files.encoder.{name}" for name in ("to_float", "to_object", "calendar", "calendar_names")
     }
     expected = {f"{cls.__module__}.{cls.__qualname__}" for cls in expected}
     assert set(own_types()) == expected | functions | {"numpy.dtype", "sklearn.tree._tree.Tree"}

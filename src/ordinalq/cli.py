@@ -170,9 +170,9 @@ def fit(
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.tabular import saving, show
-    from ordinalq.tabular.read import open_table
+    from ordinalq.files.table import open_table
     from ordinalq.tabular.workflow import build_quantifier, fit_table, smoothing
-    from ordinalq.tabular.write import check_output
+    from ordinalq.files.writing import check_output
 
     file = open_table(table, format, encoding)
     check_output(out, table)  # before the work, not after it
@@ -233,8 +233,9 @@ def predict(
     json: JsonOption = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
-    from ordinalq.tabular import show, workflow, write
-    from ordinalq.tabular.read import open_table
+    from ordinalq.files import writing as write
+    from ordinalq.tabular import show, workflow
+    from ordinalq.files.table import open_table
     from ordinalq.tabular.saving import final_quantifier, load_model_and_info
     from ordinalq.validation import check_choice
 
@@ -299,7 +300,7 @@ def evaluate(
 ) -> None:
     """Measure the errors of a model on samples of a labelled table, beside simple estimates."""
     from ordinalq.tabular import show
-    from ordinalq.tabular.read import open_table
+    from ordinalq.files.table import open_table
     from ordinalq.tabular.saving import load_model
     from ordinalq.tabular.workflow import evaluate_table
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.tabular.write import check_output, replacing
+from ordinalq.files.writing import check_output, replacing
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
 FORMAT = 1
@@ -207,7 +207,7 @@ def own_types() -> list[str]:
 
     from ordinalq import losses, regularizers, representations
     from ordinalq.classify import calibration, held_out, ordinal
-    from ordinalq.datasets import tables
+    from ordinalq.files import encoder
     from ordinalq.methods.catalog import catalog
     from ordinalq.methods.composed import ComposedQuantifier
     from ordinalq.methods.tuning import Tuning
@@ -232,7 +232,7 @@ def own_types() -> list[str]:
         # Read from the header of an empty array.
         np.dtype,
         # Functions: steps of `table_encoder`.
-        *(tables._to_float, tables._to_object, tables._calendar, tables._calendar_names),
+        *(encoder.to_float, encoder.to_object, encoder.calendar, encoder.calendar_names),
     ]
     return sorted(f"{thing.__module__}.{thing.__qualname__}" for thing in things)
 

@@ -7,44 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq.plot import shortened
+from ordinalq.terminal import MAX_ROWS, screen, table
+from ordinalq.text import plain, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# More rows or bar charts than this say less than a file does.
-MAX_ROWS = 40
+# More bar charts than this say less than a file does.
 MAX_CHARTS = 6
 
 # Reading less than this takes no time.
 LONG_WORK = 20_000_000
-
-
-def table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, cut: int = 0, total: int | None = None
-) -> None:
-    """Print rows under headers, the first `left` columns flush left; column `cut` gives way to a narrow terminal.
-
-    With `total`, a line says how many rows there are where only the first are shown.
-    """
-    from rich import box
-    from rich.table import Table
-
-    console = _console()
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    widths = [max(map(len, column)) for column in zip(headers, *rows[:MAX_ROWS], strict=True)]
-    # Three characters between columns.
-    excess = sum(widths) + 3 * (len(widths) - 1) - console.width
-    widths[cut] = max(8, widths[cut] - max(0, excess))
-    names = shortened([plain(row[cut]) for row in rows[:MAX_ROWS]], widths[cut])
-    for j, header in enumerate(headers):
-        justify: Any = "left" if j < left else "right"
-        shown.add_column(plain(header), justify=justify, overflow="ellipsis", no_wrap=True, width=widths[j])
-    for row, name in zip(rows[:MAX_ROWS], names, strict=True):
-        shown.add_row(*map(plain, row[:cut]), name, *map(plain, row[cut + 1 :]))
-    console.print(shown)
-    if (total or len(rows)) > len(rows[:MAX_ROWS]):
-        console.print(f"... and {(total or len(rows)) - len(rows[:MAX_ROWS]):,} more; --out writes all.")
 
 
 def prevalences(estimate: "pd.DataFrame", classes: Sequence[Any], level: float | None = None) -> None:
@@ -59,7 +32,7 @@ def prevalences(estimate: "pd.DataFrame", classes: Sequence[Any], level: float |
         ends.append((str(record[by]), f"{record['n_items']:,}", mean))
         middles.append([f"{100 * record[name]:.0f} %" for name in names])
     # What is left beside 8 characters of the name, the items, the mean class and "...", with 3 between columns.
-    room = _console().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
+    room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
     widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
     fitting = int((np.cumsum(widths) <= room).sum())
     hidden = [] if fitting == len(names) else ["..."]
@@ -73,14 +46,14 @@ def charts(estimate: "pd.DataFrame", classes: Sequence[Any], level: float | None
     names = [str(label) for label in classes]
     by = estimate.columns[0]
     shown = estimate.head(MAX_CHARTS)
-    titles = shortened([plain(f"{by} {name}") for name in shown[by]], _console().width)
+    titles = shortened([plain(f"{by} {name}") for name in shown[by]], screen().width)
     for record, title in zip(shown.to_dict("records"), titles, strict=True):
         bars(title if len(estimate) > 1 else "", record, names, level)
 
 
 def bars(title: str, record: Any, names: Sequence[str], level: float | None) -> None:
     """Print one bar per class; with a level, the interval beside it."""
-    console = _console()
+    console = screen()
     if title:
         console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
     else:
@@ -129,15 +102,3 @@ def percentages(p: Any, classes: Sequence[Any]) -> str:
     '1: 25 %, 2: 50 %, 3: 25 %'
     """
     return ", ".join(f"{label}: {100 * x:.0f} %" for label, x in zip(classes, np.asarray(p), strict=True))
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    # Names come from files: nothing in them is markup, and numbers get no colours of their own.
-    return Console(markup=False, highlight=False, emoji=False)
-
-
-def plain(text: str) -> str:
-    """Replace characters that would move the cursor or change the terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)

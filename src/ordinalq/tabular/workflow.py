@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.datasets.files import MISSING_WORDS, UNNAMED, require_columns
-from ordinalq.datasets.tables import MAX_LABELS
 from ordinalq.evaluation import errors
-from ordinalq.labels import encode_labels
+from ordinalq.files.cells import as_words
+from ordinalq.files.columns import column_kinds, typed
+from ordinalq.files.names import MISSING_WORDS, UNNAMED, require_columns
+from ordinalq.files.table import TableFile
+from ordinalq.labels import MAX_LABELS, check_label_count, encode_labels
 from ordinalq.methods.catalog import Entry, catalog
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
-from ordinalq.tabular.columns import column_kinds, labels_as_text, table_pipeline, typed
-from ordinalq.tabular.read import TableFile
+from ordinalq.tabular.columns import table_pipeline
 from ordinalq.tabular.saving import final_quantifier
 from ordinalq.validation import Floats, check_choice, check_integer
 
@@ -108,7 +109,7 @@ def build_quantifier(
     if "classifier" not in takes:
         if classifier is not None:
             raise ValueError(
-                f"{method} looks at the columns themselves and uses no classifier; leave --classifier out."
+                f"{method} looks at the columns themselves and uses no classifier; leave classifier out."
             )
         return entry.cls(**parameters)
     return entry.cls(_classifier(classifier or "logistic", n_jobs, random_state), **parameters)
@@ -166,22 +167,22 @@ def fit_table(
     from sklearn.pipeline import Pipeline
 
     asked = _asked(target, text, features, categories)
-    if file.format != "jsonl":  # where rows may lack keys
-        require_columns(file.columns(), [*asked, *categories, target], str(file.path))
+    if not file.lacks_keys:
+        require_columns(file.columns(), [*asked, *categories, target], file.name)
     frame = file.read([*asked, target] if asked else None)
-    require_columns(frame.columns, [*categories, target], str(file.path))
+    require_columns(frame.columns, [*categories, target], file.name)
     columns = asked or [name for name in frame.columns if name not in (target, *UNNAMED)]
     frame, y, n_skipped = _labelled(frame, target, classes, skip_unlabelled)
     kinds = column_kinds(frame, columns, text=text, categories=categories)
     if not kinds:
         raise ValueError(
-            f"{file.path}: has no column to learn from besides {target!r}; name some with --features or --text."
+            f"{file.name}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
         )
     words = [name for name, kind in kinds.items() if kind == "text"]
     if words and quantifier._on == "features":
         raise ValueError(
             f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in {words[0]!r}; "
-            "use another method, such as HDy, or name other columns with --features."
+            "use another method, such as HDy, or name other columns with features=[...]."
         )
     model = Pipeline([*table_pipeline(typed(frame, kinds), kinds, target), ("quantifier", quantifier)])
     try:
@@ -189,7 +190,7 @@ def fit_table(
     except ValueError as error:
         if "vocabulary" in str(error) or "no terms remain" in str(error):
             raise ValueError(
-                f"{file.path}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; is it "
+                f"{file.name}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; is it "
                 "the right column?"
             ) from error
         raise
@@ -242,7 +243,7 @@ def predict_table(
     if by is not None and by not in needed:
         needed = [*needed, by]
     totals = GroupTotals(quantifier)
-    for frame in file.portions(needed, progress):
+    for frame in file.portions(needed, progress, numbers=number_columns(model)):
         groups = [WHOLE] * len(frame) if by is None else _groups(frame[by])
         totals.add(scores(model, frame), np.array(groups))
     options = {} if n_replicates is None else {"n_replicates": n_replicates}
@@ -271,7 +272,7 @@ def diagnose_table(model: Any, file: TableFile, by: str | None = None) -> tuple[
         needed = [*needed, by]
     parts: list[Floats] = []
     names: list[str] = []
-    for frame in file.portions(needed):
+    for frame in file.portions(needed, numbers=number_columns(model)):
         parts.append(scores(model, frame))
         names += [] if by is None else _groups(frame[by])
     S = np.concatenate(parts)
@@ -387,9 +388,15 @@ def needed_columns(model: Any, file: TableFile) -> list[str]:
         raise ValueError(
             "the model was not fitted on a table with named columns, so that a file cannot be matched to it."
         )
-    if file.format != "jsonl":  # where rows may lack keys
-        require_columns(file.columns(), names, str(file.path))
+    if not file.lacks_keys:
+        require_columns(file.columns(), names, file.name)
     return names
+
+
+def number_columns(model: Any) -> list[str]:
+    """Return the columns in which a model reads numbers."""
+    kinds = getattr(model[0], "kinds", None) if hasattr(model, "steps") else None
+    return [name for name, kind in kinds.items() if kind == "number"] if kinds else []
 
 
 def as_json(table: "pd.DataFrame", classes: Sequence[Any], level: float | None = None) -> dict[str, Any]:
@@ -418,7 +425,7 @@ def _groups(column: Any) -> list[str]:
     >>> _groups(["a", None, "NA", 1.0])
     ['a', '(missing)', '(missing)', '1']
     """
-    return [NO_GROUP if not word or word in MISSING_WORDS else word for word in labels_as_text(column)]
+    return [NO_GROUP if not word or word in MISSING_WORDS else word for word in as_words(column)]
 
 
 def _asked(target: str, text: Sequence[str], features: Sequence[str], categories: Sequence[str]) -> list[str]:
@@ -437,8 +444,8 @@ def _labelled(
     """Return the rows that have a label, their labels as numbers or words, and how many rows have none."""
     import pandas as pd
 
-    words = labels_as_text(frame[target])
-    gaps = {None, "", *MISSING_WORDS} - set(labels_as_text(classes or ()))
+    words = as_words(frame[target])
+    gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
     missing = np.array([word in gaps for word in words])
     where = frame.attrs["where"]
     if missing.all():
@@ -449,7 +456,7 @@ def _labelled(
         raise ValueError(
             f"{where}, {frame.index.name} {frame.index[at]}: expected a label in column {target!r}, got {got} "
             f"({missing.sum():,} of {len(frame):,} rows); fill it, or use "
-            f"--skip-unlabelled{', or name it in --classes' if words[at] else ''}."
+            f"skip_unlabelled=True{', or name it in classes=[...]' if words[at] else ''}."
         )
     frame = frame[~missing]
     kept = np.array([word for word in words if word not in gaps], dtype=object)
@@ -460,22 +467,20 @@ def _labelled(
             at = int(unreadable.argmax())
             raise ValueError(
                 f"{where}, {frame.index.name} {frame.index[at]}: expected a number in column {target!r}, as in most "
-                f"rows, got {kept[at]!r}; correct it, or give all classes in order with --classes."
+                f"rows, got {kept[at]!r}; correct it, or give all classes in order, classes=[...]."
             )
         if classes is None:
             some = ", ".join(sorted(set(kept.tolist()))[:5])
             raise ValueError(
                 f"{where}: column {target!r} has labels without an order ({some}): "
-                "give all of them in ascending order, --classes a,b,c."
+                "give all of them in ascending order, classes=[...]."
             )
         y = kept.astype(str)
     else:
         y = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
-        if classes is None and (distinct := len(np.unique(y))) > MAX_LABELS:
-            raise ValueError(
-                f"{where}: column {target!r} has {distinct} different numbers, too many for classes: make at most "
-                f"{MAX_LABELS} classes of it first."
-            )
+        if classes is None:
+            advice = f"make at most {MAX_LABELS} classes of it first"
+            check_label_count(f"{where}: column {target!r}", len(np.unique(y)), advice)
     if classes is not None:
         known = set(_parsed_classes(classes, y).tolist())
         strange = np.array([label not in known for label in y.tolist()])
@@ -492,7 +497,7 @@ def _parsed_classes(classes: Any, y: npt.NDArray[Any]) -> Any:
     """Return the given classes as labels of the kind of `y`, None where none are given."""
     if classes is None:
         return None
-    words = labels_as_text(classes)
+    words = as_words(classes)
     if y.dtype.kind == "U":
         return np.array(words, dtype=str)
     try:
@@ -531,7 +536,7 @@ def _draw(
     if (counts == 0).any():
         raise ValueError(
             f"the labelled table must have items of every class for samples of all distributions, but has none of "
-            f"{classes[counts.argmin()]}; use --protocol npp or groups:COLUMN."
+            f"{classes[counts.argmin()]}; use protocol='npp'."
         )
     if counts.min() < sample_size:
         logger.info("class %s has only %d items, which repeat in samples", classes[counts.argmin()], counts.min())
