@@ -299,9 +299,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
             own = is_class and thing.__module__ == module.__name__ and not thing.__name__.startswith("_")
             if own and not getattr(thing, "__abstractmethods__", None):
                 expected.add(thing)
-    functions = {
-        f"ordinalq.files.encoder.{name}" for name in ("to_float", "to_object", "calendar", "calendar_names")
-    }
+    functions = {f"ordinalq.files.encoder.{name}" for name in ("to_float", "to_object", "calendar", "calendar_names")}
     expected = {f"{cls.__module__}.{cls.__qualname__}" for cls in expected}
     assert set(own_types()) == expected | functions | {"numpy.dtype", "sklearn.tree._tree.Tree"}
 

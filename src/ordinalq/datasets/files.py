@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ordinalq")
 
+
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
     """Read comma-separated numbers, no header, all rows with `n_columns`.
 

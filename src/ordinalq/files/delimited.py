@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # What is read at once.
 BLOCK = 1 << 24
-# So much of a TSV file tells whether its cells are quoted.
+# So much tells the names of the columns, and whether the cells of a TSV file are quoted.
+HEADER = 1 << 16
 SAMPLE = 1 << 22
 
 
@@ -75,6 +76,8 @@ class Delimited:
             final = False
             while not final:
                 new = text.read(BLOCK)
+                while new.endswith(b"\r") and (more := text.read(1)):  # the end of a line is not cut
+                    new += more
                 final = not new
                 self._check_text(new, line, rest)
                 block = rest + new if rest else new
@@ -89,7 +92,9 @@ class Delimited:
 
     def _header(self, text: Utf8) -> tuple[list[str], Dialect, int, bytes]:
         """Return the names of the columns, the dialect, the number of lines of the header, and what was read after."""
-        block = text.read(BLOCK)
+        block = text.read(SAMPLE if self.tabs else HEADER)
+        while (b"\n" not in block or block.endswith(b"\r")) and len(block) <= MAX_ROW and (more := text.read(HEADER)):
+            block += more
         if not block:
             raise ValueError(f"{self.source.name}: expected a header and rows, but the file is empty.")
         self._check_text(block, 1, b"")
@@ -99,15 +104,13 @@ class Delimited:
             # As spreadsheets write it where the comma is in the numbers.
             separator = ";" if b";" in first and b"," not in first else ","
         if (n_cells := first.count(separator.encode()) + 1) > MAX_COLUMNS:
-            raise ValueError(
-                f"{self.source.name}, line 1: expected at most {MAX_COLUMNS:,} columns, got {n_cells:,}."
-            )
+            raise ValueError(f"{self.source.name}, line 1: expected at most {MAX_COLUMNS:,} columns, got {n_cells:,}.")
         dialect = Dialect(separator, self._is_quoted(block, separator))
         found = first_row(block[: len(first) + 1].decode(), dialect, self.source.name)
         while found is None:  # a quoted name with a line break
-            found = first_row(block.decode(), dialect, self.source.name)
+            found = first_row(block.decode(errors="ignore"), dialect, self.source.name)
             if found is None:
-                new = text.read(BLOCK)
+                new = text.read(HEADER)
                 if not new or len(block) > MAX_ROW:
                     raise endless(self.source.name, 1)
                 block += new

@@ -124,6 +124,8 @@ def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, "pa.Data
     from pyarrow import json as reader
 
     n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    if block.count(b":", 0, block.find(b"\n")) > MAX_COLUMNS:
+        return None
 
     def read(known: dict[str, pa.DataType], others: str) -> pa.Table:
         schema = pa.schema(list(known.items())) if known else None

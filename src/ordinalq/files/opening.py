@@ -89,8 +89,9 @@ class Utf8:
         self._stream = source.open()
         self._packed = source.packed
         name = codecs.lookup(encoding).name
-        self._is_utf8 = name in ("utf-8", "ascii")
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "utf-8" else encoding)()
+        self._is_utf8 = name in ("utf-8", "utf-8-sig")
+        self._decoder = codecs.getincrementaldecoder("utf-8" if self._is_utf8 else encoding)()
+        self._at_start = True
 
     def __enter__(self) -> "Utf8":
         return self
@@ -99,11 +100,17 @@ class Utf8:
         self._stream.close()
 
     def read(self, size: int) -> bytes:
-        """Return about `size` bytes, none at the end."""
+        """Return about `size` bytes, none at the end; the last character may be cut."""
         while raw := self._stream.read(size):
-            text = self._decoder.decode(raw)
-            if text:
-                return text.encode()
+            if self._at_start and self._is_utf8:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            self._at_start = False
+            if not self._is_utf8:
+                raw = self._decoder.decode(raw).encode()
+            elif not raw.isascii() or self._decoder.getstate()[0]:
+                self._decoder.decode(raw)  # only to see that it can be
+            if raw:
+                return raw
         return self._decoder.decode(b"", final=True).encode()
 
     def position(self) -> int:

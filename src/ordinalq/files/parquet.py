@@ -58,7 +58,9 @@ class Parquet:
                 rows = range(done, done + part.num_rows)
                 done += part.num_rows
                 if part.num_rows:
-                    yield Part(pa.Table.from_batches([part]).select(names), rows, int(self.source.n_bytes * done / n_rows))
+                    yield Part(
+                        pa.Table.from_batches([part]).select(names), rows, int(self.source.n_bytes * done / n_rows)
+                    )
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(error) from error
 

@@ -87,11 +87,14 @@ def _at_edges(block: bytes, quotes: npt.NDArray[np.intp], dialect: Dialect) -> b
     Then, and only then, a character is inside of quotes if an odd number of them is before it.
     """
     data = np.frombuffer(block, dtype=np.uint8)
-    edges = (ord(dialect.separator), LINE_FEED, RETURN, QUOTE)
+    edge = np.zeros(256, dtype=bool)
+    edge[[ord(dialect.separator), LINE_FEED, RETURN, QUOTE]] = True
     opening, closing = quotes[::2], quotes[1::2]
-    before = np.where(opening > 0, data[opening - 1], LINE_FEED)
-    after = np.where(closing + 1 < len(data), data[np.minimum(closing + 1, len(data) - 1)], LINE_FEED)
-    return bool(np.isin(before, edges).all() and np.isin(after, edges).all())
+    if opening[0] == 0:  # begins with the block
+        opening = opening[1:]
+    if len(closing) and closing[-1] == len(data) - 1:  # ends with it
+        closing = closing[:-1]
+    return bool(edge[data[opening - 1]].all() and edge[data[closing + 1]].all())
 
 
 def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, name: str, *, final: bool) -> Rows:
@@ -110,7 +113,7 @@ def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, 
     final : bool
         Whether the file ends here.
     """
-    lines = _lines(block.decode())
+    lines = _lines(block.decode(errors="ignore"))  # a character may be cut at the end
     if not final and lines and not lines[-1].endswith(("\n", "\r")):
         lines.pop()
     cells: list[list[str]] = []

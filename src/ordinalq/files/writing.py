@@ -99,9 +99,7 @@ def write_table(frame: "pd.DataFrame", path: Path, kind: str) -> None:
     if kind == "parquet":
         frame.to_parquet(path, index=False)
     elif kind == "jsonl":
-        frame.to_json(
-            path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso"
-        )
+        frame.to_json(path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     else:
         frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
 

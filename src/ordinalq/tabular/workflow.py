@@ -108,9 +108,7 @@ def build_quantifier(
             raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
     if "classifier" not in takes:
         if classifier is not None:
-            raise ValueError(
-                f"{method} looks at the columns themselves and uses no classifier; leave classifier out."
-            )
+            raise ValueError(f"{method} looks at the columns themselves and uses no classifier; leave classifier out.")
         return entry.cls(**parameters)
     return entry.cls(_classifier(classifier or "logistic", n_jobs, random_state), **parameters)
 
