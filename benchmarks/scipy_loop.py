@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.simplex import softmax, softmax_derivatives
 
 __all__ = ["WAYS", "linear_objective", "loop"]
@@ -22,7 +23,7 @@ ROW = np.zeros(1, dtype=np.intp)
 
 def linear_objective(q, Q, sizes):
     """Objective of the fitted linear quantifier q for means Q (B, d) of samples of the given sizes (B,)."""
-    return LinearObjective(q.loss_, q.regularizer_, Q, q.M_, sizes, q.representation_.n_blocks_)
+    return LinearObjective(q.loss_, q.regularizer_, Data(Q, q.M_, sizes, q.representation_.n_blocks_))
 
 
 def _in_chart(objective, method, **options):

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from ordinalq.losses import Energy
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances
 from ordinalq.simplex import softmax, softmax_derivatives
@@ -44,7 +45,7 @@ def random_objective(rng, loss, *, n=None, n_batch=1, tau=None, n_blocks=1):
     if isinstance(loss, Energy):
         M, draw = mean_distances(rng, n)
         Q = np.array([draw(None) for _ in range(n_batch)])
-        return LinearObjective(loss, penalty, Q, M, sizes)
+        return LinearObjective(loss, penalty, Data(Q, M, sizes))
     kind = rng.choice(["sharp", "flat", "deficient", "any"])
     d = int(rng.integers(2, 6)) if n_blocks > 1 else int(rng.integers(max(2, n - 3), 2 * n))
     M = np.concatenate([response(rng, n, d, kind) for _ in range(n_blocks)])
@@ -56,7 +57,7 @@ def random_objective(rng, loss, *, n=None, n_batch=1, tau=None, n_blocks=1):
         Q = np.array([[rng.multinomial(sizes[0], q / q.sum()) / sizes[0] for q in row] for row in blocks])
     elif noise == "outside":
         Q = rng.dirichlet(np.ones(d), (n_batch, n_blocks))
-    return LinearObjective(loss, penalty, Q.reshape(n_batch, -1), M, sizes, n_blocks)
+    return LinearObjective(loss, penalty, Data(Q.reshape(n_batch, -1), M, sizes, n_blocks))
 
 
 def scipy_runs(objective, starts):

@@ -604,12 +604,12 @@ def test_compositions_pickle_and_clone(data, index):
 class LeastDeviations(Loss):
     """||q - M p||_1."""
 
-    def derivatives(self, P, Q, M, sizes, n_blocks):
-        R = P @ M.T - Q
-        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ M, np.zeros((len(P), P.shape[1], P.shape[1])))
+    def derivatives(self, P, data):
+        R = data.expected(P) - data.Q
+        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ data.M, np.zeros((len(P), P.shape[1], P.shape[1])))
 
-    def absolute(self, Q, M):
-        return M, Q
+    def absolute(self, data):
+        return data.M, data.signal
 
 
 class Moments(Representation):

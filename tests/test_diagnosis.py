@@ -10,8 +10,10 @@ from scipy.stats import kstest
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
+from ordinalq.inference.diagnosis import diagnose
+from ordinalq.inference.mixture import class_moments, covariance_on_simplex
+from ordinalq.inference.verdict import Diagnosis
 from ordinalq.losses import Energy
-from ordinalq.methods.diagnosis import Diagnosis, class_moments, covariance_on_simplex
 from ordinalq.representations import MeanDistances
 
 N_CLASSES = 5
@@ -45,9 +47,14 @@ def sample(seed, n_items=1000, p=None, scale=1.0):
     return X, posteriors(X), p
 
 
+def judged(quantifier, S):
+    """Return the diagnosis of one sample with scores or features S."""
+    return diagnose(quantifier, quantifier.summarize(S, checks=True))
+
+
 def fitted(quantifier):
     X, S, y = training()
-    return quantifier.fit_scores(X if quantifier._on == "features" else S, y)
+    return quantifier.fit_scores(X if quantifier.on == "features" else S, y)
 
 
 @pytest.mark.parametrize("quantifier", [oq.PACC(), oq.HDx()], ids=["scores", "features"])
@@ -59,11 +66,11 @@ def test_p_values_are_uniform_under_prior_probability_shift(quantifier):
         # Training items of its own for each sample: their noise is part of the test.
         X_train = items(np.random.default_rng(1000 + seed), y)
         X, S, p = sample(seed)
-        on_features = quantifier._on == "features"
+        on_features = quantifier.on == "features"
         quantifier.fit_scores(X_train if on_features else posteriors(X_train), y)
-        found = quantifier.diagnose_scores(X if on_features else S)
-        p_values.append(found.p_value)
-        deviations.append((found.best_mixture - p) / found.standard_errors)
+        found = judged(quantifier, X if on_features else S)
+        p_values.append(found.fit.p_value)
+        deviations.append((found.fit.best_mixture - p) / found.precision.standard_errors)
     assert kstest(p_values, "uniform").pvalue > 0.01
     assert 0.75 < np.std(deviations) < 1.25
 
@@ -77,7 +84,7 @@ def test_changed_items_are_noticed_by_every_method(name):
     assert good.shift_is_plausible
     assert not bad.shift_is_plausible
     assert "Fit: bad" in str(bad)
-    assert bad.p_value < 1e-6
+    assert bad.fit.p_value < 1e-6
 
 
 def test_effect_does_not_depend_on_the_size_of_the_sample():
@@ -85,12 +92,12 @@ def test_effect_does_not_depend_on_the_size_of_the_sample():
     q = fitted(oq.PACC())
     p = np.full(N_CLASSES, 0.2)
     sizes = (1000, 10_000, 100_000)
-    bad = [q.diagnose_scores(sample(3, n, p, scale=3.0)[1]) for n in sizes]
-    assert_allclose([found.effect for found in bad], bad[0].effect, rtol=0.15)
-    assert bad[0].effect > 0.3
+    bad = [judged(q, sample(3, n, p, scale=3.0)[1]) for n in sizes]
+    assert_allclose([found.fit.effect for found in bad], bad[0].fit.effect, rtol=0.15)
+    assert bad[0].fit.effect > 0.3
     assert not any(found.shift_is_plausible for found in bad)
-    good = [q.diagnose_scores(sample(3, n, p)[1]) for n in sizes]
-    assert max(found.effect for found in good) < 0.1
+    good = [judged(q, sample(3, n, p)[1]) for n in sizes]
+    assert max(found.fit.effect for found in good) < 0.1
     assert all(found.shift_is_plausible for found in good)
 
 
@@ -106,20 +113,20 @@ def test_every_method_of_the_catalog_has_a_diagnosis(name):
     text = str(found)
     assert len(text.splitlines()) <= 15
     assert "nan" not in text
-    assert (found.is_smoothed is None) == (not hasattr(q, "regularizer_") or q.regularizer_.strength is None)
+    assert (found.is_smoothed is None) == (q.smoothing() is None)
 
 
 def test_scores_and_items_give_the_same_diagnosis():
     X, _, y = training()
     q = oq.OPACC(GaussianNB()).fit(X, y)
     X_new = sample(1)[0]
-    assert q.diagnose(X_new).to_dict() == q.diagnose_scores(q.scores(X_new)).to_dict()
+    assert q.diagnose(X_new).to_dict() == judged(q, q.scores(X_new)).to_dict()
 
 
 def test_standard_errors_shrink_as_one_over_the_root_of_the_sample_size():
     q = fitted(oq.PACC())
     p = np.full(N_CLASSES, 0.2)
-    small, large = (q.diagnose_scores(sample(2, n, p)[1]).standard_errors for n in (200, 800))
+    small, large = (judged(q, sample(2, n, p)[1]).precision.standard_errors for n in (200, 800))
     assert_allclose(small / large, 2, rtol=0.3)
 
 
@@ -127,18 +134,18 @@ def test_needed_number_of_items_is_enough():
     _, S, y = training(20_000)
     q = oq.PACC().fit_scores(S, y)
     p = np.full(N_CLASSES, 0.2)
-    found = q.diagnose_scores(sample(2, 500, p)[1])
-    assert 1.96 * found.standard_errors.max() > 0.02
-    assert found.n_needed > 500
-    after = q.diagnose_scores(sample(2, found.n_needed, p)[1])
-    assert_allclose(1.96 * after.standard_errors.max(), 0.02, rtol=0.15)
-    assert f"It takes about {found.n_needed:,} items" in str(found)
+    found = judged(q, sample(2, 500, p)[1])
+    assert 1.96 * found.precision.standard_errors.max() > 0.02
+    assert found.precision.n_needed > 500
+    after = judged(q, sample(2, found.precision.n_needed, p)[1])
+    assert_allclose(1.96 * after.precision.standard_errors.max(), 0.02, rtol=0.15)
+    assert f"It takes about {found.precision.n_needed:,} items" in str(found)
 
 
 def test_too_few_training_items_are_no_matter_of_the_sample():
     _, S, y = training(100)
-    found = oq.PACC().fit_scores(S, y).diagnose_scores(sample(2, 5000)[1])
-    assert found.n_needed is None
+    found = judged(oq.PACC().fit_scores(S, y), sample(2, 5000)[1])
+    assert found.precision.n_needed is None
     assert "more training items" in str(found)
 
 
@@ -152,45 +159,45 @@ def test_classes_that_look_alike_are_named():
         return density / density.sum(axis=1, keepdims=True)
 
     y, new = np.arange(5000) % 5, np.arange(1000) % 5
-    found = oq.PACC().fit_scores(scores(y), y, classes=range(5)).diagnose_scores(scores(new))
-    assert found.confusable == [(2, 3)]
+    found = judged(oq.PACC().fit_scores(scores(y), y, classes=range(5)), scores(new))
+    assert found.precision.confusable == [(2, 3)]
     assert "hardly told apart are 2 and 3" in str(found)
-    assert found.unnoticed[2, 3] > 0.1 > found.unnoticed[0, 1]
-    assert_allclose(found.unnoticed, found.unnoticed.T)
+    assert found.precision.unnoticed[2, 3] > 0.1 > found.precision.unnoticed[0, 1]
+    assert_allclose(found.precision.unnoticed, found.precision.unnoticed.T)
 
 
 def test_regularizer_is_active_only_where_it_changes_the_estimate():
     S = sample(4)[1]
-    idle, busy = (fitted(oq.OPACC(tau=tau)).diagnose_scores(S) for tau in (1e-9, 1.0))
+    idle, busy = (judged(fitted(oq.OPACC(tau=tau)), S) for tau in (1e-9, 1.0))
     assert not idle.is_smoothed
     assert busy.is_smoothed
     plain = fitted(oq.PACC()).predict_scores(S, oq.Samples.whole(len(S)))[0]
-    assert_allclose(busy.moved, oq.nmd(plain, busy.estimate))
-    assert_allclose(busy.jaggedness_without, oq.jaggedness(plain))
-    assert busy.jaggedness < busy.jaggedness_without
+    assert_allclose(busy.smoothing.moved, oq.nmd(plain, busy.estimate))
+    assert_allclose(busy.smoothing.jaggedness_without, oq.jaggedness(plain))
+    assert busy.jaggedness < busy.smoothing.jaggedness_without
     assert "Smoothing: active (tau = 1)" in str(busy)
     assert "not active" in str(idle)
-    assert busy.excess_chi2 > idle.excess_chi2
+    assert busy.fit.excess_chi2 > idle.fit.excess_chi2
 
 
 def test_run_tells_its_degrees_of_freedom():
     S = sample(4)[1]
-    found = fitted(oq.RUN(n_df=3.5)).diagnose_scores(S)
-    assert_allclose(found.effective_freedom, 3.5)
-    again = fitted(oq.RUN(tau=found.strength)).diagnose_scores(S)
-    assert_allclose(again.effective_freedom, 3.5)
+    found = judged(fitted(oq.RUN(n_df=3.5)), S)
+    assert_allclose(found.smoothing.freedom, 3.5)
+    again = judged(fitted(oq.RUN(tau=found.smoothing.strength)), S)
+    assert_allclose(again.smoothing.freedom, 3.5)
     assert_allclose(again.estimate, found.estimate, atol=1e-8)
-    assert_allclose(again.moved, found.moved, atol=1e-8)
+    assert_allclose(again.smoothing.moved, found.smoothing.moved, atol=1e-8)
 
 
 def test_matrix_is_that_of_the_method_or_of_the_mean_scores():
     S = sample(4)[1]
     pacc = fitted(oq.PACC())
-    found = pacc.diagnose_scores(S)
+    found = judged(pacc, S)
     assert_array_equal(found.matrix, pacc.M_)
     assert_allclose(found.condition_number, np.linalg.cond(pacc.M_))
     for other in (oq.SLD(), oq.CC(), oq.EDy()):
-        assert_allclose(fitted(other).diagnose_scores(S).matrix, pacc.M_)
+        assert_allclose(judged(fitted(other), S).matrix, pacc.M_)
     ax = found.plot()
     assert ax.figure is not None
 
@@ -199,15 +206,15 @@ def test_what_does_not_apply_is_said_instead():
     S = sample(4)[1]
     votes = np.eye(N_CLASSES)[training()[1].argmax(axis=1)]
     on_votes = oq.ACC().fit_scores(votes, training()[2])
-    found = on_votes.diagnose_scores(np.eye(N_CLASSES)[S.argmax(axis=1)])
-    assert found.p_value is None
+    found = judged(on_votes, np.eye(N_CLASSES)[S.argmax(axis=1)])
+    assert found.fit is None
     assert "votes have no more values" in str(found)
-    small = fitted(oq.PACC()).diagnose_scores(S[:20])
-    assert small.p_value is None
+    small = judged(fitted(oq.PACC()), S[:20])
+    assert small.fit is None
     assert "the sample is too small, it takes at least 50 items" in str(small)
-    forgetful = fitted(oq.PACC())
+    forgetful = fitted(oq.CC())
     del forgetful.held_out_
-    bare = forgetful.diagnose_scores(S)
+    bare = judged(forgetful, S)
     assert bare.matrix is None
     assert "keeps no scores" in str(bare)
     with pytest.raises(ValueError, match="plot needs a matrix M"):
@@ -223,16 +230,16 @@ def test_features_without_matrix_have_no_picture():
 
 
 def test_diagnosis_cannot_be_changed():
-    found = fitted(oq.PACC()).diagnose_scores(sample(4)[1])
+    found = judged(fitted(oq.PACC()), sample(4)[1])
     assert isinstance(found, Diagnosis)
     with pytest.raises(AttributeError):
-        found.p_value = 1.0
+        found.fit = None
 
 
 @pytest.mark.parametrize("bad", [np.empty((0, N_CLASSES)), np.full((3, N_CLASSES), np.nan), np.ones((3, 2))])
 def test_bad_scores_are_refused(bad):
     with pytest.raises(ValueError, match=r"S must|rows of S"):
-        fitted(oq.PACC()).diagnose_scores(bad)
+        judged(fitted(oq.PACC()), bad)
 
 
 def test_moments_of_classes_follow_their_definition(rng):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from ordinalq.selection import Estimates
 from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
@@ -23,7 +24,6 @@ from ordinalq.experiments.progress import LogFile, Several, Terminal
 from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ScoredUnit, Setup, TreeUnit, units_of
-from ordinalq.selection import Estimates
 
 TABLES = ("validation", "selected", "estimates", "truth")
 TIMES = ["seconds", "scoring_seconds"]

@@ -1,4 +1,4 @@
-"""Estimates per group: as a table, all at once or in portions."""
+"""Estimates per group: all at once or in portions, with groups of any type."""
 
 import numpy as np
 import pandas as pd
@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import GaussianNB
+from summaries import intervals
 
 import ordinalq as oq
-from ordinalq.methods.groups import grouped
-from ordinalq.methods.streaming import GroupTotals
+from ordinalq.inference.groups import estimate
 
 METHODS = {entry.name: entry.cls for entry in oq.catalog()}
 LABELS = ["low", "middle", "good", "best"]
@@ -42,7 +42,7 @@ def problem(rng):
 def test_rows_are_the_estimates_of_the_groups(name, problem):
     X, y, pool, groups = problem
     quantifier = fitted(name, X, y)
-    table = quantifier.predict_groups(pool, groups)
+    table = quantifier.predict_groups(pool, groups).frame()
     assert list(table) == ["group", "n_items", *LABELS, "mean_class"]
     assert table["group"].tolist() == ["ape", "cap", "ink", "pen", "zoo"]
     assert table["n_items"].tolist() == [50, 7, 1, 2, 100]
@@ -52,41 +52,57 @@ def test_rows_are_the_estimates_of_the_groups(name, problem):
     assert_allclose(table["mean_class"], table[LABELS].to_numpy() @ [1, 2, 3, 4])
 
 
+def merged(quantifier, S, groups, cuts):
+    """Return the summary of portions that are merged one after the other."""
+    summary = None
+    for part in np.array_split(np.arange(len(S)), cuts):
+        new = quantifier.summarize(S[part], oq.Samples.from_groups(groups[part]))
+        summary = new if summary is None else summary.merge(new)
+    return summary
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_portions_give_what_all_items_at_once_give(name, problem):
     X, y, pool, groups = problem
     quantifier = fitted(name, X, y)
     S = quantifier.scores(pool)
-    totals = GroupTotals(quantifier)
-    for part in np.array_split(np.arange(len(S)), [3, 50, 51, 120]):
-        totals.add(S[part], groups[part])
-    assert (len(totals), totals.n_items) == (5, 160)
+    summary = merged(quantifier, S, groups, [3, 50, 51, 120])
+    assert (len(summary), summary.n_items.sum()) == (5, 160)
     # The replicates of these take long, and HDy stands for them.
     level = None if name in ("HDx", "OHDx", "OHDy") else 0.9
-    options = {"level": level, "n_replicates": 20, "random_state": 1}
-    tolerance = 1e-5 if "SLD" in name else 1e-9
+    plan = oq.Plan(n_replicates=20, random_state=1)
     pd.testing.assert_frame_equal(
-        totals.table(**options), quantifier.predict_groups(pool, groups, **options), atol=tolerance, rtol=0
+        estimate(quantifier, summary, level, plan).frame(),
+        quantifier.predict_groups(pool, groups, level=level, plan=plan).frame(),
+        atol=1e-9,
+        rtol=0,
     )
-    pd.testing.assert_frame_equal(totals.table(), quantifier.predict_groups_scores(S, groups), atol=tolerance, rtol=0)
+    # Single precision is enough for six digits.
+    assert_allclose(
+        estimate(quantifier, summary.compact()).prevalences,
+        intervals(quantifier, S, None, groups).prevalences,
+        atol=1e-5,
+    )
 
 
 def test_sums_per_group_are_all_that_is_kept_of_most_methods(problem):
     X, y, pool, groups = problem
     quantifier = fitted("PACC", X, y)
-    totals = GroupTotals(quantifier)
     S = quantifier.scores(pool)
-    for _ in range(50):
-        totals.add(S, groups)
-    assert totals._sums.shape == (5, 4)
-    assert not totals._scores
-    assert totals.n_items == 50 * 160
+    summary = oq.Summary.merged([quantifier.summarize(S, oq.Samples.from_groups(groups))] * 50)
+    assert summary.totals["f"].shape == (5, 4)
+    assert not summary.items
+    assert summary.n_items.sum() == 50 * 160
 
 
 @pytest.mark.parametrize("level", [None, 0.8])
 def test_bounds_come_with_a_level_only(problem, level):
     X, y, pool, groups = problem
-    table = fitted("PACC", X, y).predict_groups(pool, pd.Series(groups, name="product"), level=level, n_replicates=20)
+    table = (
+        fitted("PACC", X, y)
+        .predict_groups(pool, pd.Series(groups, name="product"), level=level, plan=oq.Plan(n_replicates=20))
+        .frame()
+    )
     names = [*LABELS, "mean_class"]
     expected = ["product", "n_items", *names] + (
         [] if level is None else [f"{name}_{end}" for name in names for end in ("lower", "upper")]
@@ -101,11 +117,17 @@ def test_bounds_come_with_a_level_only(problem, level):
 def test_polars_in_polars_out(problem):
     X, y, pool, groups = problem
     quantifier = fitted("OPACC", X, y)
-    plain = quantifier.predict_groups(pool, pd.Series(groups, name="product"), level=0.9, n_replicates=20)
+    plain = quantifier.predict_groups(
+        pool, pd.Series(groups, name="product"), level=0.9, plan=oq.Plan(n_replicates=20)
+    ).frame()
     items = pl.DataFrame(pool, schema=["a", "b"])
     named = fitted("OPACC", X, y).fit(pl.DataFrame(X, schema=["a", "b"]), np.array(LABELS)[y], classes=LABELS)
-    from_groups = quantifier.predict_groups(pool, pl.Series("product", groups), level=0.9, n_replicates=20)
-    from_items = named.predict_groups(items, pd.Series(groups, name="product"), level=0.9, n_replicates=20)
+    from_groups = quantifier.predict_groups(
+        pool, pl.Series("product", groups), level=0.9, plan=oq.Plan(n_replicates=20)
+    ).frame()
+    from_items = named.predict_groups(
+        items, pd.Series(groups, name="product"), level=0.9, plan=oq.Plan(n_replicates=20)
+    ).frame()
     for table in (from_groups, from_items):
         assert isinstance(table, pl.DataFrame)
         assert table.columns == list(plain)
@@ -124,7 +146,7 @@ def test_polars_in_polars_out(problem):
 )
 def test_dates_of_polars_stay_dates(problem, days, dtype):
     X, y, pool, _ = problem
-    table = fitted("PACC", X, y).predict_groups(pool, days, level=0.9, n_replicates=20)
+    table = fitted("PACC", X, y).predict_groups(pool, days, level=0.9, plan=oq.Plan(n_replicates=20)).frame()
     assert table["day"].dtype == dtype
     assert table["day"].to_list() == sorted(set(days))
 
@@ -134,7 +156,7 @@ def test_seconds_become_a_unit_that_polars_has(problem):
     items = pl.DataFrame(pool, schema=["a", "b"])
     quantifier = fitted("PACC", pl.DataFrame(X, schema=["a", "b"]), y)
     seconds = np.array(["2020-01-02T03:04:05", "2020-01-01T00:00:00"] * 80, dtype="M8[s]")
-    table = quantifier.predict_groups(items, seconds)
+    table = quantifier.predict_groups(items, seconds).frame()
     assert table["group"].dtype == pl.Datetime("us")
     assert_array_equal(table["group"].to_numpy(), np.unique(seconds))
 
@@ -147,20 +169,18 @@ def test_ordered_categories_keep_their_order(problem, name):
     values = np.repeat(["mid", "low", "high"], [60, 70, 30])
     sizes = pd.CategoricalDtype(["low", "none", "mid", "high"], ordered=True)
     groups = pd.Series(values, name="size").astype(sizes)
-    table = quantifier.predict_groups(pool, groups)
+    table = quantifier.predict_groups(pool, groups).frame()
     assert table["size"].tolist() == ["low", "mid", "high"]
     assert table["n_items"].tolist() == [70, 60, 30]
-    assert_array_equal(table["low"][0], quantifier.predict_groups(pool, values)["low"][1])
-    totals = GroupTotals(quantifier)
-    for part in (slice(0, 50), slice(50, 140), slice(140, None)):
-        totals.add(S[part], groups[part])
-    pd.testing.assert_frame_equal(totals.table(), table, atol=1e-5, rtol=0)
+    assert_array_equal(table["low"][0], quantifier.predict_groups(pool, values)["low"].prevalences[0, 0])
+    summary = merged(quantifier, S, groups, [50, 140])
+    pd.testing.assert_frame_equal(estimate(quantifier, summary).frame(), table, atol=1e-9, rtol=0)
     with pytest.raises(TypeError, match="groups must have the same ordered categories in all portions"):
-        totals.add(S, values)
+        summary.merge(quantifier.summarize(S, oq.Samples.from_groups(values)))
     with pytest.raises(ValueError, match="groups must have no missing values, got 1, the first at item 2"):
-        grouped(pd.Categorical(["low", "mid", None], dtype=sizes), 3)
+        oq.Samples.from_groups(pd.Categorical(["low", "mid", None], dtype=sizes))
     numbers = pd.Categorical([1.5, 0.5, 1.5], categories=[1.5, 0.5], ordered=True)
-    assert grouped(numbers, 3).groups_.tolist() == [1.5, 0.5]
+    assert oq.Samples.from_groups(numbers).groups_.tolist() == [1.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +195,14 @@ def test_ordered_categories_keep_their_order(problem, name):
         [True, False, True, True],
     ],
 )
-def test_groups_are_sorted_as_samples_sort_them(groups):
-    mine, theirs = grouped(groups, 4), oq.Samples.from_groups(groups)
-    assert_array_equal(mine.groups_, theirs.groups_)
-    assert mine.groups_.dtype == theirs.groups_.dtype
-    assert_array_equal(mine.items, theirs.items)
-    assert_array_equal(mine.offsets, theirs.offsets)
+def test_groups_are_distinct_values_in_order_of_their_own_type(groups):
+    samples = oq.Samples.from_groups(groups)
+    array = np.asarray(groups)
+    assert_array_equal(samples.groups_, np.unique(array))
+    for value, b in zip(samples.groups_, range(len(samples)), strict=True):
+        assert_array_equal(samples.index(b), np.flatnonzero(array == value))
+    if array.dtype.kind in "biufM":
+        assert samples.groups_.dtype == array.dtype
 
 
 def test_mistakes_in_groups_are_named(problem):
@@ -201,20 +223,83 @@ def test_mistakes_in_groups_are_named(problem):
         quantifier.predict_groups(pool, pd.Series(groups, name="good"))
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         quantifier.predict_groups(pool, groups, level=95)
-    with pytest.raises(ValueError, match="target must be one of 'sample', 'population'"):
-        quantifier.predict_groups(pool, groups, target="truth")
+    with pytest.raises(ValueError, match="of must be one of 'sample', 'population'"):
+        quantifier.predict_groups(pool, groups, plan=oq.Plan(of="truth"))
 
 
 def test_mistakes_in_portions_are_named(problem):
     X, y, pool, groups = problem
     quantifier = fitted("PACC", X, y)
-    totals = GroupTotals(quantifier)
-    with pytest.raises(ValueError, match="table needs items"):
-        totals.table()
     S = quantifier.scores(pool)
-    totals.add(S, groups)
+    summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
     with pytest.raises(TypeError, match="groups must be of one kind in all portions"):
-        totals.add(S, np.arange(160))
+        summary.merge(quantifier.summarize(S, oq.Samples.from_groups(np.arange(160))))
+    with pytest.raises(ValueError, match="summaries of different quantifiers cannot be merged"):
+        summary.merge(fitted("HDy", X, y).summarize(S, oq.Samples.from_groups(groups)))
+    with pytest.raises(ValueError, match="summaries without groups"):
+        summary.merge(quantifier.summarize(S))
     with pytest.raises(ValueError, match="S must have one column per class"):
-        totals.add(S[:, :3], groups)
-    assert totals.n_items == 160  # what failed was not added
+        quantifier.summarize(S[:, :3], oq.Samples.from_groups(groups))
+
+
+@pytest.mark.parametrize("name", ["PACC", "SLD"])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        np.arange(160) % 7,
+        np.array(["a", "b"])[np.arange(160) % 2],
+        np.arange(160) % 3 == 0,
+        pd.Categorical(["hi", "lo"] * 80, ["lo", "hi"], ordered=True),
+        np.arange(160).astype("M8[D]") - np.arange(160) % 5,
+    ],
+    ids=["int", "text", "bool", "category", "date"],
+)
+def test_a_summary_survives_a_file(problem, name, groups, tmp_path):
+    X, y, pool, _ = problem
+    quantifier = fitted(name, X, y)
+    samples = oq.Samples.from_groups(groups)
+    summary = quantifier.summarize(quantifier.scores(pool), samples, checks=True)
+    summary.save(tmp_path / "summary.npz")
+    same = oq.Summary.load(tmp_path / "summary.npz")
+    assert_array_equal(quantifier.solve(same).p, quantifier.solve(summary).p)
+    assert same.keys.tolist() == summary.keys.tolist()
+    assert same.keys.index.dtype == summary.keys.index.dtype
+    assert same.merge(summary).keys.tolist() == summary.keys.tolist()
+    assert_array_equal(same.totals["checks"], summary.totals["checks"])
+
+
+def test_estimates_are_found_by_group(problem):
+    X, y, pool, groups = problem
+    estimates = fitted("PACC", X, y).predict_groups(pool, pd.Series(groups, name="product"), level=0.9)
+    one = estimates["pen"]
+    assert (len(estimates), len(one), one.n_items.tolist()) == (5, 1, [2])
+    assert_array_equal(one.prevalences, estimates.prevalences[3:4])
+    assert_array_equal(one.lower, estimates.lower[3:4])
+    assert one.frame()["product"].tolist() == ["pen"]
+    with pytest.raises(KeyError, match="product 'pencil' is not among the 5 groups 'ape', 'cap'"):
+        estimates["pencil"]
+    assert estimates.take(estimates.n_items > 10).groups.tolist() == ["ape", "zoo"]
+    plain = estimates.to_json()
+    assert plain["by"] == "product"
+    assert [row["group"] for row in plain["groups"]] == ["ape", "cap", "ink", "pen", "zoo"]
+    assert_allclose(plain["groups"][3]["upper"], estimates.upper[3])
+    whole = fitted("PACC", X, y).predict_interval(pool)
+    with pytest.raises(TypeError, match="not of groups"):
+        whole["pen"]
+    with pytest.raises(ValueError, match="have no intervals: give a level"):
+        _ = fitted("PACC", X, y).predict_groups(pool, groups).lower
+
+
+def test_errors_that_groups_share_are_told(rng):
+    # With few held-out items and large groups, nearly all of the error is that of M, the same for both.
+    y = np.arange(200) % 4
+    noise = rng.normal(size=(200, 2))
+    quantifier = fitted("PACC", y[:, None] + noise, y)
+    pool, _ = make(rng, 40_000)
+    estimates = quantifier.predict_groups(pool, np.repeat([0, 1], 20_000), level=0.9, plan=oq.Plan(n_replicates=1000))
+    between = estimates.shared[0] @ estimates.shared[1].T
+    assert_allclose(np.diag(between), np.diag(estimates.covariance[0]), rtol=0.4)
+    # Small groups differ by their own items.
+    small = quantifier.predict_groups(pool[:60], np.repeat([0, 1], 30), level=0.9, plan=oq.Plan(n_replicates=1000))
+    between = small.shared[0] @ small.shared[1].T
+    assert np.trace(between) < 0.8 * np.trace(small.covariance[0])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import GaussianNB
+from summaries import intervals
 
 import ordinalq as oq
+from ordinalq.inference.bootstrap import HeldOut, composition, rounded
 from ordinalq.losses import LeastSquares
-from ordinalq.methods.intervals import HeldOut, composition, rounded
 from ordinalq.representations import Partition
 
 METHODS = {entry.name: entry.cls for entry in oq.catalog()}
@@ -46,17 +47,17 @@ def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200
         if target == "sample":
             truth = counts / size
         labels = np.repeat(np.tile(np.arange(n), n_samples), counts.ravel())
-        found = quantifier.predict_interval_scores(
-            scores(rng, labels), groups=np.repeat(np.arange(n_samples), size), target=target, random_state=seed
+        found = intervals(
+            quantifier, scores(rng, labels), groups=np.repeat(np.arange(n_samples), size), of=target, random_state=seed
         )
         below, mean = np.cumsum(truth, axis=1)[:, :-1], truth @ [1, 2, 3, 4]
         hits.append(
             np.column_stack(
                 [
                     (found.lower <= truth + 1e-12) & (truth <= found.upper + 1e-12),
-                    (found.cumulative_lower[:, :-1] <= below + 1e-12)
-                    & (below <= found.cumulative_upper[:, :-1] + 1e-12),
-                    (found.mean_lower <= mean + 1e-12) & (mean <= found.mean_upper + 1e-12),
+                    (found.bounds.cumulative_lower[:, :-1] <= below + 1e-12)
+                    & (below <= found.bounds.cumulative_upper[:, :-1] + 1e-12),
+                    (found.bounds.mean_lower <= mean + 1e-12) & (mean <= found.bounds.mean_upper + 1e-12),
                 ]
             )
         )
@@ -102,7 +103,7 @@ def test_the_covariance_is_that_of_the_theory(rng):
     within = np.array([np.cov(S[y == i].T, bias=True) for i in range(n)])
     inverse = np.linalg.inv(quantifier.M_)
     for target in ("sample", "population"):
-        found = quantifier.predict_interval_scores(pool, target=target, n_replicates=2000)
+        found = intervals(quantifier, pool, of=target, n_replicates=2000)
         noise = np.tensordot(p / size + p**2 / 1000, within, axes=1)
         expected = inverse @ noise @ inverse.T
         if target == "population":
@@ -116,7 +117,7 @@ def test_the_population_is_less_certain_than_the_sample(rng):
     y = np.arange(4000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y, noise=0.3), y)
     S = scores(rng, np.arange(400) % 4, noise=0.3)
-    sample, population = (quantifier.predict_interval_scores(S, target=t) for t in ("sample", "population"))
+    sample, population = (intervals(quantifier, S, of=t) for t in ("sample", "population"))
     assert (np.trace(population.covariance[0]) > 2 * np.trace(sample.covariance[0])).all()
 
 
@@ -126,18 +127,18 @@ def test_every_method_gives_intervals_around_its_estimate(name, data):
     quantifier = build(name).fit(X, y + 1)
     groups = np.repeat([0, 1, 2], [1, 20, 99])
     for target in ("sample", "population"):
-        found = quantifier.predict_interval(pool, 0.8, groups, target=target, n_replicates=20)
-        assert (found.level, found.target) == (0.8, target)
+        found = quantifier.predict_interval(pool, 0.8, groups, plan=oq.Plan(of=target, n_replicates=20))
+        assert (found.level, found.bounds.of) == (0.8, target)
         assert_array_equal(found.groups, [0, 1, 2])
         assert_array_equal(found.n_items, [1, 20, 99])
         assert_array_equal(found.classes, [1, 2, 3, 4])
-        assert_array_equal(found.estimate, quantifier.predict_samples(pool, oq.Samples.from_groups(groups)))
-        assert_allclose(found.cumulative, np.cumsum(found.estimate, axis=1))
-        assert_allclose(found.mean, found.estimate @ [1, 2, 3, 4])
+        assert_array_equal(found.prevalences, quantifier.predict_samples(pool, oq.Samples.from_groups(groups)))
+        assert_allclose(found.cumulative, np.cumsum(found.prevalences, axis=1))
+        assert_allclose(found.mean, found.prevalences @ [1, 2, 3, 4])
         triples = [
-            (found.lower, found.estimate, found.upper, 0, 1),
-            (found.cumulative_lower, found.cumulative, found.cumulative_upper, 0, 1 + 1e-12),
-            (found.mean_lower, found.mean, found.mean_upper, 1, 4),
+            (found.lower, found.prevalences, found.upper, 0, 1),
+            (found.bounds.cumulative_lower, found.cumulative, found.bounds.cumulative_upper, 0, 1 + 1e-12),
+            (found.bounds.mean_lower, found.mean, found.bounds.mean_upper, 1, 4),
         ]
         for lower, estimate, upper, low, high in triples:
             assert (low <= lower).all()
@@ -156,7 +157,7 @@ def test_single_items_say_less_than_many(method, target, rng):
     S = scores(rng, np.arange(1000) % 4)
     # 100 groups of one item, nine of 100.
     groups = np.r_[np.arange(100), np.repeat(np.arange(100, 109), 100)]
-    found = quantifier.predict_interval_scores(S, groups=groups, target=target)
+    found = intervals(quantifier, S, groups=groups, of=target)
     width = (found.upper - found.lower).mean(axis=1)
     assert width[:100].mean() > 1.3 * width[100:].mean()
     # One item is never certain of its class.
@@ -167,12 +168,14 @@ def test_single_items_say_less_than_many(method, target, rng):
 def test_the_same_seed_gives_the_same_intervals(name, data):
     X, y, pool = data
     quantifier = build(name).fit(X, y)
-    first, again, other = (quantifier.predict_interval(pool, n_replicates=20, random_state=s) for s in (3, 3, 4))
+    first, again, other = (
+        quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=20, random_state=s)) for s in (3, 3, 4)
+    )
     assert_array_equal(first.lower, again.lower)
     assert_array_equal(first.covariance, again.covariance)
     assert not np.array_equal(first.covariance, other.covariance)
     copy = pickle.loads(pickle.dumps(quantifier))
-    assert_array_equal(copy.predict_interval(pool, n_replicates=20, random_state=3).upper, first.upper)
+    assert_array_equal(copy.predict_interval(pool, plan=oq.Plan(n_replicates=20, random_state=3)).upper, first.upper)
 
 
 def test_no_groups_groups_and_samples_are_the_same(data):
@@ -181,10 +184,10 @@ def test_no_groups_groups_and_samples_are_the_same(data):
     S = quantifier.scores(pool)
     groups = np.repeat(["b", "a"], 60)
     samples = oq.Samples.from_groups(groups)
-    by_groups, by_samples = (quantifier.predict_interval_scores(S, groups=g) for g in (groups, samples))
+    by_groups, by_samples = (intervals(quantifier, S, groups=g) for g in (groups, samples))
     assert_array_equal(by_groups.lower, by_samples.lower)
     assert by_samples.groups.tolist() == ["a", "b"]
-    whole, one = (quantifier.predict_interval_scores(S, groups=g) for g in (None, np.zeros(120, dtype=int)))
+    whole, one = (intervals(quantifier, S, groups=g) for g in (None, np.zeros(120, dtype=int)))
     assert whole.groups is None
     assert_array_equal(whole.upper, one.upper)
     assert_array_equal(quantifier.predict_interval(pool).upper, whole.upper)
@@ -194,10 +197,10 @@ def test_a_batch_gives_what_its_samples_give_alone(rng):
     y = np.arange(2000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y), y)
     S, groups = scores(rng, np.arange(600) % 4), np.repeat([0, 1, 2], 200)
-    together = quantifier.predict_interval_scores(S, groups=groups, n_replicates=2000)
+    together = intervals(quantifier, S, groups=groups, n_replicates=2000)
     for b in range(3):
-        alone = quantifier.predict_interval_scores(S[groups == b], n_replicates=2000)
-        assert_allclose(alone.estimate[0], together.estimate[b], atol=1e-12)
+        alone = intervals(quantifier, S[groups == b], n_replicates=2000)
+        assert_allclose(alone.prevalences[0], together.prevalences[b], atol=1e-12)
         # The random numbers are others, which move a bound by about a tenth of the standard deviation.
         deviation = np.sqrt(np.diag(together.covariance[b])).max()
         assert_allclose(alone.lower[0], together.lower[b], atol=0.6 * deviation)
@@ -210,11 +213,11 @@ def test_samples_that_are_too_many_for_the_memory_go_in_portions(rng, monkeypatc
     S, groups = scores(rng, np.arange(300) % 4), np.arange(300) % 30
     for quantifier in (oq.PACC(), oq.SLD(), oq.OSLD(calibration="vector")):
         quantifier.fit_scores(scores(rng, y), y)
-        whole = quantifier.predict_interval_scores(S, groups=groups, n_replicates=100)
+        whole = intervals(quantifier, S, groups=groups, n_replicates=100)
         with monkeypatch.context() as patch:
-            patch.setattr("ordinalq.methods.intervals.CHUNK", 100 * 4 * 7)
-            parts = quantifier.predict_interval_scores(S, groups=groups, n_replicates=100)
-        assert_array_equal(parts.estimate, whole.estimate)
+            patch.setattr("ordinalq.inference.bootstrap.CHUNK", 100 * 4 * 7)
+            parts = intervals(quantifier, S, groups=groups, n_replicates=100)
+        assert_array_equal(parts.prevalences, whole.prevalences)
         # The random numbers are others, but nothing else: on average over the groups bounds agree.
         assert_allclose(parts.upper.mean(axis=0), whole.upper.mean(axis=0), atol=0.06)
         assert_allclose(parts.lower.mean(axis=0), whole.lower.mean(axis=0), atol=0.06)
@@ -225,7 +228,7 @@ def test_a_large_sample_is_drawn_by_a_smaller_one(rng):
     y = np.arange(200_000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y, noise=0.5), y)
     S = scores(rng, np.arange(16_000) % 4, noise=0.5)
-    small, large = (quantifier.predict_interval_scores(S[:N], n_replicates=300) for N in (1000, 16_000))
+    small, large = (intervals(quantifier, S[:N], n_replicates=300) for N in (1000, 16_000))
     ratio = np.trace(small.covariance[0]) / np.trace(large.covariance[0])
     # Here p_i / N + p_i^2 / N_i, where N_i = 50,000 items of V do not become more.
     assert_allclose(ratio, (0.25 / 1000 + 0.25**2 / 50_000) / (0.25 / 16_000 + 0.25**2 / 50_000), rtol=0.35)
@@ -248,7 +251,7 @@ def test_the_held_out_items_are_kept(data):
     # Only the items that the tree has not seen.
     partition = oq.ComposedQuantifier(Partition(8), LeastSquares()).fit(X, y)
     assert len(partition.held_out_[0]) == 150
-    assert (partition.predict_interval(X[:50], n_replicates=20).upper > 0).all()
+    assert (partition.predict_interval(X[:50], plan=oq.Plan(n_replicates=20)).upper > 0).all()
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.OACC, oq.RUN], ids=lambda method: method.__name__)
@@ -257,30 +260,32 @@ def test_intervals_warn_where_classes_are_not_told_apart(method):
     votes = np.tile([0.2, 0.5, 0.3], (90, 1))  # always for the second class
     quantifier = method().fit_scores(votes, y)
     with pytest.warns(UserWarning, match="the classifier does not tell all classes apart: .* see diagnose") as caught:
-        found = quantifier.predict_interval_scores(votes, n_replicates=20)
+        found = intervals(quantifier, votes, n_replicates=20)
     assert len(caught) == 1
-    assert_allclose(found.estimate, 1 / 3, atol=1e-6)
+    assert_allclose(found.prevalences, 1 / 3, atol=1e-6)
 
 
 def test_intervals_warn_where_features_do_not_tell_classes_apart(data):
     X, y, pool = data
     quantifier = oq.HDx(n_bins=2).fit(X[:, :1], y)
     with pytest.warns(UserWarning, match="the features do not tell all classes apart"):
-        quantifier.predict_interval(pool[:, :1], n_replicates=20)
+        quantifier.predict_interval(pool[:, :1], plan=oq.Plan(n_replicates=20))
 
 
 def test_an_interval_shows_itself(data):
     X, y, pool = data
     quantifier = build("PACC").fit(X, y)
-    whole = quantifier.predict_interval(pool, n_replicates=20)
-    assert repr(whole) == "Intervals(1 sample, 4 classes, level=0.95, 'sample')"
+    whole = quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=20))
+    assert repr(whole) == "Estimates(1 sample, 4 classes, level=0.95, of the sample)"
     assert "95% intervals of the sample\n120 items\n  0" in str(whole)
     assert list(whole.frame())[:2] == ["n_items", "0"]
     groups = np.arange(120) % 12
-    many = quantifier.predict_interval(pool, groups=groups, n_replicates=20)
+    many = quantifier.predict_interval(pool, groups=groups, plan=oq.Plan(n_replicates=20))
     assert str(many).endswith("and 2 more")
     table = many.frame()
-    assert_array_equal(table, quantifier.predict_groups(pool, groups, level=0.95, n_replicates=20))
+    assert_array_equal(
+        table, quantifier.predict_groups(pool, groups, level=0.95, plan=oq.Plan(n_replicates=20)).frame()
+    )
 
 
 def test_drawn_counts_have_the_right_sum_and_expectation(rng):
@@ -316,15 +321,15 @@ def test_mistakes_are_named(data):
     ) as e:
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
-    with pytest.raises(ValueError, match="target must be one of 'sample', 'population', got 'truth'"):
-        quantifier.predict_interval(pool, target="truth")
+    with pytest.raises(ValueError, match="of must be one of 'sample', 'population', got 'truth'"):
+        quantifier.predict_interval(pool, plan=oq.Plan(of="truth"))
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
-        quantifier.predict_interval(pool, n_replicates=5)
+        quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=5))
     with pytest.raises(TypeError, match="random_state must be"):
-        quantifier.predict_interval(pool, random_state="seed")
+        quantifier.predict_interval(pool, plan=oq.Plan(random_state="seed"))
     with pytest.raises(ValueError, match="groups must have one value per item, 120, got 2"):
         quantifier.predict_interval(pool, groups=["a", "b"])
-    with pytest.raises(ValueError, match="groups must be samples of the 120 given items"):
+    with pytest.raises(ValueError, match="samples must be drawn from the 120 given items"):
         quantifier.predict_interval(pool, groups=oq.Samples.whole(7))
     del quantifier.held_out_
     assert_allclose(quantifier.predict(pool).sum(), 1)

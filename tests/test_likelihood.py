@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import ordinalq as oq
 from ordinalq.classify.calibration import Calibration
 from ordinalq.objectives import MixtureObjective
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.newton import NewtonSolver
 

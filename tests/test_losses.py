@@ -7,6 +7,7 @@ from problems import mean_distances
 
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import softmax, softmax_derivatives
 
@@ -14,7 +15,7 @@ ALL_REGULARIZERS = [
     NoPenalty(),
     Tikhonov(0.7),
     Tikhonov(0.7, order=0),
-    Tikhonov(0.7, order=2, target=[0.1, 0.2, 0.4, 0.2, 0.1]),
+    Tikhonov(0.7, order=2, centre=[0.1, 0.2, 0.4, 0.2, 0.1]),
     LogTikhonov(0.7, acceptance=[1.0, 2.0, 0.5, 1.0, 3.0]),
     LogTikhonov(0.2, order=0, acceptance=[1.0, 2.0, 0.5, 1.0, 3.0]),
 ]
@@ -31,12 +32,12 @@ def fourth_order(function, x, h=1e-4):
 def objective_for(loss, regularizer, rng, n=5):
     if isinstance(loss, Energy):
         M, draw = mean_distances(rng, n)
-        return LinearObjective(loss, regularizer, draw(None)[None], M, np.array([200]))
+        return LinearObjective(loss, regularizer, Data(draw(None)[None], M, np.array([200])))
     # Cumulation over several histograms has residuals that are always zero, where MatchDistance has kinks.
     k = 3 if isinstance(loss, Hellinger) else 1
     M = np.concatenate([rng.dirichlet(np.ones(6), n).T for _ in range(k)])
     Q = rng.dirichlet(np.ones(6), k).reshape(1, -1)
-    return LinearObjective(loss, regularizer, Q, M, np.array([200]), k)
+    return LinearObjective(loss, regularizer, Data(Q, M, np.array([200]), k))
 
 
 ROW = np.zeros(1, dtype=int)
@@ -77,7 +78,7 @@ def test_derivatives_through_the_soft_max_agree_with_finite_differences(loss, re
 
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 def test_quadratic_and_absolute_forms_equal_the_loss_up_to_a_constant(loss, rng):
-    objective = objective_for(loss, Tikhonov(0.3, target=[0.1, 0.2, 0.4, 0.2, 0.1]), rng)
+    objective = objective_for(loss, Tikhonov(0.3, centre=[0.1, 0.2, 0.4, 0.2, 0.1]), rng)
     P = rng.dirichlet(np.ones(5), 6)
     values = np.array([objective.value(p[None], ROW)[0] for p in P])
     quadratic, absolute = objective.quadratic(), objective.absolute()
@@ -105,11 +106,11 @@ def test_convex_losses_are_convex_along_the_simplex(loss, rng):
 def test_hellinger_loss_is_not_convex():
     # With two bins, h is an angle between v and q, which bends down on the far side of the larger bin.
     M, q = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.1, 0.9]])
-    objective = LinearObjective(Hellinger(), NoPenalty(), q, M, np.array([100]))
+    objective = LinearObjective(Hellinger(), NoPenalty(), Data(q, M, np.array([100])))
     along = np.array([1.0, -1.0])
     H = objective.derivatives(np.array([[0.3, 0.7]]), ROW).hessian[0]
     assert along @ H @ along < -0.1
-    H = LinearObjective(Hellinger(squared=True), NoPenalty(), q, M, np.array([100])).derivatives(
+    H = LinearObjective(Hellinger(squared=True), NoPenalty(), Data(q, M, np.array([100]))).derivatives(
         np.array([[0.3, 0.7]]), ROW
     )
     assert along @ H.hessian[0] @ along > 0.1
@@ -133,19 +134,19 @@ p2 = np.array([0.4, 0.6])  # M p = (.38, .16, .46)
     ids=repr,
 )
 def test_specific_values(loss, expected):
-    objective = LinearObjective(loss, NoPenalty(), q2[None], M2, np.array([100]))
+    objective = LinearObjective(loss, NoPenalty(), Data(q2[None], M2, np.array([100])))
     assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-10)
 
 
 def test_energy_of_two_classes_by_hand():
     M, q = np.array([[0.1, 1.0], [1.0, 0.2]]), np.array([0.5, 0.6])
-    objective = LinearObjective(Energy(), NoPenalty(), q[None], M, np.array([100]))
+    objective = LinearObjective(Energy(), NoPenalty(), Data(q[None], M, np.array([100])))
     expected = 2 * (0.4 * 0.5 + 0.6 * 0.6) - (0.16 * 0.1 + 2 * 0.24 * 1.0 + 0.36 * 0.2)
     assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-12)
 
 
 def test_poisson_weights_have_mean_one_and_follow_the_counts():
-    objective = LinearObjective(LeastSquares("poisson"), NoPenalty(), q2[None], M2, np.array([103]))
+    objective = LinearObjective(LeastSquares("poisson"), NoPenalty(), Data(q2[None], M2, np.array([103])))
     w = np.sqrt(1 + 100 * q2)
     w /= w.mean()
     assert_allclose(objective.value(p2[None], ROW), (((q2 - M2 @ p2) / w) ** 2).sum(), rtol=1e-12)
@@ -155,8 +156,8 @@ def test_mass_in_rows_without_training_items_is_lost():
     M = np.vstack([M2, np.zeros(2)])
     q = np.array([0.4, 0.2, 0.3, 0.1])
     for loss in (LeastSquares(), Poisson()):
-        with_row = LinearObjective(loss, NoPenalty(), q[None], M, np.array([100]))
-        without = LinearObjective(loss, NoPenalty(), q[None, :3], M2, np.array([100]))
+        with_row = LinearObjective(loss, NoPenalty(), Data(q[None], M, np.array([100])))
+        without = LinearObjective(loss, NoPenalty(), Data(q[None, :3], M2, np.array([100])))
         assert_allclose(with_row.value(p2[None], ROW), without.value(p2[None], ROW), rtol=1e-12)
         assert_allclose(with_row.derivatives(p2[None], ROW).gradient, without.derivatives(p2[None], ROW).gradient)
 
@@ -164,7 +165,7 @@ def test_mass_in_rows_without_training_items_is_lost():
 def test_hellinger_scales_the_columns_to_the_mass_that_is_left():
     M = np.vstack([M2, np.zeros(2)])
     q = np.array([0.4, 0.2, 0.3, 0.1])
-    objective = LinearObjective(Hellinger(), NoPenalty(), q[None], M, np.array([100]))
+    objective = LinearObjective(Hellinger(), NoPenalty(), Data(q[None], M, np.array([100])))
     expected = np.linalg.norm(np.sqrt(q[:3]) - np.sqrt(0.9 * M2 @ p2))
     assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-12)
 
@@ -172,7 +173,7 @@ def test_hellinger_scales_the_columns_to_the_mass_that_is_left():
 def test_cumulated_squares_leave_out_empty_bins_before_cumulating():
     M = np.array([[0.5, 0.0], [0.0, 0.0], [0.5, 0.5], [0.0, 0.5]])
     q = np.array([0.3, 0.1, 0.3, 0.3])
-    objective = LinearObjective(CumulativeSquares(), NoPenalty(), q[None], M, np.array([100]))
+    objective = LinearObjective(CumulativeSquares(), NoPenalty(), Data(q[None], M, np.array([100])))
     v = np.array([0.5 * 0.4, 0.5, 0.5 * 0.6])
     expected = (0.3 - v[0]) ** 2 + (0.6 - v[0] - v[1]) ** 2
     assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-12)
@@ -183,7 +184,7 @@ def test_empty_bins_keep_the_derivatives_finite(rng):
     q = np.array([[0.0, 0.5, 0.0, 0.5, 0.0, 0.0]])
     P = np.array([[1.0, 0.0, 0.0, 0.0, 0.0]])
     for loss in (Poisson(), Hellinger(), Hellinger(squared=True)):
-        at = LinearObjective(loss, NoPenalty(), q, M, np.array([100])).derivatives(P, ROW)
+        at = LinearObjective(loss, NoPenalty(), Data(q, M, np.array([100]))).derivatives(P, ROW)
         assert all(np.isfinite(part).all() for part in at)
 
 
@@ -191,18 +192,18 @@ def test_poisson_and_hellinger_are_infinite_where_an_observation_is_impossible()
     M = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
     P = np.array([[0.0, 0.5, 0.5]])
     for loss in (Poisson(), Hellinger()):
-        objective = LinearObjective(loss, NoPenalty(), np.array([[0.2, 0.4, 0.4]]), M, np.array([10]))
+        objective = LinearObjective(loss, NoPenalty(), Data(np.array([[0.2, 0.4, 0.4]]), M, np.array([10])))
         assert objective.value(P, ROW)[0] == np.inf
 
 
-def test_tikhonov_is_zero_on_polynomials_of_its_order_and_on_its_target(rng):
+def test_tikhonov_is_zero_on_polynomials_of_its_order_and_on_its_centre(rng):
     index = np.arange(7.0)
     sizes = np.array([10])
     for order in range(4):
         polynomial = sum(rng.normal() * index**k for k in range(order + 1))
         assert_allclose(Tikhonov(1.0, order=order).derivatives(polynomial[None], sizes).value, 0, atol=1e-9)
-    target = rng.dirichlet(np.ones(7))
-    assert_allclose(Tikhonov(1.0, target=target).derivatives(target[None], sizes).value, 0, atol=1e-15)
+    centre = rng.dirichlet(np.ones(7))
+    assert_allclose(Tikhonov(1.0, centre=centre).derivatives(centre[None], sizes).value, 0, atol=1e-15)
 
 
 def test_log_tikhonov_is_zero_where_the_corrected_spectrum_is_flat():

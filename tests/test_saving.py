@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
+from ordinalq.methods.tuning import Tuning
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
@@ -23,9 +24,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
-from ordinalq import losses, regularizers, representations
+from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, ordinal
-from ordinalq.methods.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tabular import saving
 from ordinalq.tabular.columns import TypedColumns
@@ -291,7 +291,7 @@ def test_pickles_in_disguise_are_not_unpickled(where, saved, tmp_path, monkeypat
 
 def test_trusted_types_are_exactly_the_parts_of_our_models():
     """A type is trusted by its name, never by a prefix; who adds a class decides here whether files may build it."""
-    modules = (losses, regularizers, representations, calibration, held_out, ordinal, l1, newton, quadratic)
+    modules = (losses, regularizers, smoothing, representations, calibration, held_out, ordinal, l1, newton, quadratic)
     expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning, TypedColumns}
     for module in modules:
         for thing in vars(module).values():

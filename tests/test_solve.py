@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
-from ordinalq.losses import ALL_LOSSES, Hellinger, LeastSquares, Poisson, WithBackground
+from ordinalq.losses import ALL_LOSSES, Hellinger, LeastSquares, Poisson
+from ordinalq.problem import Data
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.solvers.em import em_counts
@@ -40,7 +41,7 @@ REGULARIZED = [
     oq.OACC(tau=0.1),
     oq.OPACC(tau=0.1, order=2),
     oq.OHDx(tau=0.1),
-    oq.OHDy(tau=0.1, target=[0.1, 0.2, 0.4, 0.2, 0.1]),
+    oq.OHDy(tau=0.1, centre=[0.1, 0.2, 0.4, 0.2, 0.1]),
     oq.OPDF(tau=0.1),
     oq.RUN(tau=10.0),
     oq.RUN(tau=10.0, acceptance=[1.0, 1.2, 1.5, 1.2, 1.0]),
@@ -175,7 +176,7 @@ def test_a_composition_is_a_method(rng):
         oq.PACC(),
         oq.OACC(tau=0.1),
         oq.OPACC(tau=0.1, order=0),
-        oq.OPACC(tau=1.0, target=[0.4, 0.3, 0.15, 0.1, 0.05]),
+        oq.OPACC(tau=1.0, centre=[0.4, 0.3, 0.15, 0.1, 0.05]),
         oq.PDF(n_bins=12),
         oq.OPDF(tau=0.01),
         oq.RUN(),
@@ -203,9 +204,9 @@ def test_a_strong_regularizer_gives_its_favourite_shape(rng):
     assert_allclose(oq.solve(q, M, oq.OACC(tau=1e8, order=0)), np.full(5, 0.2), atol=1e-6)
     straight = oq.solve(q, M, oq.OACC(tau=1e8, order=1))
     assert_allclose(np.diff(straight, 2), 0, atol=1e-6)
-    target = np.array([0.1, 0.4, 0.05, 0.3, 0.15])
-    assert_allclose(oq.solve(q, M, oq.OACC(tau=1e8, order=0, target=target)), target, atol=1e-6)
-    assert_allclose(oq.solve(1e3 * q, M, oq.RUN(tau=1e11, order=0, target=target)), target, atol=1e-5)
+    centre = np.array([0.1, 0.4, 0.05, 0.3, 0.15])
+    assert_allclose(oq.solve(q, M, oq.OACC(tau=1e8, order=0, centre=centre)), centre, atol=1e-6)
+    assert_allclose(oq.solve(1e3 * q, M, oq.RUN(tau=1e11, order=0, centre=centre)), centre, atol=1e-5)
 
 
 def test_two_classes_need_the_order_zero():
@@ -409,35 +410,34 @@ def test_derivatives_with_background_are_those_of_the_value(loss, rng):
     background = rng.dirichlet(np.full(7, 3.0), 3) * 0.5
     P = rng.dirichlet(np.full(4, 5.0), 3)
     sizes = np.array([10.0, 300.0, 2000.0])
-    known = WithBackground(loss)
-    Q, M = known.prepare(np.hstack([Q, background]), M)
-    at = known.derivatives(P, Q, M, sizes, 1)
-    assert_allclose(at.value, known.value(P, Q, M, sizes, 1))
+    data = loss.prepare(Data(Q, M, sizes, background=background))
+    at = loss.derivatives(P, data)
+    assert_allclose(at.value, loss.value(P, data))
     for step in np.eye(4) - 1 / 4:  # along the simplex
         h = 1e-5
-        there, back = (known.derivatives(P + s * h * step, Q, M, sizes, 1) for s in (1, -1))
+        there, back = (loss.derivatives(P + s * h * step, data) for s in (1, -1))
         slope = (there.value - back.value) / (2 * h)
-        assert_allclose(at.gradient @ step / known.scale(sizes), slope / known.scale(sizes), rtol=1e-4, atol=1e-6)
-        curvature = (there.gradient - back.gradient) / (2 * h) / known.scale(sizes)[:, None]
-        assert_allclose(at.hessian @ step / known.scale(sizes)[:, None], curvature, rtol=1e-3, atol=1e-4)
+        assert_allclose(at.gradient @ step / loss.scale(sizes), slope / loss.scale(sizes), rtol=1e-4, atol=1e-6)
+        curvature = (there.gradient - back.gradient) / (2 * h) / loss.scale(sizes)[:, None]
+        assert_allclose(at.hessian @ step / loss.scale(sizes)[:, None], curvature, rtol=1e-3, atol=1e-4)
 
 
 def test_the_majorizer_with_background_lies_above_the_hessian(rng):
     M = response(rng, 4)
-    packed = np.hstack([rng.dirichlet(np.full(7, 3.0), 3) * 1.5, rng.dirichlet(np.full(7, 3.0), 3) * 0.5])
+    Q, background = rng.dirichlet(np.full(7, 3.0), 3) * 1.5, rng.dirichlet(np.full(7, 3.0), 3) * 0.5
     P = rng.dirichlet(np.full(4, 5.0), 3)
-    known = WithBackground(Hellinger())
-    gap = known.majorizer(P, packed, M, 1) - known.derivatives(P, packed, M, np.full(3, 500.0), 1).hessian
+    data = Data(Q, M, np.full(3, 500.0), background=background)
+    gap = Hellinger().majorizer(P, data) - Hellinger().derivatives(P, data).hessian
     assert (np.linalg.eigvalsh(gap) > -1e-9).all()
     assert gap.max() > 1e-3
-    assert WithBackground(Poisson()).majorizer(P, packed, M, 1) is None
+    assert Poisson().majorizer(P, data) is None
 
 
 def test_em_reports_the_likelihood_with_background(rng):
     M, p = spectrum(n=5, d=6)
     background = np.full((1, 6), 0.1)
     Q = p @ M.T + background
-    solution = em_counts(Q, M, np.array([500.0]), background=background, max_iter=30_000)
+    solution = em_counts(Data(Q, M, np.array([500.0]), background=background), max_iter=30_000)
     assert solution.kkt[0] < 1e-6
     assert abs(solution.value[0]) < 1e-6
 

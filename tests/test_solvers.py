@@ -8,6 +8,7 @@ from scipy.optimize import linprog, minimize
 
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.solvers import quadratic
 from ordinalq.solvers.choose import choose
@@ -110,7 +111,7 @@ def test_l1_attains_the_value_of_the_linear_program(rng):
         objective = random_objective(rng, MatchDistance(), tau=0)
         solution = L1Solver().minimize(objective)
         assert solution.converged.all()
-        assert_allclose(solution.value[0], linear_program(objective.M, objective.Q[0]), atol=1e-9)
+        assert_allclose(solution.value[0], linear_program(objective.data.M, objective.data.Q[0]), atol=1e-9)
 
 
 def test_l1_takes_the_optimum_nearest_to_uniform(rng):
@@ -121,9 +122,9 @@ def test_l1_takes_the_optimum_nearest_to_uniform(rng):
         if k % 3 == 0:
             M = M[:, rng.integers(0, n, n)]
         q = rng.dirichlet(np.ones(d)) if k % 2 else M @ rng.dirichlet(np.ones(n))
-        objective = LinearObjective(MatchDistance(), NoPenalty(), q[None], M, np.array([50]))
+        objective = LinearObjective(MatchDistance(), NoPenalty(), Data(q[None], M, np.array([50])))
         p = L1Solver().minimize(objective).p[0]
-        D, c = objective.M, objective.Q[0]
+        D, c = objective.data.M, objective.data.Q[0]
         best = linear_program(D, c)
 
         # The nearest point of the optimal face {p, s : |c - D p| <= s, sum s <= best}, by SLSQP from our solution.
@@ -181,7 +182,7 @@ def test_recovers_known_prevalence(loss, rng):
     M = 0.6 * np.eye(n) + 0.4 * rng.dirichlet(np.ones(n), n).T
     if isinstance(loss, Energy):
         M = np.abs(np.arange(n)[:, None] - np.arange(n)) * 1.0  # distances between the classes themselves
-    objective = LinearObjective(loss, NoPenalty(), P @ M.T, M, np.full(20, 1000))
+    objective = LinearObjective(loss, NoPenalty(), Data(P @ M.T, M, np.full(20, 1000)))
     solution = choose(objective).minimize(objective)
     assert solution.converged.all()
     assert_allclose(solution.p, P, atol=1e-6)
@@ -203,11 +204,7 @@ def test_batch_equals_loop(loss, tau, rng):
 def _row(objective, b):
     single = object.__new__(LinearObjective)
     single.__dict__.update(objective.__dict__)
-    single.Q, single.sizes, single.scale = (
-        objective.Q[b : b + 1],
-        objective.sizes[b : b + 1],
-        objective.scale[b : b + 1],
-    )
+    single.data, single.scale = objective.data.take(np.array([b])), objective.scale[b : b + 1]
     single.n_samples = 1
     return single
 
@@ -232,7 +229,7 @@ def test_newton_minimises_the_log_regularizer(rng):
         M = 0.7 * np.eye(n) + 0.3 * rng.dirichlet(np.ones(n), n).T
         q = rng.multinomial(500, M @ rng.dirichlet(np.ones(n))) / 500
         penalty = LogTikhonov(1.0, acceptance=rng.random(n) + 0.5)
-        objective = LinearObjective(Poisson(), penalty, q[None], M, np.array([500]))
+        objective = LinearObjective(Poisson(), penalty, Data(q[None], M, np.array([500])))
         solution = NewtonSolver().minimize(objective)
         assert solution.converged.all()
         assert solution.value[0] <= min(scipy_runs(objective, rng.uniform(-1, 1, (5, n - 1)))) + 1e-6
@@ -258,7 +255,7 @@ def test_degenerate_problems_that_make_the_guess_cycle_are_solved_by_the_safe_me
 def test_where_all_p_are_optimal_the_estimate_is_uniform():
     M = np.full((4, 4), 0.25)
     for loss in (LeastSquares(), CumulativeSquares(), MatchDistance(), Poisson(), Hellinger()):
-        objective = LinearObjective(loss, NoPenalty(), np.array([[0.1, 0.2, 0.3, 0.4]]), M, np.array([100]))
+        objective = LinearObjective(loss, NoPenalty(), Data(np.array([[0.1, 0.2, 0.3, 0.4]]), M, np.array([100])))
         assert_allclose(choose(objective).minimize(objective).p, 0.25, atol=1e-9)
 
 
@@ -267,7 +264,7 @@ def test_singular_problems_give_the_optimum_nearest_to_uniform(rng):
         n = int(rng.integers(4, 9))
         M = rng.dirichlet(np.ones(n), 3).T[:, rng.integers(0, 3, n)]  # at most three different classes
         q = M @ rng.dirichlet(np.ones(n))
-        objective = LinearObjective(LeastSquares(), NoPenalty(), q[None], M, np.array([100]))
+        objective = LinearObjective(LeastSquares(), NoPenalty(), Data(q[None], M, np.array([100])))
         p = QuadraticSolver().minimize(objective).p[0]
         # Classes with the same column share their mass evenly: that is nearest to uniform.
         for i in range(n):
@@ -297,7 +294,7 @@ def test_solvers_refuse_objectives_they_cannot_solve(rng):
 def test_too_few_iterations_are_reported_not_hidden(rng):
     M = 0.5 * np.eye(8) + 0.5 * rng.dirichlet(np.ones(8), 8).T
     Q = rng.multinomial(1000, rng.dirichlet(np.ones(8)), size=5) / 1000
-    objective = LinearObjective(Poisson(), NoPenalty(), Q, M, np.full(5, 1000))
+    objective = LinearObjective(Poisson(), NoPenalty(), Data(Q, M, np.full(5, 1000)))
     solution = NewtonSolver(max_iter=1).minimize(objective)
     assert not solution.converged.any()
     assert (solution.n_iter == 1).all()
@@ -312,7 +309,7 @@ def test_hellinger_of_small_samples_is_as_good_as_scipys_best_or_says_that_it_is
         n = int(rng.integers(3, 8))
         M = np.concatenate([rng.dirichlet(np.ones(4), n).T for _ in range(n)])
         q = np.concatenate([rng.multinomial(size, rng.dirichlet(np.ones(4))) / size for _ in range(n)])
-        objective = LinearObjective(Hellinger(), Tikhonov(1e-3), q[None], M, np.array([size]), n)
+        objective = LinearObjective(Hellinger(), Tikhonov(1e-3), Data(q[None], M, np.array([size]), n))
         solution = NewtonSolver().minimize(objective)
         best = min(scipy_runs(objective, rng.uniform(-1, 1, (5, n - 1))))
         worse += solution.value[0] > best + 1e-7

@@ -11,14 +11,17 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
+from ordinalq.inference import tuning
+from ordinalq.inference.tuning import Trial, smooth_samples, thirds, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
-from ordinalq.methods import tuning
-from ordinalq.methods.tuning import Trial, smooth_samples, thirds, tune
 from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
 from ordinalq.objectives import LinearObjective
 from ordinalq.ordinal import difference_matrix
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.problem import Data
+from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, Posteriors
+from ordinalq.smoothing import PolynomialSmoothing
+from ordinalq.solvers.solution import Solution
 
 N_CLASSES = 6
 BY_TAU = (oq.OACC, oq.OPACC, oq.OHDy, oq.OEDy, oq.OPDF, oq.RUN, oq.SLD)
@@ -90,7 +93,7 @@ def test_auto_gives_the_estimates_of_the_chosen_number(method, parameter, quick)
     _, S, y = training()
     auto = method(**{parameter: "auto"}).fit_scores(S, y)
     chosen = getattr(auto, f"{parameter}_")
-    assert chosen == auto.tuning_.value == getattr(auto.regularizer_, parameter)
+    assert chosen == auto.tuning_.value == getattr(auto.smoother_, parameter)
     fixed = clone(auto).set_params(**{parameter: chosen}).fit_scores(S, y)
     if method is oq.SLD and chosen == 0:
         fixed.set_params(solver="newton").fit_scores(S, y)
@@ -136,26 +139,43 @@ def test_tuning_tells_the_curve_and_its_minimum(quick):
     assert found.plot().get_xlabel()
 
 
+class Fixed:
+    """Stands for a quantifier whose estimates depend on the strength only."""
+
+    def __init__(self, solve, value=None):
+        self._solve, self.value = solve, value
+
+    def with_strength(self, value):
+        return Fixed(self._solve, value)
+
+    def solve(self, summary):
+        return Solution.closed_form(self._solve(self.value))
+
+
+def trial(samples, solve):
+    return Trial(Fixed(solve), oq.Summary.of_means(samples, np.zeros((samples.n_items, 1))), samples.prevalences)
+
+
 def test_curve_is_refined_around_its_minimum():
     samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
 
-    def solve(regularizer):  # error is smallest at tau = 0.02
-        weight = min(abs(np.log10(max(regularizer.tau, 1e-9) / 0.02)) / 20, 1)
+    def solve(tau):  # error is smallest at tau = 0.02
+        weight = min(abs(np.log10(max(tau, 1e-9) / 0.02)) / 20, 1)
         return (1 - weight) * samples.prevalences + weight * np.eye(3)[[0, 0, 0]]
 
-    found = tune(Tikhonov("auto"), [Trial(samples, solve)] * 2)
+    found = tune("tau", Tikhonov("auto").strengths(1.0), [trial(samples, solve)] * 2)
     assert_allclose(found.value, 10**-1.75)
     assert {-2, -1.5, -1.75, -1.25, -1} >= set(
         np.round(np.log10(found.values[(found.values > 9e-3) & (found.values < 0.2)]), 9)
     )
+    assert (found.n_samples, found.sample_size) == (6, 50)
 
 
-def test_tau_of_a_likelihood_is_tried_in_units_of_the_sample_size():
-    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
-    found = tune(Tikhonov("auto"), [Trial(samples, lambda _: samples.prevalences)] * 2, Poisson())
-    assert_allclose(found.values[[1, -1]], [50e-6, 50e2])
-    smoothing = tune(PolynomialSmoothing(0, "auto"), [Trial(samples, lambda _: samples.prevalences)] * 2)
-    assert_allclose(smoothing.values[[0, -1]], [0, 1])
+def test_tau_of_a_likelihood_is_tried_in_units_of_the_sample_size(quick):
+    _, S, y = training()
+    assert_allclose(oq.RUN(tau="auto").fit_scores(S, y).tuning_.values[[1, -1]], [600e-6, 600e2])
+    assert_allclose(oq.OACC(tau="auto").fit_scores(S, y).tuning_.values[[1, -1]], [1e-6, 1e2])
+    assert_allclose(PolynomialSmoothing(0, "auto").strengths(50.0)[-1], 1)
 
 
 def test_thirds_hold_a_third_of_each_class_and_at_least_two_items():
@@ -182,7 +202,7 @@ def test_samples_for_tuning_come_from_the_pool_only():
 def test_methods_on_features_tune_too(method, quick):
     X, _, y = training()
     q = method.fit(X, y)
-    assert q.tau_ == q.regularizer_.tau == q.tuning_.value
+    assert q.tau_ == q.smoother_.tau == q.tuning_.value
     assert_allclose(q.predict(X).sum(), 1)
 
 
@@ -285,11 +305,11 @@ def test_each_spectrum_gets_its_own_tau_in_a_batch(rng):
     assert_allclose(batch, [oq.solve(row, M, method=oq.RUN(n_df=4)) for row in q], atol=1e-8)
 
 
-def test_n_df_goes_with_acceptance_and_target(rng):
+def test_n_df_goes_with_acceptance_and_centre(rng):
     M, q, p = problem(rng)
     smooth = oq.solve(q, M, method=oq.RUN(n_df=2.01, acceptance=np.ones(6)))
     assert oq.jaggedness(np.log10(1 + 1994 * smooth)) < 1e-3
-    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, target=p)), p, atol=0.05)
+    assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, centre=p)), p, atol=0.05)
 
 
 def test_fitted_run_by_degrees_of_freedom_agrees_with_solve():
@@ -301,7 +321,11 @@ def test_fitted_run_by_degrees_of_freedom_agrees_with_solve():
     assert solution.converged.all()
     Q = samples[:3].average(run.representation_.transform(pool))
     assert_allclose(oq.solve(Q, run.M_, method=oq.RUN(n_df=4), N=300), solution.p, atol=1e-9)
-    fixed = oq.RUN(tau=float(run._freedom(pool, samples[:1])[0][0])).fit_scores(S, y).solve_scores(pool, samples[:1])
+    fixed = (
+        oq.RUN(tau=float(run.freedom(run.summarize(pool, samples[:1]))[0][0]))
+        .fit_scores(S, y)
+        .solve_scores(pool, samples[:1])
+    )
     assert_allclose(fixed.value, solution.value[:1], rtol=1e-6)
 
 
@@ -319,10 +343,14 @@ def test_degrees_of_freedom_use_the_likelihood_at_the_solution():
     _, S, y = training()
     pool, samples = pool_and_samples()
     run = oq.RUN(tau=50.0).fit_scores(S, y)
-    _, freedom = run._freedom(pool, samples[:1])
+    _, freedom = run.freedom(run.summarize(pool, samples[:1]))
     Q = samples[:1].average(run.representation_.transform(pool))
     free = oq.RUN(tau=0).fit_scores(S, y).predict_scores(pool, samples[:1])
-    H = LinearObjective(Poisson(), NoPenalty(), Q, run.M_, samples[:1].sizes).derivatives(free, np.array([0])).hessian
+    H = (
+        LinearObjective(Poisson(), NoPenalty(), Data(Q, run.M_, samples[:1].sizes))
+        .derivatives(free, np.array([0]))
+        .hessian
+    )
     C = difference_matrix(N_CLASSES)
     expected = np.sum(1 / (1 + 50 * np.maximum(eigh(C.T @ C, H[0], eigvals_only=True), 0)))
     assert_allclose(freedom, expected, rtol=1e-6)

@@ -3,6 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.plan import Plan
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
 from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
@@ -19,7 +23,7 @@ from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
-from ordinalq.selection import SampleSearch
+from ordinalq.search import SampleSearch
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
@@ -38,6 +42,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "CrossFitted",
     "Dataset",
     "EDy",
+    "Estimates",
     "HDx",
     "HDy",
     "IBU",
@@ -58,11 +63,14 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "PACC",
     "PCC",
     "PDF",
+    "Plan",
+    "Quantifier",
     "RUN",
     "RealPrevalences",
     "SLD",
     "SampleSearch",
     "Samples",
+    "Summary",
     "bin_target",
     "catalog",
     "difference_matrix",

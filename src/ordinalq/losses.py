@@ -4,16 +4,19 @@ What to use when: `LeastSquares` for classifier votes and posteriors (ACC, PACC)
 `Hellinger` for histograms (HDx, HDy), `Energy` for mean distances (EDy), `MatchDistance` and `CumulativeSquares` for
 histograms over ordered bins (PDF, o-PDF). A loss says what it is and knows no solver.
 
-Shapes: P (B, n), Q (B, d), M (d, n), sizes (B,). Letters of the einsums: b sample, k histogram, i j classes.
+Shapes: P (B, n), and `Data` with Q (B, d), M (d, n), sizes (B,) and perhaps a background o (B, d), which is added to
+M p. Letters of the einsums: b sample, k histogram, i j classes.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
+from ordinalq.problem import Data
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -29,36 +32,42 @@ class Loss(BaseEstimator, ABC):
         Whether it depends on the numbers of items.
     needs_distances : bool
         Whether q and M are mean distances instead of mean embeddings.
-    rescales : bool
-        Whether q is divided by its sum, because M p is taken to be a distribution.
+    takes_any_q : bool
+        Whether q may have negative entries or another sum than one, as a q drawn at random around the observed one has.
     """
 
     convex: bool = True
     needs_sizes: bool = False
     needs_distances: bool = False
-    rescales: bool = False
+    takes_any_q: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
 
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return Q and M as the loss compares them.
+    def prepare(self, data: Data) -> Data:
+        """Return Q, M and the background as the loss compares them.
 
         Rows of M that are zero for all classes (values of f that no training item has) say nothing about p: their mass
-        in q is dropped, and not made up for.
+        in q and in the background is dropped, and not made up for.
         """
-        empty = ~M.any(axis=1)
-        return (np.where(empty, 0.0, Q), M) if empty.any() else (Q, M)
+        empty = ~data.M.any(axis=1)
+        if not empty.any():
+            return data
+        background = None if data.background is None else np.where(empty, 0.0, data.background)
+        return replace(data, Q=np.where(empty, 0.0, data.Q), background=background)
 
     @abstractmethod
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
-        """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; Q and M are prepared."""
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
+        """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; the data are prepared.
 
-    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+        M p + o, which q is compared with, is ``data.expected(P)``.
+        """
+
+    def value(self, P: Floats, data: Data) -> Floats:
         """Return the value (B,) alone; infinite outside the domain of the loss."""
-        return self.derivatives(P, Q, M, sizes, n_blocks).value
+        return self.derivatives(P, data).value
 
-    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
+    def majorizer(self, P: Floats, data: Data) -> Floats | None:
         """Return Hessians (B, n, n) of convex functions that touch the loss at P and lie above it, or None."""
         return None
 
@@ -66,11 +75,11 @@ class Loss(BaseEstimator, ABC):
         """Return by what (B,) gradients are divided in the optimality measure: one, or N for a likelihood."""
         return np.ones(len(sizes))
 
-    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+    def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
         """Return A (n, n) and b (B, n) if the loss is p'Ap - 2 b'p up to a constant, else None."""
         return None
 
-    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
+    def absolute(self, data: Data) -> tuple[Floats, Floats] | None:
         """Return D (d, n) and C (B, d) if the loss is ||c - Dp||_1, else None."""
         return None
 
@@ -101,29 +110,34 @@ class LeastSquares(Loss):
         """Whether rows are weighted by their Poisson errors."""
         return self.weights is not None
 
+    @property
+    def takes_any_q(self) -> bool:  # type: ignore[override]
+        """Whether rows are weighted alike: weights are those of counts."""
+        return self.weights is None
+
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
         if self.weights is not None:
             check_choice("weights", self.weights, ("poisson",))
 
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return Q and M without the rows that no training item has."""
-        kept = M.any(axis=1)
-        return (Q, M) if kept.all() else (Q[:, kept], M[kept])
+    def prepare(self, data: Data) -> Data:
+        """Return the data without the rows that no training item has."""
+        return data.without_empty_rows()
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        R = P @ M.T - Q
+        Q, M = data.Q, data.M
+        R = data.expected(P) - Q
         if self.weights is None:
             H = np.broadcast_to(2 * M.T @ M, (len(P), M.shape[1], M.shape[1]))
             return Derivatives((R * R).sum(axis=1), 2 * R @ M, H)
-        deviation = np.sqrt(1 + np.maximum(1, sizes - Q.shape[1])[:, None] * Q)
+        deviation = np.sqrt(1 + np.maximum(1, data.sizes - Q.shape[1])[:, None] * Q)
         W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
         return Derivatives((W * R * R).sum(axis=1), 2 * (W * R) @ M, 2 * weighted_gram(W, M))
 
-    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
-        """Return M'M and M'q."""
-        return (M.T @ M, Q @ M) if self.weights is None else None
+    def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
+        """Return M'M and M'(q - o)."""
+        return (data.M.T @ data.M, data.signal @ data.M) if self.weights is None else None
 
 
 class Poisson(Loss):
@@ -136,25 +150,26 @@ class Poisson(Loss):
 
     needs_sizes = True
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        V = P @ M.T
+        V = data.expected(P)
         # Where p cannot explain an observation the value is infinite, and the derivatives are merely very large.
-        ratio = Q / np.maximum(V, 1e-150)
+        ratio = data.Q / np.maximum(V, 1e-150)
         curvature = ratio / np.maximum(V, 1e-150)
-        N = sizes[:, None]
-        H = weighted_gram(N * curvature, M)
-        return Derivatives(self._value(V, Q, sizes), N * (1 - ratio) @ M, H)
+        N = data.sizes[:, None]
+        H = weighted_gram(N * curvature, data.M)
+        return Derivatives(self._value(V, data), N * (1 - ratio) @ data.M, H)
 
-    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+    def value(self, P: Floats, data: Data) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0."""
-        return self._value(P @ M.T, Q, sizes)
+        return self._value(data.expected(P), data)
 
     @staticmethod
-    def _value(V: Floats, Q: Floats, sizes: Floats) -> Floats:
+    def _value(V: Floats, data: Data) -> Floats:
+        Q = data.Q
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = V - Q - xlogy(Q, np.divide(V, Q, out=np.ones_like(V), where=Q > 0))
-        return np.asarray(sizes * terms.sum(axis=1))
+        return np.asarray(data.sizes * terms.sum(axis=1))
 
     def scale(self, sizes: Floats) -> Floats:
         """Return N: the likelihood counts per item."""
@@ -173,7 +188,8 @@ class Hellinger(Loss):
     kink where a histogram fits exactly; h_k is computed as sqrt(h_k^2 + smoothing^2).
 
     Columns of M are rescaled to the mass s = sum(q) / d that q has kept after :meth:`prepare`; since
-    HD(q, s M p) = sqrt(s) HD(q / s, M p), that is done by scaling q.
+    HD(q, s M p) = sqrt(s) HD(q / s, M p), that is done by scaling q. With a background o, M p + o is divided by its
+    sum 1 + sum(o) instead, and so are the derivatives.
 
     Parameters
     ----------
@@ -182,8 +198,6 @@ class Hellinger(Loss):
     squared : bool, default=False
         Sum h_k^2 instead: convex and smooth, the first stage of the solution.
     """
-
-    rescales = True
 
     def __init__(self, smoothing: float = 1e-8, *, squared: bool = False) -> None:
         self.smoothing = smoothing
@@ -198,10 +212,10 @@ class Hellinger(Loss):
         """Raise a clear error for parameters out of range."""
         check_real("smoothing", self.smoothing, low=0, open_low=True)
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
-        B, n = P.shape
+        M, n_blocks, (B, n) = data.M, data.n_blocks, P.shape
+        mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         if self.squared:
@@ -216,32 +230,36 @@ class Hellinger(Loss):
             H = weighted_gram(curvature * weight, M) - np.matmul(a_scaled.transpose(0, 2, 1), a_scaled)
             value = h.sum(axis=1)
         factor = np.sqrt(mass) / n_blocks
-        return Derivatives(factor * value, factor[:, None] * G, factor[:, None, None] * H)
+        value, G, H = factor * value, factor[:, None] * G, factor[:, None, None] * H
+        return Derivatives(value, G, H) if unit is None else Derivatives(value, G / unit, H / (unit * unit)[:, :, None])
 
-    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
+    def majorizer(self, P: Floats, data: Data) -> Floats | None:
         """Return the first part of the Hessian: h = sqrt(h^2) lies below its tangent in h^2, which is convex in p."""
-        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
+        mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
-        weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
-        return (np.sqrt(mass) / n_blocks)[:, None, None] * weighted_gram(curvature * weight, M)
+        weight = np.repeat(1 / (2 * h), V.shape[1] // data.n_blocks, axis=1)
+        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.M)
+        return above if unit is None else above / (unit * unit)[:, :, None]
 
-    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
+    def value(self, P: Floats, data: Data) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0, whose slope is infinite."""
-        mass, Q, V, h = self._distances(P, Q, M, n_blocks)
-        value = (h * h if self.squared else h).sum(axis=1) * np.sqrt(mass) / n_blocks
+        mass, Q, V, h, _ = self._distances(P, data)
+        value = (h * h if self.squared else h).sum(axis=1) * np.sqrt(mass) / data.n_blocks
         return np.where(((V <= 0) & (Q > 0)).any(axis=1), np.inf, value)
 
-    def _distances(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the kept mass s (B,), q / s (B, d), v (B, d) and the smoothed h (B, k)."""
-        mass = Q.sum(axis=1) / n_blocks
+    def _distances(self, P: Floats, data: Data) -> tuple[Floats, Floats, Floats, Floats, Floats | None]:
+        """Return the kept mass s (B,), q / s (B, d), v (B, d), smoothed h (B, k), and the sum of M p + o if not 1."""
+        mass = data.Q.sum(axis=1) / data.n_blocks
         mass = np.where(mass > 0, mass, 1.0)
-        Q = Q / mass[:, None]
-        V = P @ M.T
+        Q, V, unit = data.Q / mass[:, None], data.expected(P), None
+        if data.background is not None:
+            unit = 1 + data.background.sum(axis=1, keepdims=True)
+            V = V / unit
         R = np.sqrt(Q) - np.sqrt(V)
         smoothing = 0.0 if self.squared else self.smoothing
-        h = np.sqrt((R * R).reshape(len(P), n_blocks, -1).sum(axis=2) + smoothing**2)
-        return mass, Q, V, h
+        h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + smoothing**2)
+        return mass, Q, V, h, unit
 
     def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
         """Say which samples are small: most of their bins are empty, which makes corners to get caught in."""
@@ -261,20 +279,22 @@ class Energy(Loss):
     """
 
     needs_distances = True
+    takes_any_q = True
 
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+    def prepare(self, data: Data) -> Data:
         """Return Q and the symmetric part of M: rounding leaves it slightly asymmetric."""
-        return Q, (M + M.T) / 2
+        return replace(data, M=(data.M + data.M.T) / 2)
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
+        Q, M = data.Q, data.M
         MP = P @ M
         H = np.broadcast_to(-2 * M, (len(P), *M.shape))
         return Derivatives((P * (2 * Q - MP)).sum(axis=1), 2 * (Q - MP), H)
 
-    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
+    def quadratic(self, data: Data) -> tuple[Floats, Floats]:
         """Return -M and -q."""
-        return -M, -Q
+        return -data.M, -data.Q
 
 
 class CumulativeSquares(Loss):
@@ -283,18 +303,19 @@ class CumulativeSquares(Loss):
     Bins without training items are left out before cumulating.
     """
 
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return the cumulated q and M of the bins that have training items, without the last one."""
-        kept = M.any(axis=1)
-        return cumulated(Q[:, kept], M[kept])
+    takes_any_q = True
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def prepare(self, data: Data) -> Data:
+        """Return the cumulated data of the bins that have training items, without the last one."""
+        return data.without_empty_rows().cumulated()
+
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        return LeastSquares().derivatives(P, Q, M, sizes, n_blocks)
+        return LeastSquares().derivatives(P, data)
 
-    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
-        """Return (SM)'SM and (SM)'Sq."""
-        return LeastSquares().quadratic(Q, M)
+    def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
+        """Return (SM)'SM and (SM)'S(q - o)."""
+        return LeastSquares().quadratic(data)
 
 
 class MatchDistance(Loss):
@@ -303,96 +324,21 @@ class MatchDistance(Loss):
     Convex, with kinks; the derivatives are those of the linear piece that p lies on.
     """
 
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return the cumulated q and M, without the last bin."""
-        return cumulated(Q, M)
+    takes_any_q = True
 
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
+    def prepare(self, data: Data) -> Data:
+        """Return the cumulated data, without the last bin."""
+        return data.cumulated()
+
+    def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, a subgradient and a zero Hessian."""
-        R = P @ M.T - Q
+        R = data.expected(P) - data.Q
         B, n = P.shape
-        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ M, np.zeros((B, n, n)))
+        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ data.M, np.zeros((B, n, n)))
 
-    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return SM and Sq."""
-        return M, Q
-
-
-class WithBackground(Loss):
-    """The distance of q from M p + o instead of M p, where o (B, d) is a known background.
-
-    Q (B, 2 d) carries both, q and then o. A loss computes M p itself, hence it is given [M I] and (p, o); the rows and
-    columns of o in the derivatives are left out. q and o are in units of the signal: q sums to 1 + sum(o).
-
-    Parameters
-    ----------
-    loss : Loss
-        Of q - M p if it has a quadratic form or is a sum of absolute residuals.
-    """
-
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the loss is so: a shift does not change that."""
-        return self.loss.convex
-
-    def prepare(self, Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-        """Return Q and M as the loss compares them; the background goes the way of q."""
-        observed, background = np.hsplit(Q, 2)
-        background, _ = self.loss.prepare(background, M)
-        observed, M = self.loss.prepare(observed, M)
-        return np.hstack([observed, background]), M
-
-    def derivatives(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Derivatives:
-        """Return value, gradient and Hessian."""
-        n = P.shape[1]
-        P, Q, M, unit = self._extended(P, Q, M)
-        at = self.loss.derivatives(P, Q, M, sizes, n_blocks)
-        return Derivatives(at.value, at.gradient[:, :n] / unit, at.hessian[:, :n, :n] / (unit * unit)[:, :, None])
-
-    def value(self, P: Floats, Q: Floats, M: Floats, sizes: Floats, n_blocks: int) -> Floats:
-        """Return the value alone."""
-        P, Q, M, _ = self._extended(P, Q, M)
-        return self.loss.value(P, Q, M, sizes, n_blocks)
-
-    def majorizer(self, P: Floats, Q: Floats, M: Floats, n_blocks: int) -> Floats | None:
-        """Return Hessians of convex functions that touch the loss at P and lie above it, or None."""
-        n = P.shape[1]
-        P, Q, M, unit = self._extended(P, Q, M)
-        above = self.loss.majorizer(P, Q, M, n_blocks)
-        return None if above is None else above[:, :n, :n] / (unit * unit)[:, :, None]
-
-    def _extended(self, P: Floats, Q: Floats, M: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return (p, o), q and [M I], and the unit (B, 1) that (p, o) is divided by."""
-        observed, background = np.hsplit(Q, 2)
-        # A loss that rescales q has to be given M p + o as a distribution.
-        total = 1 + background.sum(axis=1, keepdims=True)
-        unit = total if self.loss.rescales else np.ones_like(total)
-        return np.hstack([P, background]) / unit, observed, np.hstack([M, np.eye(len(M))]), unit
-
-    def scale(self, sizes: Floats) -> Floats:
-        """Return by what gradients are divided in the optimality measure."""
-        return self.loss.scale(sizes)
-
-    def quadratic(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
-        """Return the quadratic form for q - o."""
-        observed, background = np.hsplit(Q, 2)
-        return self.loss.quadratic(observed - background, M)
-
-    def absolute(self, Q: Floats, M: Floats) -> tuple[Floats, Floats] | None:
-        """Return the residuals for q - o."""
-        observed, background = np.hsplit(Q, 2)
-        return self.loss.absolute(observed - background, M)
-
-    def stages(self) -> list[Loss]:
-        """Return the easier losses, with the same background."""
-        return [WithBackground(loss) for loss in self.loss.stages()]
-
-    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
-        """Say for which samples the loss may have several minima."""
-        return self.loss.ambiguous(sizes)
+    def absolute(self, data: Data) -> tuple[Floats, Floats]:
+        """Return SM and S(q - o)."""
+        return data.M, data.signal
 
 
 ALL_LOSSES = (
@@ -412,8 +358,3 @@ def weighted_gram(W: Floats, M: Floats) -> Floats:
     n = M.shape[1]
     pairs = (M[:, :, None] * M[:, None, :]).reshape(len(M), n * n)
     return (W @ pairs).reshape(len(W), n, n)
-
-
-def cumulated(Q: Floats, M: Floats) -> tuple[Floats, Floats]:
-    """Return S q and S M: cumulative sums over the bins, without the last bin."""
-    return np.cumsum(Q, axis=1)[:, :-1], np.cumsum(M, axis=0)[:-1]

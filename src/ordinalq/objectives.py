@@ -6,12 +6,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.losses import Loss
+from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Regularizer
 from ordinalq.samples import Samples
 from ordinalq.simplex import Derivatives
@@ -80,32 +82,16 @@ class LinearObjective(Objective):
     ----------
     loss : Loss
     regularizer : Regularizer
-    Q : ndarray (B, d)
-        Mean embedding of each sample.
-    M : ndarray (d, n)
-        Mean embedding of each class.
-    sizes : ndarray (B,)
-        Number of items of each sample.
-    n_blocks : int, default=1
-        Number of histograms that the d rows consist of, all of the same length.
+    data : Data
+        Mean embeddings of the samples and of the classes; kept as the loss compares them.
     """
 
-    def __init__(
-        self,
-        loss: Loss,
-        regularizer: Regularizer,
-        Q: Floats,
-        M: Floats,
-        sizes: npt.NDArray[Any],
-        n_blocks: int = 1,
-    ) -> None:
+    def __init__(self, loss: Loss, regularizer: Regularizer, data: Data) -> None:
         self.loss = loss
         self.regularizer = regularizer
-        self.Q, self.M = loss.prepare(Q, M)
-        self.sizes = np.asarray(sizes, dtype=np.float64)
-        self.n_blocks = n_blocks
-        self.n_samples, self.n_classes = len(Q), M.shape[1]
-        self.scale = loss.scale(self.sizes)
+        self.data = loss.prepare(replace(data, sizes=np.asarray(data.sizes, dtype=np.float64)))
+        self.n_samples, self.n_classes = len(data), data.n_classes
+        self.scale = loss.scale(self.data.sizes)
         self.convex = loss.convex and regularizer.convex
 
     def __repr__(self) -> str:
@@ -113,25 +99,27 @@ class LinearObjective(Objective):
 
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
         """Return value, gradient and Hessian of loss plus regularizer."""
-        fit = self.loss.derivatives(P, self.Q[rows], self.M, self.sizes[rows], self.n_blocks)
-        penalty = self.regularizer.derivatives(P, self.sizes[rows])
+        data = self.data.take(rows)
+        fit = self.loss.derivatives(P, data)
+        penalty = self.regularizer.derivatives(P, data.sizes)
         return Derivatives(*(a + b for a, b in zip(fit, penalty, strict=True)))
 
     def value(self, P: Floats, rows: Rows) -> Floats:
         """Return loss plus regularizer."""
-        fit = self.loss.value(P, self.Q[rows], self.M, self.sizes[rows], self.n_blocks)
-        return fit + self.regularizer.derivatives(P, self.sizes[rows]).value
+        data = self.data.take(rows)
+        return self.loss.value(P, data) + self.regularizer.derivatives(P, data.sizes).value
 
     def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
         """Return the loss's majorizer plus the Hessian of a convex regularizer."""
-        above = self.loss.majorizer(P, self.Q[rows], self.M, self.n_blocks)
+        data = self.data.take(rows)
+        above = self.loss.majorizer(P, data)
         if above is None or not self.regularizer.convex:
             return None
-        return above + self.regularizer.derivatives(P, self.sizes[rows]).hessian
+        return above + self.regularizer.derivatives(P, data.sizes).hessian
 
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A and b where loss and regularizer are quadratic forms, else None."""
-        form = self.loss.quadratic(self.Q, self.M)
+        form = self.loss.quadratic(self.data)
         penalty = self.regularizer.quadratic(self.n_classes)
         if form is None or penalty is None:
             return None
@@ -139,13 +127,13 @@ class LinearObjective(Objective):
 
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
         """Return D, C, K, k where the loss is a sum of absolute residuals and the regularizer a quadratic form."""
-        form = self.loss.absolute(self.Q, self.M)
+        form = self.loss.absolute(self.data)
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None else (*form, *penalty)
 
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples the loss may have several minima."""
-        return self.loss.ambiguous(self.sizes)
+        return self.loss.ambiguous(self.data.sizes)
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
         """Yield portions of the samples."""
@@ -153,16 +141,13 @@ class LinearObjective(Objective):
         for start in range(0, len(everyone), PASS):
             rows = everyone[start : start + PASS]
             part = copy(self)
-            part.Q, part.sizes, part.scale = self.Q[rows], self.sizes[rows], self.scale[rows]
+            part.data, part.scale = self.data.take(rows), self.scale[rows]
             part.n_samples = len(rows)
             yield rows, part
 
     def stages(self) -> list[Objective]:
         """Return the objectives with the loss's easier versions."""
-        return [
-            LinearObjective(loss, self.regularizer, self.Q, self.M, self.sizes, self.n_blocks)
-            for loss in self.loss.stages()
-        ]
+        return [LinearObjective(loss, self.regularizer, self.data) for loss in self.loss.stages()]
 
 
 class Block(NamedTuple):

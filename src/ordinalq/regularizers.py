@@ -1,32 +1,30 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
 `Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
-unfolding, on the logarithm of acceptance-corrected counts; `PolynomialSmoothing` smooths between the steps of an EM.
+unfolding, on the logarithm of acceptance-corrected counts.
 """
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ordinalq.ordinal import difference_matrix
-from ordinalq.simplex import Derivatives, clean
-from ordinalq.validation import Floats, check_integer, check_real, check_vectors
+from ordinalq.simplex import Derivatives
+from ordinalq.strength import Smoother, check_strength
+from ordinalq.validation import Floats, check_integer, check_vectors
 
-# The strength that is chosen in `fit`.
-AUTO = "auto"
+# Values of tau that are tried first, per unit of the loss.
+TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
 
 
-class Regularizer(BaseEstimator, ABC):
+class Regularizer(Smoother, ABC):
     """A penalty on p, added to the loss of every sample.
 
     ``convex`` says whether it is so in p, ``strength`` is the name of the parameter that says how much to smooth.
     """
 
     convex: bool = True
-    strength: str | None = None
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
@@ -59,7 +57,7 @@ class NoPenalty(Regularizer):
 
 
 class Tikhonov(Regularizer):
-    """tau/2 ||C (p - target)||^2, zero where p - target is a polynomial of degree <= order [eq:run-regularizer].
+    """tau/2 ||C (p - centre)||^2, zero where p - centre is a polynomial of degree <= order [eq:run-regularizer].
 
     Parameters
     ----------
@@ -67,16 +65,16 @@ class Tikhonov(Regularizer):
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     order : int, default=1
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
-    target : array-like (n,), default=None
+    centre : array-like (n,), default=None
         A reference shape; None stands for zero.
     """
 
     strength = "tau"
 
-    def __init__(self, tau: Any, *, order: int = 1, target: Any = None) -> None:
+    def __init__(self, tau: Any, *, order: int = 1, centre: Any = None) -> None:
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
@@ -86,23 +84,27 @@ class Tikhonov(Regularizer):
             raise ValueError(
                 f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {self.order}."
             )
-        if self.target is not None and check_vectors("target", self.target, min_classes=2).shape != (n_classes,):
-            raise ValueError(f"target must be a vector of {n_classes} numbers, got {self.target!r}.")
+        if self.centre is not None and check_vectors("centre", self.centre, min_classes=2).shape != (n_classes,):
+            raise ValueError(f"centre must be a vector of {n_classes} numbers, got {self.centre!r}.")
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - target."""
+        """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - centre."""
         C = difference_matrix(P.shape[1], self.order)
-        D = P if self.target is None else P - np.asarray(self.target, dtype=np.float64)
+        D = P if self.centre is None else P - np.asarray(self.centre, dtype=np.float64)
         # C d first: its rounding errors stay as small as C d itself, however large tau is.
         R = D @ C.T
         H = np.broadcast_to(self.tau * C.T @ C, (len(P), C.shape[1], C.shape[1]))
         return Derivatives(self.tau / 2 * (R * R).sum(axis=1), self.tau * R @ C, H)
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats]:
-        """Return tau C'C and tau C'C target."""
+        """Return tau C'C and tau C'C centre."""
         C = difference_matrix(n_classes, self.order)
         K = self.tau * C.T @ C
-        return K, np.zeros(n_classes) if self.target is None else K @ np.asarray(self.target, dtype=np.float64)
+        return K, np.zeros(n_classes) if self.centre is None else K @ np.asarray(self.centre, dtype=np.float64)
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return multiples of the unit: tau is relative to the loss."""
+        return tuple(unit * tau for tau in TAUS)
 
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return C'C for each sample."""
@@ -164,6 +166,10 @@ class LogTikhonov(Regularizer):
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return multiples of the unit: tau is relative to the loss."""
+        return tuple(unit * tau for tau in TAUS)
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
         n = P.shape[1]
@@ -175,52 +181,3 @@ class LogTikhonov(Regularizer):
         Z = slope[:, :, None] * (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
-
-
-class PolynomialSmoothing(BaseEstimator):
-    """lam u + (1 - lam) p, with u the least-squares polynomial through the points (i, p_i), made a distribution.
-
-    It is no penalty: EM methods (IBU, o-SLD) smooth the prior of each iteration with it.
-
-    Parameters
-    ----------
-    order : int, default=0
-        Degree of the polynomial; 0 makes u uniform.
-    interpolation : float or "auto", default=0.1
-        lam in [0, 1], the weight of the polynomial; "auto" is chosen when a quantifier is fitted.
-    """
-
-    strength = "interpolation"
-
-    def __init__(self, order: int = 0, interpolation: Any = 0.1) -> None:
-        self.order = order
-        self.interpolation = interpolation
-
-    def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
-        check_integer("order", self.order, minimum=0)
-        check_strength("interpolation", self.interpolation, high=1)
-        if self.order > n_classes - 1:
-            raise ValueError(
-                f"order must be at most n - 1 = {n_classes - 1} for {n_classes} classes, got {self.order}."
-            )
-
-    def smooth(self, P: Floats) -> Floats:
-        """Return the smoothed distributions, (B, n); negative values of the polynomial become 0."""
-        if self.interpolation == 0:
-            return P
-        U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
-        return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
-
-
-def check_strength(name: str, value: Any, high: float = np.inf) -> None:
-    """Raise a clear error unless `value` is "auto" or a number in [0, high]."""
-    if not (isinstance(value, str) and value == AUTO):
-        check_real(name, value, low=0, high=high)
-
-
-@lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times
-def polynomial_projection(n: int, order: int) -> Floats:
-    """Return the (n, n) matrix that takes p to the values of its least-squares polynomial: that fit is linear in p."""
-    Z, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, n), order + 1))
-    return np.asarray(Z @ Z.T)

@@ -53,6 +53,10 @@ class Representation(BaseEstimator, ABC):
     def transform(self, S: Floats) -> Floats | OneHot:
         """Return f of each item, (N, d), as an array or as positions of ones."""
 
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return the length of the blocks of F (N, d) that sum to one for every item, or None where there are none."""
+        return F.width if isinstance(F, OneHot) else None
+
 
 class HardVotes(Representation):
     """f(x) = onehot(h(x)), h(x) = argmax_i s_i(x), ties to the lowest class.
@@ -73,6 +77,10 @@ class Posteriors(Representation):
     def transform(self, S: Floats) -> Floats:
         """Return the scores themselves, (N, n)."""
         return S
+
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return n: scores sum to one."""
+        return int(F.shape[1])
 
 
 class Histograms(Representation):

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ordinalq.labels import encode_labels, is_missing
+from ordinalq.keys import Keys
+from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
 from ordinalq.validation import Floats, check_integer, check_real
 
@@ -62,8 +63,8 @@ class Samples:
         Ordered classes, where labels were given.
     prevalences : ndarray (B, n) or None
         Class distribution of each sample, where labels were given.
-    groups_ : ndarray (B,) or None
-        The value that each sample stands for, where :meth:`from_groups` made it.
+    keys : Keys or None
+        The value that each sample stands for, where :meth:`from_groups` made it; ``groups_`` has them as an array.
     """
 
     def __init__(
@@ -74,14 +75,14 @@ class Samples:
         *,
         classes: npt.NDArray[Any] | None = None,
         prevalences: Floats | None = None,
-        groups: npt.NDArray[Any] | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self.items = items
         self.offsets = offsets
         self.n_items = n_items
         self.classes = classes
         self.prevalences = prevalences
-        self.groups_ = groups
+        self.keys = keys
 
     @classmethod
     def from_index(cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
@@ -124,8 +125,11 @@ class Samples:
         return cls._labelled(items, sizes, n_items, y, classes)
 
     @classmethod
-    def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None) -> "Samples":
+    def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
         """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
+
+        Ordered categories of pandas and polars keep their order. Missing values are an error, or, with `missing`, a
+        group of their own, the last.
 
         Examples
         --------
@@ -133,22 +137,14 @@ class Samples:
         >>> samples.groups_.tolist(), samples.sizes.tolist()
         (['ink', 'pen'], [1, 2])
         """
-        array = np.asarray(groups)
-        if array.ndim != 1 or len(array) == 0:
-            raise ValueError(f"groups must be a one-dimensional array with items, got shape {array.shape}.")
-        missing = array != array if array.dtype.kind in "fcmM" else np.array([is_missing(g) for g in array])
-        if missing.any():
+        keys, codes = Keys.of(groups)
+        if keys.has_missing and not missing:
+            gaps = codes == len(keys) - 1
             raise ValueError(
-                f"groups must have no missing values, got {missing.sum()}, the first at item {np.argmax(missing)}."
+                f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
             )
-        try:
-            values, codes = np.unique(array, return_inverse=True)
-        except TypeError as error:
-            raise TypeError(
-                "groups must be values that can be sorted, got a mixture of types; make them strings."
-            ) from error
-        samples = cls._labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(array), y, classes)
-        samples.groups_ = values
+        samples = cls._labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(codes), y, classes)
+        samples.keys = keys
         return samples
 
     @classmethod
@@ -210,8 +206,13 @@ class Samples:
             self.n_items,
             classes=self.classes,
             prevalences=None if self.prevalences is None else self.prevalences[chosen],
-            groups=None if self.groups_ is None else self.groups_[chosen],
+            keys=None if self.keys is None else self.keys[chosen],
         )
+
+    @property
+    def groups_(self) -> npt.NDArray[Any] | None:
+        """The value that each sample stands for, (B,), or None."""
+        return None if self.keys is None else self.keys.to_numpy()
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -250,6 +251,10 @@ class Samples:
         -------
         ndarray (B, d)
         """
+        return np.asarray(self.total(F) / self.sizes[:, None])
+
+    def total(self, F: Any) -> Floats:
+        """Return the sums of f over each sample, (B, d), see :meth:`average`."""
         if not (isinstance(F, OneHot) or sparse.issparse(F)):
             F = np.ascontiguousarray(F, dtype=np.float64)
         if len(F.shape) != 2 or F.shape[0] != self.n_items:
@@ -263,7 +268,7 @@ class Samples:
             for rows in self.chunks():
                 total = self.counts(rows) @ F
                 Q[rows] = total.toarray() if sparse.issparse(total) else total
-        return np.asarray(Q / self.sizes[:, None])
+        return Q
 
     def _count(self, F: OneHot, rows: slice) -> npt.NDArray[np.int64]:
         """Return the sums of one-hot rows over the chosen samples, (B', d): counting is cheaper than adding."""
@@ -283,6 +288,13 @@ class Samples:
         if self.prevalences is None:
             raise ValueError("smoothest needs samples with prevalences: give y when you make them.")
         return self[smoothest_mask(self.prevalences, fraction)]
+
+
+def class_means(F: Any, codes: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_] | None = None) -> Floats:
+    """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too."""
+    items = np.arange(len(codes)) if chosen is None else np.flatnonzero(chosen)
+    members = [items[codes[items] == c] for c in range(codes.max() + 1)]
+    return Samples.from_index(members, len(codes)).average(F).T
 
 
 def smoothest_mask(P: Floats, fraction: float) -> npt.NDArray[np.bool_]:

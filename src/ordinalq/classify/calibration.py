@@ -3,6 +3,8 @@
 Maximum likelihood (SLD, o-SLD) believes the scores; a forest's are pulled towards the middle.
 """
 
+from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,45 @@ class Calibration(BaseEstimator):
         if self.kind == "none":
             return S
         return np.asarray(np.exp(log_softmax(_logarithms(S) * self.weights_ + self.biases_, axis=1)))
+
+    def replicates(
+        self, S: Floats, codes: npt.NDArray[np.intp], draw: Callable[[], npt.NDArray[Any]], number: int
+    ) -> list["Calibration"]:
+        """Return calibrations fitted on drawn items, by one step of Newton's method from this one.
+
+        Parameters
+        ----------
+        S, codes
+            The held-out scores (N, n) and codes (N,) that this one was fitted on.
+        draw : callable
+            Gives the items (N,) of a draw.
+        number : int
+            Of calibrations.
+        """
+        if self.kind == "none":
+            return [self] * number
+        n = S.shape[1]
+        L = _logarithms(S)
+        p = np.exp(log_softmax(L * self.weights_ + self.biases_, axis=1))
+        error = p - np.eye(n)[codes]
+        # Second derivatives in the logits are diag(p) - p p'; with respect to w each logit brings its L.
+        pL = p * L
+        WW, WC = np.diag((pL * L).sum(axis=0)) - pL.T @ pL, np.diag(pL.sum(axis=0)) - pL.T @ p
+        CC = np.diag(p.sum(axis=0)) - p.T @ p
+        slopes = error * L
+        if self.kind == "bcts":  # one w for all classes
+            WW, WC, slopes = WW.sum(keepdims=True), WC.sum(axis=0, keepdims=True), slopes.sum(axis=1, keepdims=True)
+        hessian = np.block([[WW, WC], [WC.T, CC]])
+        gradients = np.hstack([slopes, error])
+        found = []
+        for _ in range(number):
+            total = gradients[draw()].sum(axis=0) - gradients.sum(axis=0)
+            # The biases are free up to a constant.
+            step = -np.linalg.lstsq(hessian, total, rcond=1e-9)[0]
+            one = copy(self)
+            one.weights_, one.biases_ = self.weights_ + step[:-n], self.biases_ + step[-n:]
+            found.append(one)
+        return found
 
 
 def _logarithms(S: Floats) -> Floats:

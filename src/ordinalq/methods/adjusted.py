@@ -1,7 +1,9 @@
 """ACC and PACC, and their ordinal versions o-ACC and o-PACC. Paper: sec:CCandfamily and sec:OACCandOPACC."""
 
+from typing import Any
+
 from ordinalq.losses import LeastSquares
-from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.base import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import HardVotes, Posteriors
 
@@ -18,13 +20,13 @@ class ACC(LinearQuantifier):
     """
 
     paper_name = "ACC"
-    _needs_posteriors = False
+    needs_posteriors = False
 
-    def __init__(self, classifier=None, *, solver=None):
+    def __init__(self, classifier: Any = None, *, solver: Any = None) -> None:
         self.classifier = classifier
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         return HardVotes(), LeastSquares(), NoPenalty()
 
 
@@ -41,11 +43,11 @@ class PACC(LinearQuantifier):
 
     paper_name = "PACC"
 
-    def __init__(self, classifier=None, *, solver=None):
+    def __init__(self, classifier: Any = None, *, solver: Any = None) -> None:
         self.classifier = classifier
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         return Posteriors(), LeastSquares(), NoPenalty()
 
 
@@ -61,22 +63,24 @@ class OACC(LinearQuantifier):
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
-    target : array-like (n,), default=None
-        Penalize C (p - target) instead of C p.
+    centre : array-like (n,), default=None
+        Penalize C (p - centre) instead of C p.
     """
 
     paper_name = "o-ACC"
-    _needs_posteriors = False
+    needs_posteriors = False
 
-    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
-        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)
+    def _parts(self) -> Parts:
+        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)
 
 
 class OPACC(LinearQuantifier):
@@ -91,18 +95,20 @@ class OPACC(LinearQuantifier):
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
-    target : array-like (n,), default=None
-        Penalize C (p - target) instead of C p.
+    centre : array-like (n,), default=None
+        Penalize C (p - centre) instead of C p.
     """
 
     paper_name = "o-PACC"
 
-    def __init__(self, classifier=None, *, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
-        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, target=self.target)
+    def _parts(self) -> Parts:
+        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)

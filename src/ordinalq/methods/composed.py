@@ -1,9 +1,11 @@
 """Quantifiers from parts of one's choice."""
 
+from typing import Any
+
 from sklearn.base import clone
 
 from ordinalq.losses import Loss
-from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.base import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Regularizer
 from ordinalq.representations import Representation
 
@@ -42,7 +44,14 @@ class ComposedQuantifier(LinearQuantifier):
 
     paper_name = ""
 
-    def __init__(self, representation, loss, regularizer=None, solver=None, classifier=None):
+    def __init__(
+        self,
+        representation: Representation,
+        loss: Loss,
+        regularizer: Regularizer | None = None,
+        solver: Any = None,
+        classifier: Any = None,
+    ) -> None:
         self.representation = representation
         self.loss = loss
         self.regularizer = regularizer
@@ -50,22 +59,25 @@ class ComposedQuantifier(LinearQuantifier):
         self.classifier = classifier
 
     @property
-    def _on(self):
+    def on(self) -> str:  # type: ignore[override]
+        """What the representation takes."""
         return getattr(self.representation, "on", "scores")
 
     @property
-    def _needs_posteriors(self):
+    def needs_posteriors(self) -> bool:  # type: ignore[override]
+        """Whether votes would not do for the representation."""
         return getattr(self.representation, "needs_posteriors", True)
 
-    def _check_parameters(self, n_classes):
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parts that are none, or do not go together."""
         for name, kind in (("representation", Representation), ("loss", Loss), ("regularizer", Regularizer)):
             part = getattr(self, name)
             if not (isinstance(part, kind) or (name == "regularizer" and part is None)):
                 raise TypeError(f"{name} must be a {kind.__name__}, for example {EXAMPLES[name]}, got {part!r}.")
         if self.representation.gives_distances != self.loss.needs_distances:
             raise ValueError(f"Energy goes with MeanDistances only, got {self.representation} and {self.loss}.")
-        super()._check_parameters(n_classes)
+        super().check_parameters(n_classes)
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         regularizer = NoPenalty() if self.regularizer is None else clone(self.regularizer)
         return clone(self.representation), clone(self.loss), regularizer

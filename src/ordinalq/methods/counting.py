@@ -1,26 +1,39 @@
 """CC and PCC: counting predictions without any adjustment. Paper: sec:CCandfamily."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
-from ordinalq.methods._base import Quantifier
-from ordinalq.representations import HardVotes, Posteriors
+from ordinalq.contract.summary import Summary
+from ordinalq.methods.base import Method
+from ordinalq.representations import HardVotes, Posteriors, Representation
+from ordinalq.samples import OneHot
 from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats
 
 
-class _Counting(Quantifier):
+class _Counting(Method):
     """The estimate is the mean representation of the sample itself."""
 
-    def _fit_scores(self, S, codes):
+    adjusts = False
+    _representation: Representation
+
+    def learn(self, S: Floats, codes: npt.NDArray[np.intp]) -> None:
+        """Keep the training distribution; nothing else is needed."""
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
 
-    def _solve(self, S, samples):
-        return self._solve_means(samples.average(self._embed(S)), samples.sizes)
-
-    def _embed(self, S):
+    def embed(self, S: Floats) -> Floats | OneHot:
+        """Return votes or posteriors, (N, n)."""
         return self._representation.transform(S)
 
-    def _solve_means(self, Q, sizes):
-        return Solution.closed_form(Q)
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return n: q is the estimate, a distribution."""
+        return len(self.classes_)
+
+    def solve(self, summary: Summary) -> Solution:
+        """Return the means themselves."""
+        return Solution.closed_form(summary.means)
 
 
 class CC(_Counting):
@@ -35,9 +48,9 @@ class CC(_Counting):
 
     paper_name = "CC"
     _representation = HardVotes()
-    _needs_posteriors = False
+    needs_posteriors = False
 
-    def __init__(self, classifier=None):
+    def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
 
 
@@ -53,5 +66,5 @@ class PCC(_Counting):
     paper_name = "PCC"
     _representation = Posteriors()
 
-    def __init__(self, classifier=None):
+    def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier

@@ -1,7 +1,9 @@
 """EDy and its ordinal version o-EDy. Paper: the sections on EDy and o-EDy."""
 
+from typing import Any
+
 from ordinalq.losses import Energy
-from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.base import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances
 from ordinalq.validation import check_choice
@@ -22,12 +24,12 @@ class EDy(LinearQuantifier):
 
     paper_name = "EDy"
 
-    def __init__(self, classifier=None, *, distance="md", solver=None):
+    def __init__(self, classifier: Any = None, *, distance: str = "md", solver: Any = None) -> None:
         self.classifier = classifier
         self.distance = distance
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         check_choice("distance", self.distance, ("md", "euclidean"))
         return MeanDistances(self.distance), Energy(), NoPenalty()
 
@@ -39,20 +41,29 @@ class OEDy(LinearQuantifier):
     ----------
     classifier, distance, solver
         See :class:`EDy`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-EDy"
 
-    def __init__(self, classifier=None, *, distance="md", tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        distance: str = "md",
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.distance = distance
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         check_choice("distance", self.distance, ("md", "euclidean"))
-        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, target=self.target)
+        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, centre=self.centre)

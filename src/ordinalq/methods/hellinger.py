@@ -1,7 +1,9 @@
 """HDx and HDy, and their ordinal versions o-HDx and o-HDy. Paper: the sections on HDx, HDy, o-HDx and o-HDy."""
 
+from typing import Any
+
 from ordinalq.losses import Hellinger
-from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.base import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import Histograms
 
@@ -20,13 +22,13 @@ class HDx(LinearQuantifier):
     """
 
     paper_name = "HDx"
-    _on = "features"
+    on = "features"
 
-    def __init__(self, *, n_bins=4, solver=None):
+    def __init__(self, *, n_bins: int = 4, solver: Any = None) -> None:
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         return Histograms(self.n_bins, on="features"), Hellinger(), NoPenalty()
 
 
@@ -45,12 +47,12 @@ class HDy(LinearQuantifier):
 
     paper_name = "HDy"
 
-    def __init__(self, classifier=None, *, n_bins=4, solver=None):
+    def __init__(self, classifier: Any = None, *, n_bins: int = 4, solver: Any = None) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         return Histograms(self.n_bins), Hellinger(), NoPenalty()
 
 
@@ -61,22 +63,24 @@ class OHDx(LinearQuantifier):
     ----------
     n_bins, solver
         See :class:`HDx`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-HDx"
-    _on = "features"
+    on = "features"
 
-    def __init__(self, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+    ) -> None:
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
-        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+    def _parts(self) -> Parts:
+        penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
         return Histograms(self.n_bins, on="features"), Hellinger(), penalty
 
 
@@ -87,19 +91,28 @@ class OHDy(LinearQuantifier):
     ----------
     classifier, n_bins, solver
         See :class:`HDy`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     """
 
     paper_name = "o-HDy"
 
-    def __init__(self, classifier=None, *, n_bins=4, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        n_bins: int = 4,
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
-        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, target=self.target)
+    def _parts(self) -> Parts:
+        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, centre=self.centre)

@@ -1,58 +1,157 @@
 """SLD and its ordinal version o-SLD. Paper: the sections on SLD and o-SLD."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
-from ordinalq.methods._base import Quantifier, check_every_class
-from ordinalq.methods.tuning import Trial, smooth_samples
+from ordinalq.contract.facts import Replicates
+from ordinalq.contract.plan import Draws
+from ordinalq.contract.summary import Summary
+from ordinalq.inference.bootstrap import HeldOut, chunks, composition, of_items
+from ordinalq.inference.tuning import Trial, smooth_samples
+from ordinalq.methods.base import SmoothedMethod, check_every_class
 from ordinalq.objectives import MixtureObjective
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
+from ordinalq.samples import Samples
+from ordinalq.simplex import clean
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
-from ordinalq.validation import check_integer, check_real
+from ordinalq.solvers.quadratic import simplex_qp
+from ordinalq.solvers.solution import Solution
+from ordinalq.strength import Smoother
+from ordinalq.validation import Floats, check_integer, check_real
+
+Codes = npt.NDArray[np.intp]
+
+# Added to correlations and, relative to its mean diagonal, to the information: what V leaves open stays solvable.
+RIDGE = 1e-8
+OPEN = 1e-10
 
 
-class _LikelihoodQuantifier(Quantifier):
+class _LikelihoodMethod(SmoothedMethod):
     """Maximises the likelihood of the items' scores under prior probability shift."""
 
-    _on_means = False
+    on_means = False
+    calibration: str
+    max_iter: int
+    tol: float
 
-    def _fit_scores(self, S, codes):
+    def learn(self, S: Floats, codes: Codes) -> None:
+        """Fit the calibration and, where it is "auto", choose the strength of smoothing."""
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         scored = ~unscored(S)
         check_every_class(codes[scored], self.classes_)
         self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored])
-        self._set_regularizer(self._regularizer(), lambda: self._trials(S[scored], codes[scored]))
+        self.smoother_ = self._smoother()  # the trials ask it for other strengths
+        self._set_smoother(self.smoother_, self._trials(S[scored], codes[scored]))
 
     @abstractmethod
-    def _regularizer(self):
+    def _smoother(self) -> Smoother:
         """Return what smooths, by its parameters."""
 
     @abstractmethod
-    def _maximize(self, S, samples, regularizer):
+    def _maximize(self, S: Floats, samples: Samples) -> Solution:
         """Return the Solution for valid scores and samples."""
 
-    def _solve(self, S, samples):
-        return self._maximize(S, samples, self.regularizer_)
+    def solve(self, summary: Summary) -> Solution:
+        """Return the estimates of B summarized samples."""
+        return self._maximize(*summary.scored())
 
-    def _trials(self, S, codes):
+    def _trials(self, S: Floats, codes: Codes) -> Iterator[Trial]:
         """Yield samples of held-out items, to tune on; there are no class means that a third would have to give."""
         for samples in smooth_samples(codes, np.arange(len(codes)), few=True):
-            yield Trial(samples, lambda regularizer, samples=samples: self._maximize(S, samples, regularizer).p)
+            assert samples.prevalences is not None
+            yield Trial(self, Summary.of_items(samples, S), samples.prevalences)
 
-    def _check_parameters(self, n_classes):
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
         Calibration(self.calibration).check()
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
 
-    def _objective(self, S, samples, regularizer):
-        return MixtureObjective(self.calibration_.transform(S) / self.p_train_, samples, regularizer)
+    def _ratios(self, S: Floats) -> Floats:
+        """Return the score ratios r_i(x) = s_i(x) / p_i of calibrated posteriors, (N, n)."""
+        return np.asarray(self.calibration_.transform(S) / self.p_train_)
+
+    def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+        """Yield replicates of the estimates P (B, n).
+
+        The likelihood holds for perfect posteriors only. Without smoothing the replicates come from the posteriors used
+        as a representation whose class means are measured on V, see :meth:`_adjusted`; smoothed estimates are made
+        again of samples that are drawn from V, with calibrations of drawn items.
+        """
+        V = HeldOut.of(self)
+        smoothing = self.smoothing()
+        if smoothing is None or smoothing.value == 0:
+            return self._adjusted(V, summary, P, draws)
+        models = []
+        drawn = self.calibration_.replicates(V.S, V.codes, lambda: V.resample(draws.rng).items, draws.n_models)
+        for calibration in drawn:
+            model = copy(self)
+            model.calibration_ = calibration
+            models.append(model)
+        return of_items(models, V, summary, P, draws)
+
+    def _adjusted(self, V: HeldOut, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+        """Yield replicates by the class means of the posteriors.
+
+        f_i(x) = r_i(x) / sum_j r_j(x) are the posteriors if all classes were equally frequent, r the score ratios.
+        Whether or not they are right, their mean q over the sample has expectation H p with their class means H on V.
+        To first order q - H p has covariance Omega = sum_i (p_i / N + p_i^2 / N_i) Sigma_i, where the second term, with
+        the N_i items of class i in V, is the part of H; the population adds that of its composition. A replicate
+        minimises (q* - H p)' Omega^-1 (q* - H p) over the simplex, with q* normal around q.
+
+        Posteriors at the estimate itself would be a little more precise, but they depend on the sample, and intervals
+        that do not know of it are too short.
+        """
+        F, n = self._even_posteriors(V.S), P.shape[1]
+        H = V.classes.average(F).T
+        S, samples = summary.scored()
+        q = samples.average(self._even_posteriors(S))
+        spread = np.empty((n, n - 1, n - 1))
+        for i in range(n):
+            D = F[V.classes.index(i)] - H[:, i]
+            spread[i] = D.T @ D / len(D)
+        for rows in chunks(len(P), draws.n_replicates * n):
+            p, N = composition(P[rows], summary.n_items[rows]), summary.n_items[rows][:, None]
+            Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
+            if draws.of == "population":
+                expected = p @ H.T
+                outer = expected[:, :, None] * expected[:, None, :]
+                Omega += np.einsum("bi,ki,li->bkl", p / N, H, H) - outer / N[:, :, None]
+            G, g = _whitened(q[rows], H, Omega)
+            A = np.matmul(G.transpose(0, 2, 1), G)
+            # Classes that V does not tell apart.
+            A += OPEN * np.trace(A, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
+            found = np.empty((draws.n_replicates, len(g), n))
+            for r in range(draws.n_replicates):
+                noisy = g + draws.rng.normal(size=g.shape)
+                found[r] = simplex_qp(A, np.matmul(noisy[:, None, :], G)[:, 0])[0]
+            yield Replicates(rows, clean(found.reshape(-1, n)).reshape(found.shape), 1)
+
+    def _even_posteriors(self, S: Floats) -> Floats:
+        """Return r_i(x) / sum_j r_j(x) of all classes but the last, (N, n - 1); together they sum to one."""
+        ratios = self._ratios(S)
+        return np.asarray(ratios[:, :-1] / ratios.sum(axis=1, keepdims=True))
 
 
-class SLD(_LikelihoodQuantifier):
+def _whitened(Q: Floats, H: Floats, Omega: Floats) -> tuple[Floats, Floats]:
+    """Return L^-1 H (B, n - 1, n) and L^-1 q (B, n - 1), with L L' = Omega (B, n - 1, n - 1) of each sample."""
+    scale = np.sqrt(np.maximum(np.diagonal(Omega, axis1=1, axis2=2), 1e-30))
+    Omega = Omega / (scale[:, :, None] * scale[:, None, :]) + RIDGE * np.eye(len(H))
+    right = np.concatenate([np.broadcast_to(H, (len(Q), *H.shape)), Q[:, :, None]], axis=2) / scale[:, :, None]
+    both = np.linalg.solve(np.linalg.cholesky(Omega), right)
+    return np.asarray(both[:, :, :-1]), np.asarray(both[:, :, -1])
+
+
+class SLD(_LikelihoodMethod):
     """Saerens, Latinne and Decaestecker: expectation maximization over the posteriors, from the training distribution.
 
     p_i^(k) = (1/N) sum_x [p_i^(k-1)/p_i^(0) s_i(x)] / [sum_j p_j^(k-1)/p_j^(0) s_j(x)]. This climbs the mean
@@ -78,7 +177,16 @@ class SLD(_LikelihoodQuantifier):
 
     paper_name = "SLD"
 
-    def __init__(self, classifier=None, *, tau=0.0, calibration="none", max_iter=100, tol=0.0, solver=None):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        tau: Any = 0.0,
+        calibration: str = "none",
+        max_iter: int = 100,
+        tol: float = 0.0,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.calibration = calibration
@@ -86,25 +194,28 @@ class SLD(_LikelihoodQuantifier):
         self.tol = tol
         self.solver = solver
 
-    def _check_parameters(self, n_classes):
-        super()._check_parameters(n_classes)
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        super().check_parameters(n_classes)
         Tikhonov(self.tau).check(n_classes)
         check_solver(self.solver, also=("em",))
         if self.tau != 0 and self.solver == "em":
             raise ValueError("solver must be None or 'newton' with tau > 0: EM knows no regularizer.")
 
-    def _regularizer(self):
+    def _smoother(self) -> Smoother:
         return Tikhonov(self.tau)
 
-    def _maximize(self, S, samples, regularizer):
-        objective = self._objective(S, samples, regularizer if regularizer.tau > 0 else NoPenalty())
+    def _maximize(self, S: Floats, samples: Samples) -> Solution:
+        regularizer: Regularizer = self.smoother_ if self.smoother_.tau > 0 else NoPenalty()
+        objective = MixtureObjective(self._ratios(S), samples, regularizer)
         # Along a choice of tau all of them, zero too, go to their optimum.
         if self.solver == "em" or (self.solver is None and self.tau == 0):
             return em_mixture(objective, self.p_train_, max_iter=self.max_iter, tol=self.tol)
-        return choose(objective, self.solver).minimize(objective)
+        solution: Solution = choose(objective, self.solver).minimize(objective)
+        return solution
 
 
-class OSLD(_LikelihoodQuantifier):
+class OSLD(_LikelihoodMethod):
     """o-SLD: SLD whose prior is smoothed by a polynomial before each iteration; the last p is not smoothed.
 
     Parameters
@@ -120,7 +231,16 @@ class OSLD(_LikelihoodQuantifier):
 
     paper_name = "o-SLD"
 
-    def __init__(self, classifier=None, *, order=0, interpolation=0.1, calibration="none", max_iter=100, tol=0.0):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        order: int = 0,
+        interpolation: Any = 0.1,
+        calibration: str = "none",
+        max_iter: int = 100,
+        tol: float = 0.0,
+    ) -> None:
         self.classifier = classifier
         self.order = order
         self.interpolation = interpolation
@@ -128,13 +248,14 @@ class OSLD(_LikelihoodQuantifier):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _check_parameters(self, n_classes):
-        super()._check_parameters(n_classes)
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        super().check_parameters(n_classes)
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
 
-    def _regularizer(self):
+    def _smoother(self) -> Smoother:
         return PolynomialSmoothing(self.order, self.interpolation)
 
-    def _maximize(self, S, samples, regularizer):
-        objective = self._objective(S, samples, NoPenalty())
-        return em_mixture(objective, self.p_train_, smoothing=regularizer, max_iter=self.max_iter, tol=self.tol)
+    def _maximize(self, S: Floats, samples: Samples) -> Solution:
+        objective = MixtureObjective(self._ratios(S), samples, NoPenalty())
+        return em_mixture(objective, self.p_train_, smoothing=self.smoother_, max_iter=self.max_iter, tol=self.tol)

@@ -1,7 +1,9 @@
 """PDF and its ordinal version o-PDF. Paper: the sections on PDF and o-PDF (sec:OPDF)."""
 
+from typing import Any
+
 from ordinalq.losses import CumulativeSquares, MatchDistance
-from ordinalq.methods._base import LinearQuantifier
+from ordinalq.methods.base import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import RankHistogram
 
@@ -23,12 +25,12 @@ class PDF(LinearQuantifier):
 
     paper_name = "PDF"
 
-    def __init__(self, classifier=None, *, n_bins=None, solver=None):
+    def __init__(self, classifier: Any = None, *, n_bins: int | None = None, solver: Any = None) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         return RankHistogram(self.n_bins), MatchDistance(), NoPenalty()
 
 
@@ -41,7 +43,7 @@ class OPDF(LinearQuantifier):
     ----------
     classifier, n_bins
         See :class:`PDF`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`.
     solver : solver or name, default=None
         None stands for the exact "quadratic".
@@ -49,14 +51,23 @@ class OPDF(LinearQuantifier):
 
     paper_name = "o-PDF"
 
-    def __init__(self, classifier=None, *, n_bins=None, tau=1e-3, order=1, target=None, solver=None):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        n_bins: int | None = None,
+        tau: Any = 1e-3,
+        order: int = 1,
+        centre: Any = None,
+        solver: Any = None,
+    ) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.solver = solver
 
-    def _parts(self):
-        penalty = Tikhonov(self.tau, order=self.order, target=self.target)
+    def _parts(self) -> Parts:
+        penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
         return RankHistogram(self.n_bins, span="data"), CumulativeSquares(), penalty

@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 
-from ordinalq.methods._base import Quantifier, estimates
+from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.methods.unfolding import RUN
+from ordinalq.problem import Data
 from ordinalq.validation import check_real
 
 # How far the sum of a column of M may be from what it should be.
@@ -85,7 +86,8 @@ def solve(q, M, method=None, N=None, *, acceptance=None, background=None, counts
     else:
         known, signal = _background(background, sizes, Q.shape)
         Q = Q * (sizes / signal)[:, None]
-    P = estimates(method._solve_response(Q, R, signal, known))
+    data = Data(Q, R, np.ones(len(Q)) if signal is None else signal, background=known)
+    P = distributions(method.solve_response(data, sizes_known=signal is not None))
     if a is not None:
         P = P / a
     if counts:

@@ -1,53 +1,81 @@
 """OQT and ARC: trees of binary classifiers over the ordered classes. Paper: the section on existing OQ methods."""
 
+from abc import abstractmethod
 from copy import copy
+from typing import Any, NoReturn, Self
 
 import numpy as np
+import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ordinalq.classify.held_out import held_out, last_step
+from ordinalq.contract.summary import Summary
 from ordinalq.losses import LeastSquares
-from ordinalq.methods._base import Quantifier, check_every_class, class_means
+from ordinalq.methods.base import Method, check_every_class
 from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
+from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import check_choice, check_real
+from ordinalq.validation import Floats, check_choice, check_real
+
+Codes = npt.NDArray[np.intp]
 
 
-class _TreeQuantifier(Quantifier):
+class _TreeMethod(Method):
     """Binary classifiers "left or right", grown on one part of the training items and judged on the other.
 
     A tree is an int, the class of a leaf, or a tuple (t, left, right): the classes up to t go left, the others right.
     """
 
-    def fit_scores(self, S, y, classes=None):
+    fits_scores = False
+    held_out: float
+    random_state: Any
+
+    def fit_scores(self, S: Any, y: Any, classes: Any = None) -> NoReturn:
         """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
         raise TypeError(
             f"{type(self).__name__} fits binary classifiers of its own and cannot be fitted on scores: use fit(X, y)."
         )
 
-    def scores(self, X):
+    def learn(self, S: Floats, codes: Codes) -> NoReturn:
+        """Refuse, see :meth:`fit_scores`."""
+        self.fit_scores(S, codes)
+
+    @abstractmethod
+    def _grow(self, X: Any, codes: Codes) -> None:
+        """Fit the binary classifiers on items (N, ...) and codes (N,)."""
+
+    @abstractmethod
+    def _judge(self, X: Any, codes: Codes) -> None:
+        """Measure on held-out items how reliable they are."""
+
+    @abstractmethod
+    def _class_scores(self, X: Any) -> Floats:
+        """Return the class scores of valid items, (N, n)."""
+
+    def scores(self, X: Any) -> Floats:
         """Return the class scores of the tree, (N, n)."""
         check_is_fitted(self, "p_train_")
-        return self._class_scores(self._validate(X, reset=False))
+        return self._class_scores(self.check_items(X, reset=False))
 
-    def _check_parameters(self, n_classes):
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
         check_real("held_out", self.held_out, low=0, high=1, open_low=True)
         if self.held_out == 1:
             raise ValueError("held_out must be below 1: the classifiers need items too.")
 
-    def _fit_scores(self, S, codes):
-        self.fit_scores(S, codes)  # which says why not
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return n: q is a distribution."""
+        return len(self.classes_)
 
-    def _solve(self, S, samples):
-        return self._solve_means(samples.average(S), samples.sizes)
-
-    def _fit_items(self, X, codes):
+    def fit_items(self, X: Any, codes: Codes) -> None:
+        """Grow the tree on one part of valid items (N, ...) and judge it on the other."""
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
         from sklearn.model_selection import train_test_split
 
@@ -64,11 +92,11 @@ class _TreeQuantifier(Quantifier):
         check_every_class(codes[grown], self.classes_)
         self._grow(_safe_indexing(X, grown), codes[grown])
         self._judge(_safe_indexing(X, kept), codes[kept])
-        self._keep(self._class_scores(_safe_indexing(X, kept)), codes[kept])
+        self.keep(self._class_scores(_safe_indexing(X, kept)), codes[kept])
         self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
 
 
-class OQT(_TreeQuantifier):
+class OQT(_TreeMethod):
     """Ordinal quantification tree (Da San Martino et al., 2016): the most reliable binary quantifiers come first.
 
     For each threshold j a classifier g_j of "y <= j" is fitted; D_j, the Kullback-Leibler divergence between the
@@ -96,14 +124,17 @@ class OQT(_TreeQuantifier):
     """
 
     paper_name = "OQT"
+    adjusts = False
 
-    def __init__(self, classifier=None, *, held_out=1 / 3, n_jobs=None, random_state=0):
+    def __init__(
+        self, classifier: Any = None, *, held_out: float = 1 / 3, n_jobs: int | None = None, random_state: Any = 0
+    ) -> None:
         self.classifier = classifier
         self.held_out = held_out
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _grow(self, X, codes):
+    def _grow(self, X: Any, codes: Codes) -> None:
         model = _binary_classifier(self.classifier)
         self.models_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_side)(model, X, codes > j) for j in range(len(self.classes_) - 1)
@@ -114,21 +145,21 @@ class OQT(_TreeQuantifier):
                 "LogisticRegression, or CalibratedClassifierCV around it."
             )
 
-    def _judge(self, X, codes):
+    def _judge(self, X: Any, codes: Codes) -> None:
         n = len(self.classes_)
         true = np.array([np.mean(codes <= j) for j in range(n - 1)])
         self.divergences_ = divergence(true, self._left(X).mean(axis=0))
         self.tree_ = most_reliable_first(self.divergences_)
 
-    def _left(self, X):
+    def _left(self, X: Any) -> Floats:
         """Return g_j of each item, (N, n - 1)."""
         return np.column_stack([model.predict_proba(X)[:, 0] for model in self.models_])
 
-    def _class_scores(self, X):
+    def _class_scores(self, X: Any) -> Floats:
         G = self._left(X)
         S = np.empty((len(G), len(self.classes_)))
 
-        def descend(tree, product):
+        def descend(tree: Any, product: Floats) -> None:
             if isinstance(tree, int):
                 S[:, tree] = product
                 return
@@ -139,11 +170,12 @@ class OQT(_TreeQuantifier):
         descend(self.tree_, np.ones(len(G)))
         return S
 
-    def _solve_means(self, Q, sizes):
-        return Solution.closed_form(Q)
+    def solve(self, summary: Summary) -> Solution:
+        """Return the mean posteriors."""
+        return Solution.closed_form(summary.means)
 
 
-class ARC(_TreeQuantifier):
+class ARC(_TreeMethod):
     """ARC (Esuli, 2016): hard decisions down a tree that halves the items, then a correction per class.
 
     A node splits its classes where the fraction of its items on the left is nearest to one half (ties: the first), and
@@ -171,18 +203,27 @@ class ARC(_TreeQuantifier):
 
     paper_name = "ARC"
 
-    def __init__(self, classifier=None, *, held_out=1 / 3, n_jobs=None, random_state=0, correction="ratio"):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        held_out: float = 1 / 3,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        correction: str = "ratio",
+    ) -> None:
         self.classifier = classifier
         self.held_out = held_out
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.correction = correction
 
-    def _check_parameters(self, n_classes):
-        super()._check_parameters(n_classes)
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        super().check_parameters(n_classes)
         check_choice("correction", self.correction, ("ratio", "acc"))
 
-    def _grow(self, X, codes):
+    def _grow(self, X: Any, codes: Codes) -> None:
         n = len(self.classes_)
         model = _binary_classifier(self.classifier)
         self.tree_ = halving_tree(np.bincount(codes, minlength=n))
@@ -200,7 +241,7 @@ class ARC(_TreeQuantifier):
                 self.models_[low, high] = side
                 level += [(low, t, left), (t + 1, high, right)]
 
-    def _judge(self, X, codes):
+    def _judge(self, X: Any, codes: Codes) -> None:
         n = len(self.classes_)
         votes = self._class_scores(X)
         self.ratios_ = _ratios(np.bincount(codes, minlength=n) / len(codes), votes.mean(axis=0))
@@ -208,7 +249,8 @@ class ARC(_TreeQuantifier):
             check_every_class(codes, self.classes_)
             self.M_ = class_means(votes, codes)
 
-    def _resampled(self, F, drawn):
+    def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
+        """Return the quantifier with a correction by other held-out items."""
         twin = copy(self)
         M = drawn.average(F).T
         true = drawn.sizes / drawn.sizes.sum()
@@ -217,11 +259,11 @@ class ARC(_TreeQuantifier):
             twin.M_ = M
         return twin, None
 
-    def _class_scores(self, X):
+    def _class_scores(self, X: Any) -> Floats:
         """Return the class that each item descends to as one-hot votes, (N, n)."""
         predicted = np.empty(_num_samples(X), dtype=np.intp)
 
-        def descend(low, high, tree, items):
+        def descend(low: int, high: int, tree: Any, items: Codes) -> None:
             if isinstance(tree, int) or len(items) == 0:
                 predicted[items] = low
                 return
@@ -233,21 +275,27 @@ class ARC(_TreeQuantifier):
         descend(0, len(self.classes_) - 1, self.tree_, np.arange(len(predicted)))
         return one_hot(predicted, len(self.classes_))
 
-    def _solve_means(self, Q, sizes):
+    def response_matrix(self) -> Floats | None:
+        """Return the mean votes of each class where they correct the estimate."""
+        return self.M_ if self.correction == "acc" else None
+
+    def solve(self, summary: Summary) -> Solution:
+        """Return the corrected fractions of votes."""
         if self.correction == "acc":
-            objective = LinearObjective(LeastSquares(), NoPenalty(), Q, self.M_, sizes)
-            return choose(objective).minimize(objective)
-        P = Q * self.ratios_
+            objective = LinearObjective(LeastSquares(), NoPenalty(), Data(summary.means, self.M_, summary.n_items))
+            solution: Solution = choose(objective).minimize(objective)
+            return solution
+        P = summary.means * self.ratios_
         return Solution.closed_form(P / P.sum(axis=1, keepdims=True))
 
 
-def _ratios(true, predicted):
+def _ratios(true: Floats, predicted: Floats) -> Floats:
     """Return true / predicted fraction of each class, (n,), 1 where either is zero."""
     both = (true > 0) & (predicted > 0)
     return np.where(both, np.divide(true, predicted, out=np.ones(len(true)), where=both), 1.0)
 
 
-def divergence(true, estimated):
+def divergence(true: Any, estimated: Any) -> Any:
     """Kullback-Leibler divergence in bits between binary distributions with P(left) = true, estimated; any shape.
 
     Both are smoothed, z <- (z + e) / (1 + 2 e) with e = 1e-6.
@@ -257,14 +305,14 @@ def divergence(true, estimated):
     return a * np.log2(a / b) + (1 - a) * np.log2((1 - a) / (1 - b))
 
 
-def most_reliable_first(divergences):
+def most_reliable_first(divergences: Any) -> Any:
     """Return the tree over thresholds 0..n-2 whose nodes take the smallest divergence (n - 1,) of their interval.
 
     >>> most_reliable_first([0.3, 0.1, 0.2])
     (1, (0, 0, 1), (2, 2, 3))
     """
 
-    def grow(low, high):  # thresholds low..high-1, classes low..high
+    def grow(low: int, high: int) -> Any:  # thresholds low..high-1, classes low..high
         if low == high:
             return low
         t = low + int(np.argmin(divergences[low:high]))
@@ -273,7 +321,7 @@ def most_reliable_first(divergences):
     return grow(0, len(divergences))
 
 
-def halving_tree(counts):
+def halving_tree(counts: Any) -> Any:
     """Return the tree whose nodes split their items, with `counts` (n,) per class, as evenly as possible.
 
     >>> halving_tree([10, 10, 10, 30])
@@ -281,7 +329,7 @@ def halving_tree(counts):
     """
     counts = np.asarray(counts)
 
-    def grow(low, high):  # classes low..high
+    def grow(low: int, high: int) -> Any:  # classes low..high
         if low == high:
             return low
         below = np.cumsum(counts[low : high + 1])
@@ -292,7 +340,7 @@ def halving_tree(counts):
     return grow(0, len(counts) - 1)
 
 
-def _binary_classifier(classifier):
+def _binary_classifier(classifier: Any) -> Any:
     """Return the classifier of the binary problems: a forest without out-of-bag scores, or a cross-fitted one."""
     if classifier is not None and getattr(last_step(classifier), "oob_score", False):
         forest = clone(classifier)
@@ -301,10 +349,10 @@ def _binary_classifier(classifier):
     return held_out(classifier)
 
 
-def _gives_posteriors(model):
-    return getattr(model, "gives_posteriors_", hasattr(model, "predict_proba"))
+def _gives_posteriors(model: Any) -> bool:
+    return bool(getattr(model, "gives_posteriors_", hasattr(model, "predict_proba")))
 
 
-def _fit_side(model, X, right):
+def _fit_side(model: Any, X: Any, right: npt.NDArray[np.bool_]) -> Any:
     """Fit a classifier of 0 (left, the lower classes) against 1 (right)."""
     return clone(model).fit(X, right.astype(np.intp))

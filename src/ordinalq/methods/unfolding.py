@@ -1,17 +1,21 @@
 """RUN and IBU, the unfolding methods of physics. Paper: the section on methods from experimental physics."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
-from ordinalq.losses import Poisson
-from ordinalq.methods._base import LinearQuantifier
-from ordinalq.methods.tuning import is_auto, refuse_auto, with_strength
+from ordinalq.contract.summary import Summary
+from ordinalq.losses import Loss, Poisson
+from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
 from ordinalq.objectives import LinearObjective
-from ordinalq.regularizers import LogTikhonov, NoPenalty, PolynomialSmoothing, Tikhonov
+from ordinalq.problem import Data
+from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
-from ordinalq.validation import check_integer, check_real
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats, check_integer, check_real
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
@@ -27,7 +31,7 @@ class RUN(LinearQuantifier):
     ----------
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
-    tau, order, target
+    tau, order, centre
         See :class:`OPACC`; the default tau is 10. With "auto" it is the best one for samples of 1000 items.
     n_df : float, default=None
         Effective number of degrees of freedom, in (order + 1, n]: each sample gets the tau with
@@ -42,71 +46,88 @@ class RUN(LinearQuantifier):
     """
 
     paper_name = "RUN"
-    _needs_posteriors = False
+    needs_posteriors = False
 
-    def __init__(self, classifier=None, *, tau=10.0, order=1, target=None, acceptance=None, solver=None, n_df=None):
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        tau: Any = 10.0,
+        order: int = 1,
+        centre: Any = None,
+        acceptance: Any = None,
+        solver: Any = None,
+        n_df: float | None = None,
+    ) -> None:
         self.classifier = classifier
         self.tau = tau
         self.order = order
-        self.target = target
+        self.centre = centre
         self.acceptance = acceptance
         self.solver = solver
         self.n_df = n_df
 
-    def _parts(self):
+    def _parts(self) -> Parts:
         if self.acceptance is None:
-            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, target=self.target)
-        if self.target is not None:
-            raise ValueError("target must be None with acceptance: the regularizer then acts on a logarithmic scale.")
+            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        if self.centre is not None:
+            raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
 
-    def _check_parameters(self, n_classes):
-        super()._check_parameters(n_classes)
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        super().check_parameters(n_classes)
         if self.n_df is not None:
             check_real("n_df", self.n_df, low=self.order + 1, high=n_classes, open_low=True)
-            if is_auto(self._parts()[2]):
+            if self._parts()[2].is_auto:
                 raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
 
-    def _fit_scores(self, S, codes):
-        super()._fit_scores(S, codes)
+    def _keep_strength(self) -> None:
+        super()._keep_strength()
         if self.n_df is not None:
             self.tau_ = None  # each sample has its own
 
-    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
+    def with_strength(self, value: float) -> Self:
+        """Return the fitted quantifier with one tau for all samples."""
+        twin = super().with_strength(value)
+        twin.n_df, twin.tau_ = None, value
+        return twin
+
+    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data) -> Solution:
         if self.n_df is None:
-            return super()._minimize(loss, regularizer, Q, M, sizes, n_blocks)
-        H, K, solution = self._hessians(loss, regularizer, Q, M, sizes, n_blocks)
+            return super()._minimize(loss, regularizer, data)
+        H, K, solution = self._hessians(loss, regularizer, data)
         tau = tau_for(self.n_df, H, K)
         smoothed = np.flatnonzero(tau > 0)
-        if regularizer.quadratic(M.shape[1]) is not None and len(smoothed):
+        if regularizer.quadratic(data.M.shape[1]) is not None and len(smoothed):
             # The likelihood is proportional to N: instead of tau, which is one for the batch, the N of each sample is
             # changed, which has the same minimum.
-            unit = with_strength(regularizer, 1.0)
-            part = super()._minimize(loss, unit, Q[smoothed], M, sizes[smoothed] / tau[smoothed], n_blocks)
-            solution.put(smoothed, replace(part, value=part.value * tau[smoothed]))
+            unit, part = regularizer.with_strength(1.0), data.take(smoothed)
+            scaled = super()._minimize(loss, unit, replace(part, sizes=part.sizes / tau[smoothed]))
+            solution.put(smoothed, replace(scaled, value=scaled.value * tau[smoothed]))
         elif len(smoothed):
             for b in smoothed:
-                one = with_strength(regularizer, float(tau[b]))
                 rows = np.array([b])
-                solution.put(rows, super()._minimize(loss, one, Q[rows], M, sizes[rows], n_blocks))
+                one = super()._minimize(loss, regularizer.with_strength(float(tau[b])), data.take(rows))
+                solution.put(rows, one)
         return solution
 
-    def _hessians(self, loss, regularizer, Q, M, sizes, n_blocks):
+    def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
-        free = super()._minimize(loss, NoPenalty(), Q, M, sizes, n_blocks)
-        objective = LinearObjective(loss, NoPenalty(), Q, M, sizes, n_blocks)
-        H = objective.derivatives(free.p, np.arange(len(Q))).hessian
-        return H, regularizer.curvature(free.p, objective.sizes), free
+        free = super()._minimize(loss, NoPenalty(), data)
+        objective = LinearObjective(loss, NoPenalty(), data)
+        H = objective.derivatives(free.p, np.arange(len(free.p))).hessian
+        return H, regularizer.curvature(free.p, np.asarray(data.sizes, dtype=np.float64)), free
 
-    def _freedom(self, S, samples):
+    def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
         """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
-        Q = samples.average(self.representation_.transform(S))
-        H, K, _ = self._hessians(self.loss_, self.regularizer_, Q, self.M_, samples.sizes, 1)
-        tau = np.full(len(Q), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
+        data = Data(summary.means, self.M_, summary.n_items)
+        H, K, _ = self._hessians(self.loss_, self.smoother_, data)
+        tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
         return tau, degrees_of_freedom(tau, H, K)
 
 
-class IBU(LinearQuantifier):
+class IBU(MatrixMethod):
     """Iterative Bayesian unfolding: Bayes' theorem on the counts of predictions, with a smoothed prior.
 
     p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start; the last p is not
@@ -123,39 +144,41 @@ class IBU(LinearQuantifier):
     """
 
     paper_name = "IBU"
-    _needs_posteriors = False
+    needs_posteriors = False
 
-    def __init__(self, classifier=None, *, order=0, interpolation=0.1, max_iter=100, tol=0.0):
+    def __init__(
+        self, classifier: Any = None, *, order: int = 0, interpolation: Any = 0.1, max_iter: int = 100, tol: float = 0.0
+    ) -> None:
         self.classifier = classifier
         self.order = order
         self.interpolation = interpolation
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parts(self):
-        # The smoothing takes the place of the regularizer, though it is no penalty.
-        return HardVotes(), Poisson(), PolynomialSmoothing(self.order, self.interpolation)
+    def _set_parts(self) -> None:
+        self.representation_, self.smoother_ = HardVotes(), self._smoothing()
 
-    def _check_parameters(self, n_classes):
-        PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
+    def _smoothing(self) -> PolynomialSmoothing:
+        return PolynomialSmoothing(self.order, self.interpolation)
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        self._smoothing().check(n_classes)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
 
-    def _solve_response(self, Q, M, sizes, background=None):
-        self._check_parameters(M.shape[1])
-        # The numbers of items change the value of the likelihood, but not the iteration.
-        smoothing = self._parts()[2]
+    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
+        """Return the estimate for q = M p + background; numbers of items change its likelihood, not the iteration."""
+        self.check_parameters(data.M.shape[1])
+        smoothing = self._smoothing()
         refuse_auto(smoothing)
-        return self._iterate(smoothing, Q, M, np.ones(len(Q)) if sizes is None else sizes, background)
+        return em_counts(data, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
 
-    def _minimize(self, loss, regularizer, Q, M, sizes, n_blocks):
-        return self._iterate(regularizer, Q, M, sizes)
-
-    def _iterate(self, smoothing, Q, M, sizes, background=None):
-        return em_counts(Q, M, sizes, background=background, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+    def _solve_data(self, data: Data) -> Solution:
+        return em_counts(data, smoothing=self.smoother_, max_iter=self.max_iter, tol=self.tol)
 
 
-def degrees_of_freedom(tau, H, K):
+def degrees_of_freedom(tau: Any, H: Floats, K: Floats) -> Floats:
     """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer leaves, (B,).
 
     Parameters
@@ -169,10 +192,10 @@ def degrees_of_freedom(tau, H, K):
         in which H is the identity.
     """
     e, lost = _whitened(H, K)
-    return (1 / (1 + np.asarray(tau, dtype=np.float64)[:, None] * e)).sum(axis=1) - lost
+    return np.asarray((1 / (1 + np.asarray(tau, dtype=np.float64)[:, None] * e)).sum(axis=1) - lost)
 
 
-def tau_for(n_df, H, K):
+def tau_for(n_df: float, H: Floats, K: Floats) -> Floats:
     """Return the tau (B,) that leaves n_df :func:`degrees_of_freedom`; 0 where the data have no more than that."""
     e, lost = _whitened(H, K)
     n = H.shape[1]
@@ -186,7 +209,7 @@ def tau_for(n_df, H, K):
     return np.where(n - lost <= n_df, 0.0, np.exp((low + high) / 2))
 
 
-def _whitened(H, K):
+def _whitened(H: Floats, K: Floats) -> tuple[Floats, Any]:
     """Return the eigenvalues (B, n) of K where H is the identity, zero in the directions that H lacks; their number."""
     size, axes = np.linalg.eigh(H)
     known = size > ROUNDING * size.max(axis=1, keepdims=True)

@@ -9,10 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.losses import Poisson, WithBackground
+from ordinalq.losses import Poisson
 from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
-from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
+from ordinalq.problem import Data
+from ordinalq.regularizers import NoPenalty
 from ordinalq.simplex import clean
+from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
 
@@ -61,40 +63,33 @@ def em_mixture(
 
 
 def em_counts(
-    Q: Floats,
-    M: Floats,
-    sizes: npt.NDArray[np.float64],
+    data: Data,
     *,
-    background: Floats | None = None,
     smoothing: PolynomialSmoothing = NO_SMOOTHING,
     max_iter: int = 100,
     tol: float = 0.0,
 ) -> Solution:
     """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start [eq:ibu].
 
-    Q (B, d) are the observed fractions, M (d, n) the response matrix, sizes (B,) the numbers of items; the other
-    parameters as for :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
+    The q of the data are the observed fractions, M is the response matrix; the other parameters are as for
+    :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
 
-    A `background` o (B, d) is one more cause, whose share is known: the denominator is sum_l M_jl p~_l + o_j, and what
-    is left for the classes is made a distribution. Q and o are in units of the signal, see `losses.WithBackground`.
+    A background o is one more cause, whose share is known: the denominator is sum_l M_jl p~_l + o_j, and what is left
+    for the classes is made a distribution.
     """
-    if background is None:
-        objective = LinearObjective(Poisson(), NoPenalty(), Q, M, sizes)
-        Q, M = objective.Q, objective.M
-    else:
-        objective = LinearObjective(WithBackground(Poisson()), NoPenalty(), np.hstack([Q, background]), M, sizes)
-        (Q, background), M = np.hsplit(objective.Q, 2), objective.M
+    objective = LinearObjective(Poisson(), NoPenalty(), data)
+    data = objective.data
 
     def ratios(prior: Floats) -> Floats:
-        if background is None:
-            return np.asarray((Q / np.maximum(prior @ M.T, TINY)) @ M)
-        R = (Q / np.maximum(prior @ M.T + background, TINY)) @ M
+        R = (data.Q / np.maximum(data.expected(prior), TINY)) @ data.M
+        if data.background is None:
+            return np.asarray(R)
         return np.asarray(R / np.maximum((prior * R).sum(axis=1, keepdims=True), TINY))
 
-    start = np.full((len(Q), M.shape[1]), 1 / M.shape[1])
+    start = np.full((len(data), data.n_classes), 1 / data.n_classes)
     P, n_iter, converged = _iterate(ratios, start, smoothing, max_iter, tol)
     P = clean(P)  # mass of q in rows that M does not know is lost
-    at = objective.derivatives(P, np.arange(len(Q)))
+    at = objective.derivatives(P, np.arange(len(data)))
     return Solution(P, at.value, n_iter, converged, kkt_residual(P, at.gradient) / objective.scale)
 
 

@@ -205,7 +205,7 @@ def own_types() -> list[str]:
     """Return the names of the types and functions beyond skops' own that a model may consist of, one by one."""
     from sklearn.tree._tree import Tree
 
-    from ordinalq import losses, regularizers, representations
+    from ordinalq import losses, regularizers, representations, smoothing
     from ordinalq.classify import calibration, held_out, ordinal
     from ordinalq.files import encoder
     from ordinalq.methods.catalog import catalog
@@ -221,9 +221,9 @@ def own_types() -> list[str]:
         *(ordinal.LeastAbsoluteDeviation, ordinal.OrdinalLogisticAT),
         *(ordinal.OrdinalLogisticIT, ordinal.OrdinalRidge),
         *(losses.CumulativeSquares, losses.Energy, losses.Hellinger),
-        *(losses.LeastSquares, losses.MatchDistance, losses.Poisson, losses.WithBackground),
+        *(losses.LeastSquares, losses.MatchDistance, losses.Poisson),
         *(regularizers.LogTikhonov, regularizers.NoPenalty),
-        *(regularizers.PolynomialSmoothing, regularizers.Tikhonov),
+        *(smoothing.PolynomialSmoothing, regularizers.Tikhonov),
         *(representations.HardVotes, representations.Histograms, representations.MeanDistances),
         *(representations.Partition, representations.Posteriors, representations.RankHistogram),
         *(l1.L1Solver, newton.NewtonSolver, quadratic.QuadraticSolver),

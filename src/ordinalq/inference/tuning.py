@@ -7,19 +7,18 @@ all of V deviates from the truth; a third doubles that variance, which leaves a 
 scores and those of new items.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
-from ordinalq.losses import Loss
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
 from ordinalq.measures import nmd
 from ordinalq.protocols import APPOQ
-from ordinalq.regularizers import AUTO
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats
@@ -38,18 +37,16 @@ FRACTION = 0.2
 SAMPLE_SIZE = 1000
 # The draws belong to the method, not to chance: the same data give the same strength.
 SEED = 0
-# Strengths of Tikhonov's regularizer per unit of the loss (likelihoods of counts are N times larger), and weights of
-# a polynomial: powers of ten first, then twice the points halfway between the best one and its neighbours.
-TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
-INTERPOLATIONS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# After the grid that a smoother starts with, points halfway between the best one and its neighbours are tried, twice.
 REFINEMENTS = 2
 
 
 class Trial(NamedTuple):
-    """Samples of known prevalences, and what a regularizer makes of them: solve(regularizer) -> (B, n)."""
+    """A quantifier, fitted on some of the held-out items, and samples of known prevalences (B, n)."""
 
-    samples: Samples
-    solve: Callable[[Any], Floats]
+    quantifier: Quantifier
+    summary: Summary
+    prevalences: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,53 +103,29 @@ class Tuning:
         return tau_path(self.values, self.errors, self.standard_errors, chosen=self.value, ax=ax)
 
 
-def is_auto(regularizer: Any) -> bool:
-    """Say whether the strength of the regularizer is yet to be chosen."""
-    strength = getattr(regularizer, regularizer.strength) if regularizer.strength else None
-    return isinstance(strength, str) and strength == AUTO
-
-
-def with_strength(regularizer: Any, value: float) -> Any:
-    """Return the regularizer with another strength."""
-    return clone(regularizer).set_params(**{regularizer.strength: value})
-
-
-def refuse_auto(regularizer: Any) -> None:
-    """Raise a clear error where a strength must be given because there are no training items to choose it on."""
-    if is_auto(regularizer):
-        name = regularizer.strength
-        raise ValueError(
-            f"{name} must be a number here, got {AUTO!r}: there are no training items to choose it on; "
-            f"give a number, for example the {name}_ of a fitted quantifier."
-        )
-
-
-def tune(regularizer: Any, trials: Iterable[Trial], loss: Loss | None = None) -> Tuning:
-    """Choose the strength of a regularizer by the mean NMD over trials.
+def tune(parameter: str, start: Iterable[float], trials: Iterable[Trial]) -> Tuning:
+    """Choose a strength of smoothing by the mean NMD over trials.
 
     Parameters
     ----------
-    regularizer : Tikhonov, LogTikhonov or PolynomialSmoothing
-        Its strength is what is chosen, its other parameters are kept.
+    parameter : str
+        Its name.
+    start : iterable of float
+        The strengths to begin with, ascending.
     trials : iterable of Trial
         They are kept in memory, since every strength goes through all of them.
-    loss : Loss, default=None
-        What tau is relative to: N times more where the loss is a likelihood of counts. None stands for a mean.
     """
     trials = list(trials)
-    sizes = np.concatenate([trial.samples.sizes for trial in trials]).astype(np.float64)
-    unit = 1.0 if loss is None else float(loss.scale(sizes)[0])
     # Mean NMD of each trial by strength
     found: dict[float, Floats] = {}
 
     def error(value: float) -> float:
         if value not in found:
-            part = with_strength(regularizer, value)
-            found[value] = np.array([nmd(t.samples.prevalences, clean(t.solve(part))).mean() for t in trials])
+            solved = [(t.prevalences, t.quantifier.with_strength(value).solve(t.summary).p) for t in trials]
+            found[value] = np.array([nmd(true, clean(p)).mean() for true, p in solved])
         return float(found[value].mean())
 
-    start = INTERPOLATIONS if regularizer.strength == "interpolation" else tuple(unit * tau for tau in TAUS)
-    values = sorted(start)
+    values = list(start)
     for _ in range(REFINEMENTS):
         at = values.index(min(values, key=error))
         neighbours = values[max(at - 1, 0) : at + 2]
@@ -162,13 +135,13 @@ def tune(regularizer: Any, trials: Iterable[Trial], loss: Loss | None = None) ->
     errors = np.array([error(value) for value in values])
     spread = np.array([found[value].std(ddof=1) for value in values])
     return Tuning(
-        parameter=str(regularizer.strength),
+        parameter=parameter,
         value=values[int(errors.argmin())],
         values=np.array(values),
         errors=errors,
         standard_errors=spread / np.sqrt(len(trials)),
-        n_samples=len(sizes),
-        sample_size=int(sizes[0]),
+        n_samples=sum(len(trial.summary) for trial in trials),
+        sample_size=int(trials[0].summary.n_items[0]),
     )
 
 

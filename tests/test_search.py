@@ -22,7 +22,7 @@ from ordinalq.datasets.dataset import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
-from ordinalq.selection import SampleSearch, configurations_of, configured, estimate_all
+from ordinalq.search import SampleSearch, configurations_of, configured, estimate_all
 
 METHODS = {entry.name: entry for entry in oq.catalog()}
 FITS = []
@@ -236,8 +236,8 @@ def test_methods_of_one_classifier_share_its_scores(problem):
 
 def test_subclasses_with_a_solution_of_their_own_keep_it(problem):
     class Shifted(oq.PACC):
-        def _solve(self, S, samples):
-            solution = super()._solve(S, samples)
+        def solve(self, summary):
+            solution = super().solve(summary)
             solution.p[:] = np.eye(5)[0]
             return solution
 

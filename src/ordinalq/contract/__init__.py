@@ -1,0 +1,1 @@
+"""The nouns of the middle floor: Quantifier, Summary, Estimates and Plan."""

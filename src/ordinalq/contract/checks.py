@@ -1,0 +1,56 @@
+"""The functions of an item that the fit test looks at: more of them than there are classes."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.representations import expected_rank
+from ordinalq.samples import OneHot, Samples
+from ordinalq.validation import Floats
+
+Codes = npt.NDArray[np.intp]
+
+
+class ScoreChecks:
+    """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
+
+    Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
+    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold
+    many items of a class that is rare in training.
+
+    Attributes
+    ----------
+    rank_edges, top_edges : ndarray (at most 2 n - 1,), (at most n - 1,)
+        Inner edges of the bins.
+    """
+
+    def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:
+        self.rank_edges = rank_edges
+        self.top_edges = top_edges
+
+    @classmethod
+    def of(cls, S: Floats, codes: Codes) -> "ScoreChecks":
+        """Return the functions for held-out scores S (N, n) and codes (N,)."""
+        n = S.shape[1]
+        weights = 1 / np.bincount(codes, minlength=n)[codes]
+        return cls(weighted_quantiles(expected_rank(S), weights, 2 * n), weighted_quantiles(S.max(axis=1), weights, n))
+
+    def total(self, S: Floats, samples: Samples) -> Floats:
+        """Return the sums of g over samples of items with scores S (N, n), (B, 4 n)."""
+        width = 2 * S.shape[1]
+        bins = [self.rank_edges.searchsorted(expected_rank(S)), self.top_edges.searchsorted(S.max(axis=1))]
+        counts = samples.total(OneHot(np.column_stack(bins), width))
+        # The second histogram has half as many bins.
+        return np.hstack([counts[:, : width + width // 2], samples.total(S)])
+
+    def values(self, S: Floats) -> Floats:
+        """Return g of each item, (N, 4 n)."""
+        return self.total(S, Samples(np.arange(len(S)), np.arange(len(S) + 1), len(S)))
+
+
+def weighted_quantiles(x: Floats, weights: Floats, n_bins: int) -> Floats:
+    """Return distinct edges that cut the weighted values x (N,) into at most n_bins parts of equal weight."""
+    order = np.argsort(x, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    at = np.searchsorted(cumulated, np.arange(1, n_bins) / n_bins * cumulated[-1])
+    edges = np.unique(x[order][np.minimum(at, len(x) - 1)])
+    return np.asarray(edges[edges < x.max()])

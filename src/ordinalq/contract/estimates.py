@@ -1,0 +1,236 @@
+"""The answer for B samples: distributions, their bounds, and the groups they belong to."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.keys import Keys
+from ordinalq.validation import Floats
+
+# Samples that are printed.
+SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Lower and upper bounds around B estimates, each of them at its own level.
+
+    Attributes
+    ----------
+    level : float
+        Of each single interval.
+    of : {"sample", "population"}
+        Whether they are for the prevalence realized in this very sample, or for that of its population.
+    lower, upper : ndarray (B, n)
+        For the prevalence of each class.
+    cumulative_lower, cumulative_upper : ndarray (B, n)
+        For the prevalence of each class and all below.
+    mean_lower, mean_upper : ndarray (B,)
+        For the mean class index.
+    """
+
+    level: float
+    of: str
+    lower: Floats
+    upper: Floats
+    cumulative_lower: Floats
+    cumulative_upper: Floats
+    mean_lower: Floats
+    mean_upper: Floats
+
+    def take(self, rows: Any) -> "Bounds":
+        """Return the bounds of some samples."""
+        arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **arrays)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates:
+    """Estimated class distributions of B samples.
+
+    Attributes
+    ----------
+    classes : ndarray (n,)
+        Classes in ascending order.
+    prevalences : ndarray (B, n)
+        Estimated share of each class.
+    n_items : ndarray (B,)
+        Items of each sample.
+    keys : Keys or None
+        The groups that the samples stand for.
+    bounds : Bounds or None
+        Intervals, where a level was given.
+    covariance : ndarray (B, n, n) or None
+        Of the error of each estimate.
+    shared : ndarray (B, n, k) or None
+        Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
+        covariance between the errors of two different samples a and b.
+    fit : ndarray (B,) of str, or None
+        How well each sample fits the training items: "good", "doubtful" or "bad".
+    polars : bool
+        Whether :meth:`frame` gives a frame of polars.
+    """
+
+    classes: npt.NDArray[Any]
+    prevalences: Floats
+    n_items: npt.NDArray[np.int64]
+    keys: Keys | None = None
+    bounds: Bounds | None = None
+    covariance: Floats | None = None
+    shared: npt.NDArray[np.float32] | None = None
+    fit: npt.NDArray[np.str_] | None = None
+    polars: bool = False
+
+    def __len__(self) -> int:
+        return len(self.prevalences)
+
+    @property
+    def groups(self) -> npt.NDArray[Any] | None:
+        """The value that each sample stands for, (B,), or None."""
+        return None if self.keys is None else self.keys.to_numpy()
+
+    @property
+    def cumulative(self) -> Floats:
+        """Share of each class and all below, (B, n)."""
+        return np.cumsum(self.prevalences, axis=1)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean class index, classes counted from 1, (B,)."""
+        return np.asarray(self.prevalences @ np.arange(1.0, len(self.classes) + 1))
+
+    @property
+    def level(self) -> float | None:
+        """Level of the intervals, None where there are none."""
+        return None if self.bounds is None else self.bounds.level
+
+    @property
+    def lower(self) -> Floats:
+        """Lower bound of each share, (B, n)."""
+        return self._known_bounds().lower
+
+    @property
+    def upper(self) -> Floats:
+        """Upper bound of each share, (B, n)."""
+        return self._known_bounds().upper
+
+    def _known_bounds(self) -> Bounds:
+        if self.bounds is None:
+            raise ValueError("these estimates have no intervals: give a level, such as level=0.95.")
+        return self.bounds
+
+    def __getitem__(self, group: Any) -> "Estimates":
+        """Return the estimate of one group, by its value."""
+        if self.keys is None:
+            raise TypeError("these estimates are not of groups; take(rows) chooses some by their position.")
+        return self.take([self.keys.position(group)])
+
+    def take(self, rows: Any) -> "Estimates":
+        """Return the estimates of some samples, chosen by positions, a slice or a mask (B,)."""
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        arrays = {name: value[chosen] for name, value in vars(self).items() if name in PER_SAMPLE and value is not None}
+        bounds = None if self.bounds is None else self.bounds.take(chosen)
+        return replace(self, bounds=bounds, **arrays)
+
+    def frame(self) -> Any:
+        """Return one row per sample as a frame of pandas, or of polars where the items came from there.
+
+        The columns are the group (named as the user's column, or "group"), n_items, the share of each class,
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, and fit if known.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {"n_items": self.n_items}
+        labels = [str(label) for label in self.classes]
+        columns |= dict(zip(labels, self.prevalences.T, strict=True))
+        columns["mean_class"] = self.mean
+        if self.bounds is not None:
+            for i, label in enumerate(labels):
+                columns |= {f"{label}_lower": self.lower[:, i], f"{label}_upper": self.upper[:, i]}
+            columns |= {"mean_class_lower": self.bounds.mean_lower, "mean_class_upper": self.bounds.mean_upper}
+        if self.fit is not None:
+            columns["fit"] = self.fit
+        if self.keys is not None:
+            check_names(self.classes, self.keys.name)
+        if not self.polars:
+            groups = {} if self.keys is None else {self.keys.name: self.keys.index}
+            return pd.DataFrame(groups | columns)
+        import polars as pl
+
+        frame = pl.DataFrame(columns)
+        return frame if self.keys is None else frame.insert_column(0, self.keys.polars())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the covariances as plain numbers, strings, lists and dicts."""
+        means, columns = self.mean.tolist(), {"n_items": self.n_items, "prevalences": self.prevalences}
+        extra = {} if self.fit is None else {"fit": self.fit}
+        if self.bounds is not None:
+            names = ("lower", "upper", "mean_lower", "mean_upper")
+            extra |= {name.replace("mean", "mean_class"): getattr(self.bounds, name) for name in names}
+        lists = {name: column.tolist() for name, column in columns.items()}
+        lists |= {"mean_class": means} | {name: column.tolist() for name, column in extra.items()}
+        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+        head: dict[str, Any] = {"classes": _plain(self.classes.tolist()), "level": self.level}
+        if self.bounds is not None:
+            head["of"] = self.bounds.of
+        if self.keys is None:
+            return head | {"samples": rows}
+        groups = [{"group": key, **row} for key, row in zip(_plain(self.keys.tolist()), rows, strict=True)]
+        return head | {"by": self.keys.name, "groups": groups}
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
+        from ordinalq import plot
+
+        return plot.distribution(self, **options) if len(self) == 1 else plot.groups(self, **options)
+
+    def __repr__(self) -> str:
+        what = "sample" if self.keys is None else "group"
+        with_level = "" if self.bounds is None else f", level={self.bounds.level}, of the {self.bounds.of}"
+        return f"Estimates({len(self)} {what}{'s' * (len(self) != 1)}, {len(self.classes)} classes{with_level})"
+
+    def __str__(self) -> str:
+        lines = [] if self.bounds is None else [f"{self.bounds.level:.0%} intervals of the {self.bounds.of}"]
+        width = max(10, *(len(str(label)) for label in self.classes))
+        names = [""] * len(self) if self.keys is None else [f"{self.keys.name} {key}, " for key in self.keys.labels()]
+        for b in range(min(len(self), SHOWN)):
+            lines.append(f"{names[b]}{self.n_items[b]} items")
+            rows = [*zip(self.classes, self.prevalences[b], strict=True), ("mean class", self.mean[b])]
+            ends = [""] * len(rows)
+            if self.bounds is not None:
+                low, high = (np.append(*pair) for pair in self._ends(self.bounds, b))
+                ends = [f"  [{a:.3f}, {c:.3f}]" for a, c in zip(low, high, strict=True)]
+            lines += [f"  {label!s:<{width}} {p:.3f}{end}" for (label, p), end in zip(rows, ends, strict=True)]
+        if len(self) > SHOWN:
+            lines.append(f"and {len(self) - SHOWN} more")
+        return "\n".join(lines)
+
+    @staticmethod
+    def _ends(bounds: Bounds, b: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        return (bounds.lower[b], bounds.mean_lower[b]), (bounds.upper[b], bounds.mean_upper[b])
+
+
+# The fields with one entry per sample; bounds have their own.
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit")
+
+
+def check_names(classes: npt.NDArray[Any], group_name: str | None) -> None:
+    """Refuse classes and a column of groups that would have the name of another column of :meth:`Estimates.frame`."""
+    shares = ["mean_class", *(str(label) for label in classes)]
+    columns = ["n_items", "fit", *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if columns.count(column) > 1)
+        raise ValueError(f"the names of the classes must not be those of other columns, but {twice!r} occurs twice.")
+    if group_name in columns:
+        raise ValueError(f"groups must not be named {group_name!r}, as another column of the table is: rename it.")
+
+
+def _plain(values: list[Any]) -> list[Any]:
+    """Return values as JSON has them; dates as text."""
+    return [v if v is None or isinstance(v, str | int | float | bool) else _text(v) for v in values]
+
+
+def _text(value: Any) -> str:
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,97 @@
+"""What services may ask a quantifier: facts that its class declares, and answers that depend on its fit."""
+
+from typing import NamedTuple, Self
+
+from ordinalq.contract.summary import Summary
+from ordinalq.problem import Data
+from ordinalq.samples import OneHot, Samples
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats
+
+
+class Smoothing(NamedTuple):
+    """How much an estimate is smoothed: the name of the parameter, and its value (None: each sample has its own)."""
+
+    parameter: str
+    value: float | None
+
+
+class Replicates(NamedTuple):
+    """Replicated estimates P (r, b, n) of the samples `rows`; groups of r / n_models successive ones share a model."""
+
+    rows: slice
+    P: Floats
+    n_models: int
+
+
+class Facts:
+    """Facts about a method, with the answers of most methods as defaults.
+
+    Attributes
+    ----------
+    paper_name : str
+        Name in the paper's tables; "" where it is not there.
+    on : {"scores", "features"}
+        Whether it takes scores of a classifier or the features themselves.
+    needs_posteriors : bool
+        Whether votes of a classifier would not do.
+    on_means : bool
+        Whether the estimate depends on a sample only through its size and the mean of `embed`; else it needs the
+        scores of all items.
+    fits_scores : bool
+        Whether it can be fitted on given scores; else it fits classifiers of its own.
+    adjusts : bool
+        Whether it corrects for the errors of the classifier.
+    shares_representation : bool
+        Whether quantifiers with other parameters can adopt what it has learned of the items, see `adopt`.
+    """
+
+    paper_name: str = ""
+    on: str = "scores"
+    needs_posteriors: bool = True
+    on_means: bool = True
+    fits_scores: bool = True
+    adjusts: bool = True
+    shares_representation: bool = False
+
+    def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
+        """Return the quantifier that other held-out items give, and how they move the class means.
+
+        F (N_V, d) is `embed` of V; `drawn` are n samples of V, one per class. What moves is the expectation (d, n) of
+        f, where f itself depends on V; else None.
+        """
+        return self, None
+
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return the length of the blocks of q that must be frequencies (sum one), None where any q will do."""
+        return F.width if isinstance(F, OneHot) else None
+
+    def response_matrix(self) -> Floats | None:
+        """Return M (d, n) with q = M p, or None where the method has none."""
+        return None
+
+    def smoothing(self) -> Smoothing | None:
+        """Return the strength of smoothing, None where the method does not smooth at all."""
+        return None
+
+    def with_strength(self, value: float) -> Self:
+        """Return the fitted quantifier with another strength of smoothing."""
+        raise TypeError(f"{type(self).__name__} does not smooth.")
+
+    def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
+        """Return the strength of smoothing of each sample and the degrees of freedom that it leaves, (B,) each."""
+        return None
+
+    def adopt(self, fitted: "Facts") -> bool:
+        """Take over what a fitted quantifier has learned of the items, if that is the same; say whether it is."""
+        return False
+
+    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
+        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes may be unknown, and ones."""
+        raise TypeError(
+            f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
+            f"ComposedQuantifier), got {type(self).__name__}."
+        )
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range, before anything expensive is done."""

@@ -1,0 +1,65 @@
+"""How intervals are made."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ordinalq.validation import check_choice, check_integer, check_random_state
+
+OF = ("sample", "population")
+# Sample replicates that share a replicate of the held-out items.
+PER_MODEL = 5
+
+
+class Draws(NamedTuple):
+    """A plan under way: replicates of the held-out items, and the generator that draws."""
+
+    of: str
+    n_models: int
+    rng: np.random.Generator
+
+    @property
+    def n_replicates(self) -> int:
+        """Replicates of each sample in total."""
+        return self.n_models * PER_MODEL
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How intervals are made.
+
+    Parameters
+    ----------
+    of : {"sample", "population"}, default="sample"
+        Intervals of the prevalence that this very sample has, or of that of the population it was drawn from.
+    n_replicates : int, default=200
+        Replicates of each sample, at least 20; five of them share one replicate of the held-out items.
+    random_state : int or Generator, default=0
+        Seed of the replicates.
+    """
+
+    of: str = "sample"
+    n_replicates: int = 200
+    random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        check_choice("of", self.of, OF)
+        check_integer("n_replicates", self.n_replicates, minimum=20)
+        check_random_state(self.random_state)
+
+    def draws(self) -> Draws:
+        """Return the plan with a fresh generator."""
+        return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state))
+
+
+def check_level(level: Any) -> float:
+    """Return the level of intervals, a number between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.floating):
+        raise TypeError(
+            f"level must be a number between 0 and 1, such as 0.95, got {type(level).__name__}; "
+            "groups are the next argument, groups=..."
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}.")
+    return float(level)

@@ -1,0 +1,73 @@
+"""Checks of the items, scores and features that a caller brings."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.validation import _num_samples, validate_data
+
+from ordinalq.classify.held_out import unscored
+from ordinalq.validation import Floats
+
+# How far the sum of a row of scores may be from one: single precision and rounded files stay below.
+SCORE_SUM_TOLERANCE = 1e-4
+
+
+def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
+    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares."""
+    if X is None or isinstance(X, str):
+        raise TypeError(f"X must be items, one per row, got {X!r}.")
+    if as_floats:
+        return validate_data(estimator, X, reset=reset, dtype=np.float64)
+    if not reset and hasattr(estimator, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            "Expected 2D array, got 1D array instead: X must have one row per item. Reshape your data, for "
+            "example X.reshape(1, -1) for a single item."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if _num_samples(X) == 0:
+        raise ValueError("X must have at least one item, got none.")
+    return X.tocsr() if issparse(X) else X
+
+
+def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
+    """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+    S = _matrix(S)
+    if S.shape[1] != n_classes:
+        raise ValueError(f"S must have one column per class, {n_classes}, got {S.shape[1]}.")
+    empty = unscored(S) if missing else np.zeros(len(S), dtype=bool)
+    _refuse(~(np.isfinite(S).all(axis=1) | empty), S, "must be finite")
+    total = S.sum(axis=1)
+    _refuse((S < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, S, "must not be negative")
+    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, S, "must sum to 1")
+    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (S < 0).any():
+        S = np.where(empty[:, None], S, np.maximum(S, 0))
+        total = np.where(empty, 1.0, S.sum(axis=1))
+        S = S / total[:, None]
+    return S
+
+
+def check_features(X: Any, n_features: int | None) -> Floats:
+    """Return features as finite float64 rows of the expected number."""
+    X = _matrix(X)
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(f"S must have {n_features} features, got {X.shape[1]}.")
+    _refuse(~np.isfinite(X).all(axis=1), X, "must be finite")
+    return X
+
+
+def _matrix(S: Any) -> Floats:
+    try:
+        S = np.asarray(S, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
+    if S.ndim != 2 or len(S) == 0:
+        raise ValueError(f"S must have shape (N, n) with at least one row, got {S.shape}.")
+    return np.asarray(S)
+
+
+def _refuse(bad: npt.NDArray[np.bool_], S: Floats, what: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")

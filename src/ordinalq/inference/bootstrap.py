@@ -1,0 +1,150 @@
+"""Replicates of estimates: a bootstrap over the sample and over V, the held-out items behind M.
+
+Given composition p, the mean representation q of a sample of N items has covariance sum_i p_i Sigma_i / N, with Sigma_i
+the covariance of f within class i. A sample replicate therefore is q plus the deviation of N items of V, drawn class by
+class, from the means of their classes; it needs q, N and V, not the items of the sample. A replicate of M comes from
+items of V that are drawn with replacement within each class. Each replicate is solved as the estimate was.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.facts import Replicates
+from ordinalq.contract.plan import PER_MODEL, Draws
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.samples import Samples
+from ordinalq.simplex import clean
+from ordinalq.validation import Floats
+
+Index = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.int64]
+
+# Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
+MAX_DRAWN = 1000
+# Numbers in the replicates that are in memory at once, 128 megabytes.
+CHUNK = 2**24
+
+
+class HeldOut:
+    """V, its items class by class.
+
+    ``classes`` are n samples of V, one per class; ``counts`` (n,) their sizes.
+    """
+
+    def __init__(self, S: Floats, codes: Index, n_classes: int) -> None:
+        self.S = S
+        self.codes = codes
+        self.counts = np.bincount(codes, minlength=n_classes)
+        self.order = np.argsort(codes, kind="stable")
+        self.starts = np.cumsum(self.counts) - self.counts
+        self.classes = Samples(self.order, np.append(self.starts, len(codes)), len(codes))
+
+    @classmethod
+    def of(cls, quantifier: Quantifier) -> "HeldOut":
+        """Return V of a fitted quantifier."""
+        if not hasattr(quantifier, "held_out_"):
+            raise ValueError(
+                f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which intervals "
+                "need: fit it again."
+            )
+        S, codes = quantifier.held_out_
+        return cls(S, codes, len(quantifier.classes_))
+
+    def resample(self, rng: np.random.Generator) -> Samples:
+        """Draw as many items of each class as there are, with replacement."""
+        return self.draw(np.diag(self.counts), rng)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Samples:
+        """Draw counts[b, i] items of class i for sample b, with replacement."""
+        codes = np.repeat(np.tile(np.arange(len(self.counts)), len(counts)), counts.ravel())
+        inside = (rng.random(len(codes)) * self.counts[codes]).astype(np.intp)
+        items = self.order[self.starts[codes] + inside]
+        return Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(self.codes))
+
+
+def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+    """Yield replicates of methods on means: q* = q + deviation of drawn items, M* from drawn items."""
+    V = HeldOut.of(quantifier)
+    F = quantifier.embed(V.S)
+    M = V.classes.average(F).T
+    models = [quantifier.resample(F, V.resample(draws.rng)) for _ in range(draws.n_models)]
+    width = quantifier.frequency_width(F)
+    for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
+        part = summary[rows]
+        Q = np.tile(part.means, (PER_MODEL, 1))
+        centre = np.tile(composition(P[rows], part.n_items), (PER_MODEL, 1))
+        found = []
+        for model, moved in models:
+            samples, counts, shrink = replicate_samples(V, centre, np.tile(part.n_items, PER_MODEL), draws)
+            # Within the composition that was drawn, or beside the one that was estimated.
+            means = counts / samples.sizes[:, None] if draws.of == "sample" else centre
+            noise = (samples.average(F) - means @ M.T) * shrink
+            if moved is not None:
+                noise += centre @ moved.T
+            noisy = Q + noise if width is None else frequencies(Q + noise, width)
+            found.append(clean(model.solve(part.with_means(noisy, PER_MODEL)).p))
+        yield Replicates(rows, np.reshape(found, (draws.n_replicates, len(part), P.shape[1])), draws.n_models)
+
+
+def of_items(
+    models: Sequence[Quantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws
+) -> Iterator[Replicates]:
+    """Yield replicates of methods on items: estimates of samples drawn from V, moved to the estimate as their mean.
+
+    `models` are replicates of the quantifier by other held-out items, as many as the draws have.
+    """
+    for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
+        n_items = np.tile(summary.n_items[rows], PER_MODEL)
+        centre = np.tile(composition(P[rows], summary.n_items[rows]), (PER_MODEL, 1))
+        found, shrink = [], np.ones((len(centre), 1))
+        for model in models:
+            samples, _, shrink = replicate_samples(V, centre, n_items, draws)
+            found.append(clean(model.solve_scores(V.S, samples).p))
+        R = np.reshape(found, (draws.n_replicates, -1, P.shape[1]))
+        yield Replicates(rows, P[rows] + (R - R.mean(axis=0)) * shrink[: R.shape[1]], draws.n_models)
+
+
+def replicate_samples(V: HeldOut, centre: Floats, n_items: Counts, draws: Draws) -> tuple[Samples, Counts, Floats]:
+    """Draw one sample of V for each composition (B, n).
+
+    Return the samples, their counts (B, n), and by how much their deviations are to be shrunk (B, 1), since a large
+    sample is represented by a smaller one.
+    """
+    drawn = np.minimum(n_items, MAX_DRAWN)
+    counts = draws.rng.multinomial(drawn, centre) if draws.of == "population" else rounded(centre, drawn, draws.rng)
+    return V.draw(counts, draws.rng), counts, np.sqrt(drawn / n_items)[:, None]
+
+
+def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:
+    """Return counts (B, n) with sum `n_items` (B,) and expectation n_items * P, each less than one away from it."""
+    edges = np.cumsum(P * n_items[:, None], axis=1)
+    edges[:, -1] = n_items
+    # One number for all edges: the last one stays an integer.
+    steps = np.floor(edges + rng.random((len(P), 1))).astype(np.int64)
+    steps[:, -1] = n_items
+    return np.diff(np.minimum(steps, n_items[:, None]), axis=1, prepend=0)
+
+
+def composition(P: Floats, n_items: Counts) -> Floats:
+    """Return (N p + 1/2) / (N + n/2), (B, n): half an item of each class beside the estimate.
+
+    Where the estimate is zero the class may still be there, and its items would scatter too.
+    """
+    N = n_items[:, None]
+    return np.asarray((N * P + 0.5) / (N + P.shape[1] / 2))
+
+
+def frequencies(Q: Floats, width: int) -> Floats:
+    """Return Q (B, k * width) without negative entries, each block with sum one."""
+    blocks = np.maximum(Q, 0).reshape(len(Q), -1, width)
+    return np.asarray((blocks / blocks.sum(axis=2, keepdims=True)).reshape(Q.shape))
+
+
+def chunks(B: int, numbers: int) -> Iterator[slice]:
+    """Yield slices of B samples, each of which has so many numbers in its replicates."""
+    step = max(1, CHUNK // numbers)
+    for start in range(0, B, step):
+        yield slice(start, min(start + step, B))

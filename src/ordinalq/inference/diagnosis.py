@@ -1,0 +1,127 @@
+"""What can be said of one estimate: whether the data fit the method's assumption, and how much they tell.
+
+Quantifiers assume prior probability shift: a new sample is another mixture of the same classes. Then the mean of any
+function g of the items is a mixture of its class means, q = M p. `diagnose` takes more functions than there are
+classes, compares q with the best mixture by a chi-square test, and derives from the same covariances how well classes
+can be told apart and how many items it takes.
+
+For methods on scores g are the functions of `ordinalq.contract.checks`; for methods on features it is their own
+representation. Thus the test has residual degrees of freedom also where the method itself has none, as ACC with its n
+equations for n classes.
+"""
+
+import numpy as np
+
+from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.contract.summary import Summary
+from ordinalq.inference.mixture import compare
+from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
+from ordinalq.measures import nmd
+from ordinalq.ordinal import jaggedness
+from ordinalq.samples import class_means
+from ordinalq.simplex import clean
+from ordinalq.validation import Floats
+
+# Items per function in the test, and functions per class.
+ITEMS_PER_FUNCTION = 10
+FUNCTIONS_PER_CLASS = 4
+# Directions with less than this part of the largest variance are redundant.
+REDUNDANT = 1e-6
+
+
+def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
+    """Return the diagnosis of a fitted quantifier on one sample.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted.
+    summary : Summary
+        Of one sample, made with ``checks=True``.
+    """
+    if len(summary) != 1:
+        raise ValueError(f"summary must be of one sample, got {len(summary)}.")
+    estimate = distributions(quantifier.solve(summary))[0]
+    N = int(summary.n_items[0])
+    known, notes = getattr(quantifier, "held_out_", None), []
+    fit = precision = None
+    if known is None:
+        notes.append(
+            f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items."
+        )
+    else:
+        g, q = _functions(quantifier, summary)
+        if g.shape[1] < len(quantifier.classes_):
+            notes.append(f"Fit and precision do not apply: {_too_few(quantifier, g.shape[1], N)}")
+        else:
+            fit, precision = compare(g, known[1], q, N, estimate)
+    return Diagnosis(
+        method=type(quantifier).__name__,
+        classes=quantifier.classes_,
+        n_items=N,
+        n_training=None if known is None else len(known[1]),
+        estimate=estimate,
+        jaggedness=jaggedness(estimate),
+        training_jaggedness=jaggedness(quantifier.p_train_),
+        matrix=_matrix(quantifier),
+        fit=fit,
+        precision=precision,
+        smoothing=_smoothing(quantifier, summary, estimate),
+        notes=notes,
+    )
+
+
+def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Floats, Floats]:
+    """Return g of the held-out items (N', d) and its mean over the sample (d,), without redundant directions."""
+    S, codes = quantifier.held_out_
+    n = len(quantifier.classes_)
+    if quantifier.checks_ is None:
+        g, q = np.asarray(quantifier.embed(S), dtype=float), summary.means[0]
+    else:
+        g, q = quantifier.checks_.values(S), summary.mean("checks")[0]
+    # Every class counts alike: a sample may hold many of those that are rare in training.
+    weights = 1 / np.bincount(codes, minlength=n)[codes] / n
+    centre = weights @ g
+    g, q = g - centre, q - centre
+    size, axes = np.linalg.eigh((g * weights[:, None]).T @ g)
+    kept = np.flatnonzero(size > REDUNDANT * size.max())[::-1]
+    axes = axes[:, kept[: min(FUNCTIONS_PER_CLASS * n, int(summary.n_items[0]) // ITEMS_PER_FUNCTION)]]
+    return g @ axes, q @ axes
+
+
+def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:
+    """Say why there are fewer functions than classes."""
+    n = len(quantifier.classes_)
+    if ITEMS_PER_FUNCTION * n > N:
+        return f"the sample is too small, it takes at least {ITEMS_PER_FUNCTION * n} items."
+    if quantifier.on == "features":
+        return f"the method looks at {n_functions} numbers per item, too few to check {n} shares."
+    return "votes have no more values than there are classes; a classifier with probabilities tells more."
+
+
+def _matrix(quantifier: Quantifier) -> Floats | None:
+    """Return M, or the mean scores of each class."""
+    M = quantifier.response_matrix()
+    if M is not None or quantifier.on == "features" or not hasattr(quantifier, "held_out_"):
+        return M
+    return class_means(*quantifier.held_out_)
+
+
+def _smoothing(quantifier: Quantifier, summary: Summary, estimate: Floats) -> SmoothingEffect | None:
+    """Compare the estimate with the one without smoothing."""
+    smoothing = quantifier.smoothing()
+    if smoothing is None:
+        return None
+    without = clean(quantifier.with_strength(0.0).solve(summary).p)[0]
+    strength, freedom = smoothing.value, None
+    own = quantifier.freedom(summary)
+    if own is not None:
+        strength, freedom = (float(part[0]) for part in own)
+    assert strength is not None  # those with a strength of its own for each sample know their freedom
+    return SmoothingEffect(
+        parameter=smoothing.parameter,
+        strength=strength,
+        moved=float(nmd(without, estimate)),
+        jaggedness_without=float(jaggedness(without)),
+        freedom=freedom,
+    )

@@ -1,0 +1,58 @@
+"""From summaries to estimates: of groups, of samples, or of everything as one sample."""
+
+from typing import Any
+
+from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier, as_samples, distributions
+from ordinalq.contract.summary import Summary
+from ordinalq.inference.intervals import with_intervals
+from ordinalq.samples import Samples
+
+
+def estimate(
+    quantifier: Quantifier, summary: Summary, level: float | None = None, plan: Plan | None = None
+) -> Estimates:
+    """Estimate the class distributions of summarized samples, with intervals where a level is given.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted; it has made the summary.
+    summary : Summary
+        Of B samples.
+    level : float, default=None
+        Of intervals, such as 0.95; None gives none.
+    plan : Plan, default=None
+        How intervals are made; None stands for ``Plan()``.
+
+    Examples
+    --------
+    >>> import numpy as np, ordinalq as oq
+    >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    >>> q = oq.PACC().fit_scores(S, [1, 2, 3])
+    >>> summary = q.summarize(S, oq.Samples.from_groups(["pen", "ink", "pen"]))
+    >>> estimate(q, summary).frame()[["group", "n_items", "mean_class"]]
+      group  n_items  mean_class
+    0   ink        1         2.0
+    1   pen        2         2.0
+    """
+    level = None if level is None else check_level(level)
+    check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
+    P = distributions(quantifier.solve(summary))
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys)
+    if level is None:
+        return estimates
+    return with_intervals(quantifier, summary, estimates, level, Plan() if plan is None else plan)
+
+
+def group_samples(groups: Any, n_items: int) -> Samples:
+    """Return the samples that `groups` stands for: one value per item, Samples, or None for all items as one."""
+    if groups is None:
+        return Samples.whole(n_items)
+    if isinstance(groups, Samples):
+        return as_samples(groups, n_items)
+    samples = Samples.from_groups(groups)
+    if samples.n_items != n_items:
+        raise ValueError(f"groups must have one value per item, {n_items}, got {samples.n_items}.")
+    return samples

@@ -1,0 +1,86 @@
+"""Intervals around estimates: percentiles of their replicates, extended to the estimate where it lies outside."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from ordinalq.contract.estimates import Bounds, Estimates
+from ordinalq.contract.plan import Draws, Plan
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.validation import Floats
+
+# Columns of M are dependent where a singular value is below this part of its norm.
+RANK_TOLERANCE = 1e-9
+
+
+def with_intervals(
+    quantifier: Quantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan
+) -> Estimates:
+    """Return the estimates of summarized samples with bounds and covariances."""
+    _warn_of_equal_columns(quantifier)
+    draws = plan.draws()
+    P = estimates.prevalences
+    B, n = P.shape
+    index = np.arange(1.0, n + 1)
+    # Shares of the classes, cumulated shares and the mean class, side by side.
+    estimate = np.hstack([P, estimates.cumulative, estimates.mean[:, None]])
+    lower, upper = np.empty_like(estimate), np.empty_like(estimate)
+    covariance = np.empty((B, n, n))
+    shared: list[Floats] = []
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    for rows, R, n_models in quantifier.replicates(summary, P, draws):
+        for columns, values in (
+            (slice(0, n), R),
+            (slice(n, 2 * n), np.cumsum(R, axis=2)),
+            (slice(2 * n, None), R @ index),
+        ):
+            # "weibull": so that a further replicate would lie outside as often as the level says.
+            low, high = np.quantile(values, ends, axis=0, method="weibull")
+            lower[rows, columns], upper[rows, columns] = low.reshape(len(low), -1), high.reshape(len(high), -1)
+        D = R - R.mean(axis=0)
+        covariance[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
+        if n_models > 1:
+            # The mean over replicates with the same M: what is left of the samples' own noise differs between samples.
+            common = D.reshape(n_models, -1, *D.shape[1:]).mean(axis=1) / np.sqrt(n_models - 1)
+            shared.append(common.transpose(1, 2, 0).astype(np.float32))
+    bounds = _bounds(estimate, lower, upper, level, draws)
+    factor = np.concatenate(shared) if shared else None
+    return replace(estimates, bounds=bounds, covariance=covariance, shared=factor)
+
+
+def _bounds(estimate: Floats, lower: Floats, upper: Floats, level: float, draws: Draws) -> Bounds:
+    """Return bounds (B, 2 n + 1) of shares, cumulated shares and mean class within what is possible."""
+    n = estimate.shape[1] // 2
+    # Whole distributions end at one, up to rounding; and no interval leaves its estimate out.
+    bound = np.r_[np.ones(2 * n), n]
+    lower, upper = np.clip(lower, 0, bound), np.clip(upper, 0, bound)
+    lower[:, 2 * n] = np.maximum(lower[:, 2 * n], 1)
+    lower[:, 2 * n - 1] = upper[:, 2 * n - 1] = estimate[:, 2 * n - 1]
+    lower, upper = np.minimum(lower, estimate), np.maximum(upper, estimate)
+    return Bounds(
+        level=level,
+        of=draws.of,
+        lower=lower[:, :n],
+        upper=upper[:, :n],
+        cumulative_lower=lower[:, n : 2 * n],
+        cumulative_upper=upper[:, n : 2 * n],
+        mean_lower=lower[:, 2 * n],
+        mean_upper=upper[:, 2 * n],
+    )
+
+
+def _warn_of_equal_columns(quantifier: Quantifier) -> None:
+    """Warn where M (d, n) maps different distributions to the same q: no noise moves the estimate among these."""
+    M = quantifier.response_matrix()
+    if M is None:
+        return
+    rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
+    if rank < M.shape[1] - 1:
+        what = "features do" if quantifier.on == "features" else "classifier does"
+        warnings.warn(
+            f"the {what} not tell all classes apart: the data leave some of their shares open, and the intervals, "
+            "which do not show that, are too narrow; see diagnose.",
+            stacklevel=5,
+        )

@@ -1,0 +1,97 @@
+"""What users ask a fitted model of any kind: estimates of groups, intervals, a diagnosis."""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any
+
+from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
+from ordinalq.inference.groups import estimate, group_samples
+from ordinalq.keys import is_polars
+from ordinalq.validation import Floats
+
+
+class Services(ABC):
+    """Estimates of groups, intervals and diagnosis, for whatever scores items by a fitted quantifier."""
+
+    @abstractmethod
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+
+    @abstractmethod
+    def scores(self, X: Any) -> Floats:
+        """Return what the quantifier takes: class scores (N, n), or features."""
+
+    def predict_groups(self, X: Any, groups: Any, *, level: float | None = None, plan: Plan | None = None) -> Estimates:
+        """Estimate the class distribution of each group of items.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        groups : array-like (N,) or Samples
+            The group of each item; groups keep their type and come sorted, ordered categories in their own order.
+        level : float, default=None
+            Of intervals, such as 0.95; None gives none.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+
+        Returns
+        -------
+        Estimates
+            ``frame()`` gives a table, one row per group.
+        """
+        if groups is None:
+            raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
+        return self._estimate(X, groups, None if level is None else check_level(level), plan)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, groups: Any = None, *, plan: Plan | None = None
+    ) -> Estimates:
+        """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
+
+        The intervals hold for each class, each cumulative prevalence and the mean class index by itself. They cover
+        the scatter of the estimate, not the bias of a method that smooths or does not adjust: see docs/uncertainty.md.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        level : float, default=0.95
+            Of each interval, in (0, 1).
+        groups : array-like (N,) or Samples, default=None
+            The group of each item, or samples of the items; None takes all of X as one sample.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+
+        Returns
+        -------
+        Estimates
+        """
+        return self._estimate(X, groups, check_level(level), plan)
+
+    def diagnose(self, X: Any) -> Diagnosis:
+        """Say how far the estimate of X as one sample can be trusted.
+
+        Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
+        estimate be, and how many items would it take? Which classes can hardly be told apart, and does the regularizer
+        do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items of the sample.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        quantifier = self.fitted()
+        return diagnose(quantifier, quantifier.summarize(self.scores(X), checks=True))
+
+    def _estimate(self, X: Any, groups: Any, level: float | None, plan: Plan | None) -> Estimates:
+        quantifier, S = self.fitted(), self.scores(X)
+        summary = quantifier.summarize(S, group_samples(groups, len(S)))
+        return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))

@@ -1,0 +1,289 @@
+"""What the methods share: services, smoothing, and the linear system q = M p."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalq.classify.held_out import unscored
+from ordinalq.contract.facts import Facts, Replicates, Smoothing
+from ordinalq.contract.plan import Draws
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.inference.bootstrap import HeldOut, of_items, of_means
+from ordinalq.inference.services import Services
+from ordinalq.inference.tuning import SAMPLE_SIZE, Trial, Tuning, smooth_samples, thirds, tune
+from ordinalq.losses import Loss
+from ordinalq.objectives import LinearObjective
+from ordinalq.parameters import same_parameters
+from ordinalq.problem import Data
+from ordinalq.regularizers import Regularizer
+from ordinalq.representations import Representation
+from ordinalq.samples import OneHot, Samples, class_means
+from ordinalq.solvers.choose import check_solver, choose
+from ordinalq.solvers.solution import Solution
+from ordinalq.strength import Smoother
+from ordinalq.validation import Floats
+
+Codes = npt.NDArray[np.intp]
+Parts = tuple[Representation, Loss, Regularizer]
+
+
+class Method(Quantifier, Services):
+    """A quantifier that answers for groups, intervals and diagnosis itself."""
+
+    def fitted(self) -> Quantifier:
+        """Return the quantifier itself."""
+        check_is_fitted(self, "p_train_")
+        return self
+
+    def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+        """Yield replicates of the estimates P (B, n), see `ordinalq.inference.bootstrap`."""
+        if self.on_means:
+            return of_means(self, summary, P, draws)
+        return of_items([self] * draws.n_models, HeldOut.of(self), summary, P, draws)
+
+
+class SmoothedMethod(Method):
+    """A method whose estimates a regularizer or a smoothing can make smooth.
+
+    Attributes
+    ----------
+    smoother_ : Regularizer or PolynomialSmoothing
+        With the strength that was chosen, where that was "auto".
+    tau_ or interpolation_ : float
+        That strength, for methods that have one.
+    tuning_ : Tuning
+        How it was chosen; only where it was "auto".
+    """
+
+    smoother_: Any
+
+    def _set_smoother(self, smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0) -> None:
+        """Keep the smoother, with its strength chosen on the trials where that is "auto"."""
+        vars(self).pop("tuning_", None)
+        self.smoother_ = smoother
+        if smoother.is_auto:
+            self.tuning_: Tuning = tune(str(smoother.strength), smoother.strengths(unit), trials)
+            self.smoother_ = smoother.with_strength(self.tuning_.value)
+        self._keep_strength()
+
+    def _keep_strength(self) -> None:
+        name = self.smoother_.strength
+        if name is not None:
+            setattr(self, f"{name}_", getattr(self.smoother_, name))
+
+    def smoothing(self) -> Smoothing | None:
+        """Return the strength of smoothing, None where the method does not smooth at all."""
+        name = self.smoother_.strength
+        return None if name is None else Smoothing(name, getattr(self, f"{name}_"))
+
+    def with_strength(self, value: float) -> Self:
+        """Return the fitted quantifier with another strength of smoothing."""
+        twin = copy(self)
+        twin.smoother_ = self.smoother_.with_strength(value)
+        twin._keep_strength()
+        return twin
+
+
+class MatrixMethod(SmoothedMethod):
+    """A method on the mean of a representation, q, and its class means, M.
+
+    Attributes
+    ----------
+    representation_ : Representation
+        f.
+    M_ : ndarray (d, n)
+        Mean representation of each class over the held-out training items.
+    """
+
+    shares_representation = True
+    representation_: Representation
+    M_: Floats
+
+    @abstractmethod
+    def _set_parts(self) -> None:
+        """Set ``representation_``, ``smoother_`` and what else belongs to the method, by its parameters."""
+
+    @abstractmethod
+    def _solve_data(self, data: Data) -> Solution:
+        """Return the Solution for q and M of the fitted quantifier."""
+
+    def _trial_unit(self, n_items: float) -> float:
+        """Return what a strength is relative to, for samples of `n_items`: one, or N for a likelihood of counts."""
+        return 1.0
+
+    @property
+    def _solves_slowly(self) -> bool:
+        """Whether a sample takes a millisecond, so that a strength has to be chosen on fewer."""
+        return False
+
+    def learn(self, S: Floats, codes: Codes) -> None:
+        """Fit the representation, its class means and, where it is "auto", the strength of smoothing."""
+        n = len(self.classes_)
+        self._set_parts()
+        p_train = np.bincount(codes, minlength=n) / len(codes)
+        if self.on == "scores":
+            scored = ~unscored(S)
+            S, codes = S[scored], codes[scored]
+        check_every_class(codes, self.classes_)
+        F = self.representation_.fit(S, codes, n).transform(S)
+        for_means = self.representation_.for_means_
+        if for_means is not None:
+            check_every_class(codes[for_means], self.classes_)
+        self.M_ = class_means(F, codes, for_means)
+        pool = np.arange(len(codes)) if for_means is None else np.flatnonzero(for_means)
+        samples = smooth_samples(codes, pool, few=self._solves_slowly)
+        self._set_smoother(
+            self.smoother_, self._trials(S, F, codes, pool, samples), self._trial_unit(min(SAMPLE_SIZE, len(pool)))
+        )
+        self.p_train_ = p_train
+
+    def _trials(
+        self, S: Floats, F: Floats | OneHot, codes: Codes, pool: Codes, drawn: Iterable[Samples]
+    ) -> Iterator[Trial]:
+        """Yield samples of held-out items with M from a third of them, to tune on; F (N, d) represents S (N, ...)."""
+        for third, samples in zip(thirds(codes, pool, few=self._solves_slowly), drawn, strict=True):
+            if self.representation_.gives_distances:
+                # Both q and M are distances to the items that M is made of.
+                nearer = clone(self.representation_).fit(S[third], codes[third], len(self.classes_))
+                F = nearer.transform(S)
+            twin = copy(self)
+            twin.M_ = class_means(F, codes, third)
+            assert samples.prevalences is not None
+            yield Trial(twin, Summary.of_means(samples, F), samples.prevalences)
+
+    def keep(self, S: Floats, codes: Codes) -> None:
+        """Keep V: the items that may enter the class means."""
+        for_means = self.representation_.for_means_
+        super().keep(*((S, codes) if for_means is None else (S[for_means], codes[for_means])))
+
+    def embed(self, S: Floats) -> Floats | OneHot:
+        """Return the representation of items with valid scores or features S (N, ...), (N, d)."""
+        return self.representation_.transform(S)
+
+    def solve(self, summary: Summary) -> Solution:
+        """Return the estimates of B summarized samples."""
+        return self._solve_data(Data(summary.means, self.M_, summary.n_items, self.representation_.n_blocks_))
+
+    def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
+        """Return the quantifier with M from other held-out items, and how these move distances."""
+        twin = copy(self)
+        if not self.representation_.gives_distances:
+            twin.M_ = drawn.average(F).T
+            return twin, None
+        # Distances to other items: f changes, and with it q, by as much as the estimated mixture of V says.
+        S, codes = self.held_out_
+        nearer = clone(self.representation_).fit(S[drawn.items], codes[drawn.items], len(self.classes_))
+        moved = nearer.transform(S)
+        twin.M_ = drawn.average(moved).T
+        return twin, class_means(moved, codes) - class_means(F, codes)
+
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return the length of the blocks of q that are frequencies, None where there are none."""
+        return self.representation_.frequency_width(F)
+
+    def response_matrix(self) -> Floats | None:
+        """Return M, None where it holds distances."""
+        return None if self.representation_.gives_distances else self.M_
+
+    def adopt(self, fitted: Facts) -> bool:
+        """Take over representation and class means of a fitted quantifier, if the representation is the same."""
+        if not isinstance(fitted, MatrixMethod):
+            return False
+        self.check_parameters(len(fitted.classes_))
+        self._set_parts()
+        # A strength that is chosen in `fit` takes the training items, not only M.
+        if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
+            return False
+        for name in ("classes_", "p_train_", "held_out_", "checks_", "representation_", "M_"):
+            setattr(self, name, getattr(fitted, name))
+        self._keep_strength()
+        return True
+
+
+class LinearQuantifier(MatrixMethod):
+    """Minimizes a loss between q and M p plus a regularizer; subclasses say with which parts.
+
+    Attributes
+    ----------
+    loss_ : Loss
+    """
+
+    loss_: Loss
+    solver: Any
+
+    @abstractmethod
+    def _parts(self) -> Parts:
+        """Return representation, loss and regularizer, by the parameters."""
+
+    def _set_parts(self) -> None:
+        """Set representation, loss and regularizer."""
+        self.representation_, self.loss_, self.smoother_ = self._parts()
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        representation, loss, regularizer = self._parts()
+        check_solver(self.solver)
+        representation.check()
+        loss.check()
+        regularizer.check(n_classes)
+
+    def _trial_unit(self, n_items: float) -> float:
+        """Return N for a likelihood of counts, else one."""
+        return float(self.loss_.scale(np.array([n_items], dtype=np.float64))[0])
+
+    @property
+    def _solves_slowly(self) -> bool:
+        """Whether the loss is not convex."""
+        return not self.loss_.convex
+
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return the length of the blocks of q that must be frequencies, None where the loss takes any q."""
+        return None if self.loss_.takes_any_q else super().frequency_width(F)
+
+    def _solve_data(self, data: Data) -> Solution:
+        """Return the minimum of loss plus regularizer."""
+        return self._minimize(self.loss_, self.smoother_, data)
+
+    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
+        """Return the Solution of q = M p + background, see `ordinalq.solve`."""
+        self.check_parameters(data.M.shape[1])
+        _, loss, regularizer = self._parts()
+        refuse_auto(regularizer)
+        if loss.needs_distances:
+            return super().solve_response(data, sizes_known=sizes_known)
+        if loss.needs_sizes and not sizes_known:
+            raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
+        return self._minimize(loss, regularizer, data)
+
+    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data) -> Solution:
+        """Return the minimum of a loss plus a regularizer."""
+        objective = LinearObjective(loss, regularizer, data)
+        solution: Solution = choose(objective, self.solver).minimize(objective)
+        return solution
+
+
+def refuse_auto(smoother: Smoother) -> None:
+    """Refuse a strength that is to be chosen where there are no training items to choose it on."""
+    if smoother.is_auto:
+        name = smoother.strength
+        raise ValueError(
+            f"{name} must be a number here, got 'auto': there are no training items to choose it on; "
+            f"give a number, for example the {name}_ of a fitted quantifier."
+        )
+
+
+def check_every_class(codes: Codes, classes: npt.NDArray[Any]) -> None:
+    """Refuse codes (N,) that leave out a class."""
+    missing = np.bincount(codes, minlength=len(classes)) == 0
+    if missing.any():
+        raise ValueError(
+            f"class {classes[missing.argmax()]} has no training item with an out-of-sample score; "
+            f"M needs every one of the {len(classes)} classes."
+        )

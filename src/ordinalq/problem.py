@@ -1,0 +1,72 @@
+"""The data of B problems q = M p: what losses, objectives and EM share."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.validation import Floats
+
+
+@dataclass(frozen=True)
+class Data:
+    """Mean embeddings of B samples and of n classes.
+
+    Attributes
+    ----------
+    Q : ndarray (B, d)
+        Mean embedding of each sample.
+    M : ndarray (d, n)
+        Mean embedding of each class.
+    sizes : ndarray (B,)
+        Number of items of each sample.
+    n_blocks : int
+        Number of histograms that the d rows consist of, all of the same length.
+    background : ndarray (B, d) or None
+        What belongs to no class and is known: q is compared with M p + o instead of M p. Q and o are in units of the
+        signal, a row of Q sums to 1 + sum(o).
+    """
+
+    Q: Floats
+    M: Floats
+    sizes: npt.NDArray[np.float64]
+    n_blocks: int = 1
+    background: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.Q)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return int(self.M.shape[1])
+
+    @property
+    def signal(self) -> Floats:
+        """What the classes have to explain, q - o (B, d)."""
+        return self.Q if self.background is None else self.Q - self.background
+
+    def expected(self, P: Floats) -> Floats:
+        """Return M p + o, (B, d), for P (B, n)."""
+        V = P @ self.M.T
+        return V if self.background is None else V + self.background
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "Data":
+        """Return the data of some samples; M is shared."""
+        background = None if self.background is None else self.background[rows]
+        return Data(self.Q[rows], self.M, self.sizes[rows], self.n_blocks, background)
+
+    def without_empty_rows(self) -> "Data":
+        """Return the data without the rows of q, M and o in which M is zero for all classes."""
+        kept = self.M.any(axis=1)
+        if kept.all():
+            return self
+        background = None if self.background is None else self.background[:, kept]
+        return replace(self, Q=self.Q[:, kept], M=self.M[kept], background=background)
+
+    def cumulated(self) -> "Data":
+        """Return the cumulative sums over the rows of q, M and o, without the last one, which is known beforehand."""
+        background = None if self.background is None else np.cumsum(self.background, axis=1)[:, :-1]
+        return replace(
+            self, Q=np.cumsum(self.Q, axis=1)[:, :-1], M=np.cumsum(self.M, axis=0)[:-1], background=background
+        )

@@ -1,0 +1,98 @@
+"""Estimates of several quantifiers on the same scores, with their representations shared; a failure is data."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.samples import Samples
+from ordinalq.simplex import clean
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats
+
+
+class Attempt(NamedTuple):
+    """What a quantifier says of B samples, or why it cannot.
+
+    ``P`` (B, n) are the estimates and ``converged`` (B,) tells where the solver reached its tolerance; both are None
+    where ``message`` says why the quantifier failed. ``seconds`` is the time for fitting and solving.
+    """
+
+    P: Floats | None
+    converged: npt.NDArray[np.bool_] | None
+    seconds: float
+    message: str
+
+    @classmethod
+    def failed(cls, message: str) -> "Attempt":
+        """Return an attempt that came to nothing."""
+        return cls(None, None, 0.0, message)
+
+
+def estimate_all(
+    quantifiers: Iterable[Quantifier], S: Any, y: Any, S_pool: Any, samples: Samples, *, classes: Any = None
+) -> Iterator[Attempt]:
+    """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
+
+    Quantifiers that say that they share their representation share that of the items, M and q where these are the
+    same, so that for instance all strengths of a regularizer cost one representation.
+
+    Parameters
+    ----------
+    quantifiers : iterable of Quantifier
+        All on scores of the same classifier, or all on features; they stay unfitted.
+    S : ndarray (N, n)
+        Out-of-sample scores (or features) of the training items.
+    y : array-like (N,)
+        Labels of the training items.
+    S_pool : ndarray (N', n)
+        Scores (or features) of the pool.
+    samples : Samples
+        B samples of the pool.
+    classes : array-like (n,), default=None
+        All labels in ascending order.
+    """
+    shared: list[tuple[Quantifier, Summary]] = []
+    for quantifier in quantifiers:
+        yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, classes, shared))
+
+
+def attempt(solve: Callable[[], Solution]) -> Attempt:
+    """Return the estimates of a Solution that `solve` makes, or why it cannot."""
+    start = time.perf_counter()
+    try:
+        solution = solve()
+    except Exception as error:  # the search goes on, and the table tells
+        return Attempt(None, None, time.perf_counter() - start, describe(error))
+    return Attempt(clean(solution.p), solution.converged, time.perf_counter() - start, "")
+
+
+def describe(error: Exception) -> str:
+    """Return the kind of an error and what it says."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _solve(
+    quantifier: Quantifier,
+    S: Any,
+    y: Any,
+    S_pool: Any,
+    samples: Samples,
+    classes: Any,
+    shared: list[tuple[Quantifier, Summary]],
+) -> Solution:
+    """Fit the quantifier and return its Solution; where it shares its representation, use or add to `shared`."""
+    if not quantifier.shares_representation:
+        return quantifier.fit_scores(S, y, classes).solve_scores(S_pool, samples)
+    for fitted, summary in shared:
+        if quantifier.adopt(fitted):
+            return quantifier.solve(summary)
+    summary = quantifier.fit_scores(S, y, classes).summarize(S_pool, samples)
+    shared.append((quantifier, summary))
+    return quantifier.solve(summary)
