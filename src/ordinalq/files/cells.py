@@ -57,7 +57,7 @@ def as_words(column: Any) -> list[str | None]:
 
 def _hashable(column: Any) -> Any:
     """Return a column in which 1, 1.0 and True are different values, as their words are."""
-    if getattr(column, "dtype", None) == object and any(isinstance(value, bool) for value in column):
+    if column.dtype == object and any(isinstance(value, bool) for value in column):
         import pandas as pd
 
         return pd.Series([str(value) if isinstance(value, bool) else value for value in column], dtype=object)

@@ -115,7 +115,7 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     distinct = words.nunique()
     if distinct <= MAX_CATEGORIES:
         return "category"
-    if words.str.split().str.len().mean() >= MIN_WORDS:
+    if words.map(lambda word: len(word.split())).mean() >= MIN_WORDS:
         return "text"
     if distinct <= MAX_DISTINCT * len(words):
         return "category"

@@ -175,7 +175,7 @@ def _parsed(block: bytes, line: int, name: str) -> Iterator[tuple[int, dict[str,
         if "\\u" in text:
             for word in (*row, *row.values()):
                 if isinstance(word, str) and (half := SURROGATE.search(word)):
-                    raise ValueError(f"{where}: expected Unicode text, got half of a character, {ascii(half[0])}.")
+                    raise ValueError(f"{where}: expected Unicode text, got half of a character, {half[0]!a}.")
         yield number, row
 
 

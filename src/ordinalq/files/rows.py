@@ -78,7 +78,7 @@ def row_lines(block: bytes, dialect: Dialect) -> Lines:
     ends = feeds[outside]
     starts = np.append(0, ends[:-1] + 1)
     empty = (ends == starts) | ((ends == starts + 1) & (data[starts] == RETURN))
-    return np.flatnonzero(outside)[~empty]
+    return np.asarray(np.flatnonzero(outside)[~empty], dtype=np.int64)
 
 
 def _at_edges(block: bytes, quotes: npt.NDArray[np.intp], dialect: Dialect) -> bool:
@@ -154,8 +154,10 @@ def _parsed(
     lines: Iterable[str], dialect: Dialect, first_line: int, name: str, *, final: bool
 ) -> Iterator[tuple[list[str], int]]:
     """Yield each row with the number of lines up to its end."""
-    quoting = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=dialect.separator, quoting=quoting, strict=True)
+    if dialect.quoted:
+        reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
+    else:
+        reader = csv.reader(lines, delimiter=dialect.separator, quoting=csv.QUOTE_NONE, strict=True)
     while True:
         start = reader.line_num
         try:

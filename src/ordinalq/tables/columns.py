@@ -1,4 +1,4 @@
-"""The pipeline that makes numbers of the columns of a table."""
+"""Numbers from the columns of a table: columns by their kinds, then an encoder of all of them."""
 
 import warnings
 from collections.abc import Mapping
@@ -18,14 +18,12 @@ MAX_TERMS = 50_000
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
-    """First step of a pipeline on tables: takes the columns it knows, in their order, and reads them by their kind.
+    """Takes the columns it knows of a table, in their order, and reads them by their kind.
 
     Parameters
     ----------
     kinds : dict of str to {"text", "number", "date", "category"}
-        The columns.
-    target : str, default=None
-        Column of the labels in the training table; kept for whoever evaluates the model.
+        The columns, see `ordinalq.files.columns`.
 
     Attributes
     ----------
@@ -33,9 +31,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # sci
         Those of the training table, by column.
     """
 
-    def __init__(self, kinds: Mapping[str, str], target: str | None = None) -> None:
+    def __init__(self, kinds: Mapping[str, str]) -> None:
         self.kinds = kinds
-        self.target = target
 
     def fit(self, X: Any, y: Any = None) -> "TypedColumns":
         """Check the table."""
@@ -63,23 +60,23 @@ class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # sci
         return frame
 
 
-def as_pandas(X: Any) -> "pd.DataFrame":
+def as_pandas(frame: Any) -> "pd.DataFrame":
     """Return a pandas or polars frame as one of pandas."""
     import pandas as pd
 
-    frame = X if isinstance(X, pd.DataFrame) else X.to_pandas() if hasattr(X, "to_pandas") else None
-    if frame is None:
+    found = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas() if hasattr(frame, "to_pandas") else None
+    if found is None:
         raise TypeError(
-            f"X must be a pandas or polars frame, because the model knows its columns, got {type(X).__name__}."
+            f"frame must be a pandas or polars frame, because the model knows its columns, got {type(frame).__name__}."
         )
-    return frame
+    return found
 
 
-def table_pipeline(frame: "pd.DataFrame", kinds: Mapping[str, str], target: str | None = None) -> list[Any]:
-    """Return the unfitted steps that make numbers of a table.
+def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
+    """Return the unfitted transformer that makes numbers of typed columns.
 
     Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
-    :func:`ordinalq.datasets.table_encoder`, numbers being scaled to unit variance.
+    :func:`ordinalq.files.encoder.table_encoder`, numbers being scaled to unit variance.
 
     Parameters
     ----------
@@ -87,14 +84,12 @@ def table_pipeline(frame: "pd.DataFrame", kinds: Mapping[str, str], target: str 
         The training table, typed.
     kinds : dict
         See :class:`TypedColumns`.
-    target : str, default=None
-        See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [name for name, kind in kinds.items() if kind == "text"]
-    others = [name for name in kinds if name not in texts]
+    others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []
     for name in texts:
         vectorizer = TfidfVectorizer(
@@ -108,5 +103,4 @@ def table_pipeline(frame: "pd.DataFrame", kinds: Mapping[str, str], target: str 
     if others:
         steps.append(("other columns", table_encoder(frame[others], scale=True), others))
     # With words the matrix is sparse, whatever else is in it.
-    encoder = ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
-    return [("columns", TypedColumns(dict(kinds), target)), ("encoder", encoder)]
+    return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)

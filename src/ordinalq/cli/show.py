@@ -1,4 +1,4 @@
-"""Results in the terminal: tables, bars and a progress bar."""
+"""Estimates in the terminal: a table, bars and a progress bar."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from ordinalq.terminal import MAX_ROWS, screen, table
 from ordinalq.text import plain, shortened
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from ordinalq.contract.estimates import Estimates
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6
@@ -20,53 +20,62 @@ MAX_CHARTS = 6
 LONG_WORK = 20_000_000
 
 
-def prevalences(estimate: "pd.DataFrame", classes: Sequence[Any], level: float | None = None) -> None:
-    """Print the table of `predict_table` in per cent."""
-    names = [str(label) for label in classes]
-    by = estimate.columns[0]
+def prevalences(estimates: "Estimates") -> None:
+    """Print one row per group, in per cent."""
+    names = [str(label) for label in estimates.classes]
+    shown = estimates.take(slice(MAX_ROWS))
+    bounds = shown.bounds
     ends, middles = [], []
-    for record in estimate.head(MAX_ROWS).to_dict("records"):
-        mean = f"{record['mean_class']:.2f}"
-        if level is not None:
-            mean += f" ({record['mean_class_lower']:.2f} to {record['mean_class_upper']:.2f})"
-        ends.append((str(record[by]), f"{record['n_items']:,}", mean))
-        middles.append([f"{100 * record[name]:.0f} %" for name in names])
+    for b, label in enumerate(_labels(shown)):
+        mean = f"{shown.mean[b]:.2f}"
+        if bounds is not None:
+            mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
+        ends.append((label, f"{shown.n_items[b]:,}", mean))
+        middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
     # What is left beside 8 characters of the name, the items, the mean class and "...", with 3 between columns.
     room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
     widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
     fitting = int((np.cumsum(widths) <= room).sum())
     hidden = [] if fitting == len(names) else ["..."]
-    shown = len(names) if not hidden else max(1, fitting - 1)
-    rows = [[a, b, *cells[:shown], *hidden, c] for (a, b, c), cells in zip(ends, middles, strict=True)]
-    table([by, "items", *names[:shown], *hidden, "mean class"], rows, total=len(estimate))
+    kept = len(names) if not hidden else max(1, fitting - 1)
+    rows = [[a, b, *cells[:kept], *hidden, c] for (a, b, c), cells in zip(ends, middles, strict=True)]
+    headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class"]
+    table(headers, rows, total=len(estimates), hint="; --out writes all")
 
 
-def charts(estimate: "pd.DataFrame", classes: Sequence[Any], level: float | None = None) -> None:
+def charts(estimates: "Estimates") -> None:
     """Print a bar chart of each of the first groups."""
-    names = [str(label) for label in classes]
-    by = estimate.columns[0]
-    shown = estimate.head(MAX_CHARTS)
-    titles = shortened([plain(f"{by} {name}") for name in shown[by]], screen().width)
-    for record, title in zip(shown.to_dict("records"), titles, strict=True):
-        bars(title if len(estimate) > 1 else "", record, names, level)
+    shown = estimates.take(slice(MAX_CHARTS))
+    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(shown)], screen().width)
+    for b, title in enumerate(titles):
+        bars(title if len(estimates) > 1 else "", shown.take([b]))
 
 
-def bars(title: str, record: Any, names: Sequence[str], level: float | None) -> None:
-    """Print one bar per class; with a level, the interval beside it."""
+def bars(title: str, estimate: "Estimates") -> None:
+    """Print one bar per class of a single estimate; with intervals, these beside it."""
     console = screen()
     if title:
         console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
     else:
         console.print()
+    names = [plain(str(label)) for label in estimate.classes]
     width = min(24, max(map(len, names)))
     room = max(10, min(50, console.width - width - 28))
-    largest = max(float(record[name]) for name in names) or 1.0
-    for name in names:
-        p = float(record[name])
-        line = f"  {plain(name)[:width]:>{width}}  {_bar(p / largest, room)} {100 * p:3.0f} %"
-        if level is not None:
-            line += f"  ({100 * float(record[f'{name}_lower']):.0f} to {100 * float(record[f'{name}_upper']):.0f})"
+    p = estimate.prevalences[0]
+    largest = float(p.max()) or 1.0
+    for i, name in enumerate(names):
+        line = f"  {name[:width]:>{width}}  {_bar(float(p[i]) / largest, room)} {100 * p[i]:3.0f} %"
+        if estimate.bounds is not None:
+            line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
         console.print(line, overflow="crop", no_wrap=True)
+
+
+def _labels(estimates: "Estimates") -> list[str]:
+    return [""] * len(estimates) if estimates.keys is None else estimates.keys.labels()
+
+
+def _name(estimates: "Estimates") -> str:
+    return "" if estimates.keys is None else estimates.keys.name
 
 
 def _bar(part: float, room: int) -> str:
@@ -89,9 +98,9 @@ def progress(what: str, n_bytes: int) -> Iterator[Callable[[int], object] | None
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=n_bytes)
+        task = bar.add_task(plain(what), total=n_bytes)
         yield lambda done: bar.update(task, completed=done)
 
 
