@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq.files.writing import write_bytes
 from ordinalq.locking import try_lock
 
 logger = logging.getLogger("ordinalq")
@@ -32,7 +33,7 @@ DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 # What shows results and does not compute any.
-SHOWING = ("cli", "cli.py", "plot", "report", "tables", "tabular", "terminal.py")
+SHOWING = ("cli", "plot", "report", "tables", "terminal.py", "text.py")
 
 
 class Store:
@@ -82,16 +83,10 @@ class Store:
 
     def write(self, path: Path, content: bytes) -> None:
         """Write a file as a whole or not at all."""
-        partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
+            write_bytes(path, content, prefix=PARTIAL, sync=True)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise OSError(
                     error.errno, f"the disk of {self.folder} is full; what is finished is kept: make room and run again"
