@@ -14,14 +14,15 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.transforms import Affine2D
 
+from ordinalq.plot.style import BAR, BLUE, GRID, INK, ORANGE, SOFT
+
 TRUE = (0.21, 0.09, 0.11, 0.18, 0.41)
 ESTIMATE = (0.19, 0.11, 0.12, 0.19, 0.39)
 SMOOTH = (0.10, 0.17, 0.24, 0.28, 0.21)
 JAGGED = (0.26, 0.04, 0.34, 0.06, 0.30)
 
-# They differ in lightness too, hence also in grey and for colour-blind readers.
-INK, SOFT, LINE, CARD = "#222222", "#555555", "#b0b0b0", "#f6f6f6"
-BLUE, GOLD = "#3b7fb6", "#e0a000"
+# Of the cards and of what is less likely.
+LINE, CARD = "#b0b0b0", "#f6f6f6"
 
 WIDTH, HEIGHT = 100, 34  # units of the drawing, a tenth of an inch each
 MIDDLE = 13.5  # height of the arrows
@@ -77,7 +78,7 @@ def labelled_reviews(ax, left, bottom):
         card(ax, left, y, 22, (9.0, 7.6, 10.0, 8.2, 9.6)[k])
         for s in range(5):
             (full if s < stars else empty).append((left + 13.6 + 1.75 * s, y + 2.1))
-    for points, color in ((full, GOLD), (empty, "white")):
+    for points, color in ((full, ORANGE), (empty, "white")):
         ax.plot(*zip(*points, strict=True), ls="", marker="*", ms=11, mew=0.9, mec=INK, mfc=color, clip_on=False)
 
 
@@ -120,12 +121,12 @@ def arrow(ax, start, end, label):
 def distribution(figure, ax, left, bottom):
     heading(ax, left + 14.5, "Star distribution of the pile", "of the whole, not review by review")
     bars = bare_axes(figure, left, bottom, 20, 21.6)
-    bars.bar(range(5), ESTIMATE, width=0.66, color=BLUE, label="estimate")
+    bars.bar(range(5), ESTIMATE, width=0.66, color=BAR, edgecolor=BLUE, label="estimate")
     bars.hlines(TRUE, [k - 0.43 for k in range(5)], [k + 0.43 for k in range(5)], color=INK, lw=2.8, label="truth")
     bars.set_xticks(range(5), ["1★", "2★", "3★", "4★", "5★"], fontsize=11, color=INK)
     bars.set_yticks([0, 0.2, 0.4], ["0", "20 %", "40 %"], fontsize=10, color=SOFT)
     bars.set_ylim(0, 0.46)
-    bars.grid(axis="y", color="#e4e4e4", lw=0.8)
+    bars.grid(axis="y", color=GRID, lw=0.8)
     bars.set_axisbelow(True)
     bars.legend(
         loc="upper center",
@@ -139,7 +140,7 @@ def distribution(figure, ax, left, bottom):
         fancybox=False,
     )
     for y, heights, color, words in (
-        (17.2, SMOOTH, BLUE, "smooth:\nplausible"),
+        (17.2, SMOOTH, BAR, "smooth:\nplausible"),
         (4.6, JAGGED, LINE, "jagged:\nunlikely"),
     ):
         small = bare_axes(figure, left + 23.2, y + 3.6, 8, 4.6)

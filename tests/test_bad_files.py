@@ -115,10 +115,6 @@ TRAINING = {
         edited(GOOD, 12, "nice,inf,2024-01-01,S,p1,5"),
         "line 12: expected a finite number in column 'price'",
     ),
-    "empty column": (
-        GOOD.replace(",S,", ",,").replace(",M,", ",,").replace(",L,", ",,"),
-        "column 'size' has no values at all",
-    ),
     "column twice": (
         GOOD.replace("size", "price"),
         "line 1: expected columns of different names, but 'price' occurs twice",
@@ -384,15 +380,14 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
         (*predict, "--plot", tmp_path / "absent" / "result.png"): "absent: no such folder",
         (*predict, "--interval", "95"): "interval must be a level between 0 and 1",
         (*predict, "--interval", "nan"): "interval must be a level between 0 and 1",
-        (*predict, "--target", "stars"): "target must be one of 'sample', 'population'",
+        (*predict, "--interval-of", "stars"): "--interval-of must be one of 'sample', 'population'",
         ("predict", model, tmp_path / "absent.csv"): "absent.csv: no such file",
         ("predict", model, tmp_path): "expected a file, got a folder",
         ("predict", tmp_path / "absent.oq", new): "absent.oq: no such file",
-        ("evaluate", model, new, "--protocol", "appoq"): "protocol must be one of 'app', 'app-oq', 'npp', 'groups'",
+        ("evaluate", model, new, "--protocol", "appoq"): "protocol must be one of 'app', 'app-oq', 'npp'",
         ("evaluate", model, new, "--protocol", "app-oq"): "protocol must be app-oq:FRACTION",
         ("evaluate", model, new, "--protocol", "app-oq:2"): "fraction must be",
-        ("evaluate", model, new, "--protocol", "groups"): "protocol must be groups:COLUMN",
-        ("evaluate", model, new, "--protocol", "groups:shop"): "columns are missing: 'shop'",
+        ("evaluate", model, new, "--by", "shop"): "columns are missing: 'shop'",
         ("evaluate", model, new, "--samples", "0"): "n_samples must be an integer >= 1",
         ("evaluate", model, new, "--sample-size", "0"): "sample_size must be an integer >= 1",
     }.items():
@@ -408,7 +403,7 @@ def test_failure_at_the_end_leaves_the_earlier_results(models, capsys, tmp_path,
     def fail(*_, **__):
         raise ValueError("no ink")
 
-    monkeypatch.setattr("ordinalq.tabular.write.save_picture", fail)
+    monkeypatch.setattr("ordinalq.files.writing.save_picture", fail)
     outputs = ["--out", tmp_path / "result.csv", "--plot", tmp_path / "result.png"]
     error = refused(["predict", models / "text.oq", tmp_path / "new.csv", *outputs], capsys, tmp_path)
     assert error == "ordinalq: no ink\n"
@@ -421,7 +416,7 @@ def test_interruption_leaves_nothing_behind(models, capsys, tmp_path, monkeypatc
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ordinalq.tabular.write.write_table", interrupt)
+    monkeypatch.setattr("ordinalq.files.writing.write_table", interrupt)
     arguments = ["predict", models / "text.oq", tmp_path / "new.csv", "--out", tmp_path / "result.csv"]
     assert main(list(map(str, arguments))) == 130
     assert capsys.readouterr().err.endswith("ordinalq: interrupted.\n")

@@ -20,6 +20,7 @@ def test_datasets_lists_every_entry_with_size_licence_and_place(capsys, tmp_path
     (tmp_path / "fried.csv").touch()
     assert main(["datasets", "--data", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert set(lines.pop(1)) == {"─"}
     assert [line.split()[0] for line in lines] == ["name", *(entry.name for entry in CATALOG)]
     assert "40,768" in lines[1]
     assert "built in" in lines[1]

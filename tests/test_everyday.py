@@ -16,11 +16,13 @@ from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.cli import main
-from ordinalq.tabular import read, show
-from ordinalq.tabular.columns import column_kinds, typed
-from ordinalq.tabular.read import open_table
-from ordinalq.tabular.workflow import build_quantifier, fit_table, predict_table
+from ordinalq.cli import main, show
+from ordinalq.files import table as read
+from ordinalq.files.columns import column_kinds, typed
+from ordinalq.files.table import open_table
+from ordinalq.tables.fitting import build_quantifier, fit_table
+from ordinalq.tables.predicting import predict_table
+from ordinalq.tables.saving import read_info
 
 ROOT = Path(__file__).parents[1]
 STARS = ["1", "2", "3", "4", "5"]
@@ -130,7 +132,7 @@ def test_device_reviews_by_product(tmp_path, capsys):
     assert len(large) >= 5
     assert (np.abs(found["mean_class"] - large["mean"]) < 0.3).all()
     capsys.readouterr()
-    groups = ["--protocol", "groups:name", "--skip-unlabelled", "--json"]
+    groups = ["--by", "name", "--skip-unlabelled", "--json"]
     run("evaluate", model, tmp_path / "new.parquet", *groups)
     errors = {row["estimate"]: row["nmd"] for row in json.loads(capsys.readouterr().out)["errors"]}
     assert set(errors) == {"OPACC", "CC", "PCC", "training prevalences"}
@@ -145,7 +147,7 @@ def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch)
     run(*predict, "--out", tmp_path / "whole.csv")
     monkeypatch.setattr(read, "PORTION_ROWS", 37)
     run(*predict, "--out", tmp_path / "portions.csv")
-    monkeypatch.setattr(read, "PORTION_CHARACTERS", 100)
+    monkeypatch.setattr(read, "PORTION_BYTES", 100)
     run(*predict, "--out", tmp_path / "rows.csv")
     whole = pd.read_csv(tmp_path / "whole.csv")
     for name in ("portions.csv", "rows.csv"):
@@ -155,13 +157,13 @@ def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch)
 def test_estimates_are_those_of_the_library(reviews, tmp_path):
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--out", tmp_path / "result.csv")
     model, new = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
-    S = model[-1].scores(model[:-1].transform(new))
+    S = model.scores(new)
     samples = oq.Samples.from_groups(new["product"])
     result = pd.read_csv(tmp_path / "result.csv")
     assert result["product"].tolist() == samples.groups_.tolist()
-    assert_allclose(result[STARS], model[-1].predict_scores(S, samples), atol=1e-9)
+    assert_allclose(result[STARS], model.fitted().predict_scores(S, samples), atol=1e-9)
     assert result["n_items"].tolist() == samples.sizes.tolist()
-    assert_allclose(model.predict(new), model[-1].predict_scores(S, oq.Samples.whole(len(S)))[0])
+    assert_allclose(model.predict(new), model.fitted().predict_scores(S, oq.Samples.whole(len(S)))[0])
 
 
 def written(frame, path):
@@ -213,7 +215,7 @@ def mixed_model(tmp_path_factory):
 
 
 def test_kinds_of_columns_are_found(mixed_model):
-    info = oq.tabular.saving.read_info(mixed_model)
+    info = read_info(mixed_model)
     assert info.columns == {
         "comment": "text",
         "price": "number",
@@ -233,8 +235,8 @@ def test_every_format_gives_the_same_estimates(name, mixed_model, tmp_path, caps
         oq.load_model(mixed_model), open_table(written(new, tmp_path / "expected.csv")), by="week", level=0.9
     )
     found = predict_table(oq.load_model(mixed_model), open_table(written(new, tmp_path / name)), by="week", level=0.9)
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
-    assert found["week"].tolist() == ["8", "9", "10", "11"]  # by value
+    pd.testing.assert_frame_equal(found.frame(), expected.frame(), rtol=1e-9)
+    assert found.frame()["week"].tolist() == [8, 9, 10, 11]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
@@ -244,8 +246,8 @@ def test_every_format_gives_the_same_model(name, tmp_path):
     new = mixed_table(100)
     reference = open_table(written(mixed_table(), tmp_path / "reference.csv"))
     expected = fit_table(reference, "stars", build_quantifier("PACC"))
-    assert fitted.kinds == expected.kinds
-    assert_allclose(fitted.model.predict(new), expected.model.predict(new), atol=1e-6)
+    assert fitted.kinds_ == expected.kinds_
+    assert_allclose(fitted.predict(new), expected.predict(new), atol=1e-6)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
@@ -263,7 +265,7 @@ def test_rows_without_a_group_are_a_group_of_their_own_and_come_last(reviews, tm
     new.loc[new["product"] == "lamp", "product"] = None
     new.to_csv(tmp_path / "new.csv", index=False)
     run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--out", tmp_path / "result.csv")
-    assert pd.read_csv(tmp_path / "result.csv")["product"].tolist()[-1] == "(missing)"
+    assert pd.isna(pd.read_csv(tmp_path / "result.csv")["product"].tolist()[-1])
     assert pd.read_csv(tmp_path / "result.csv")["n_items"].tolist()[-1] == 150
 
 
@@ -281,7 +283,7 @@ def test_without_a_group_all_rows_are_one_sample(reviews, capsys):
 def test_intervals_of_the_population_are_wider_than_of_the_sample(reviews, capsys):
     widths = {}
     for target in ("sample", "population"):
-        interval = ["--interval", "0.9", "--target", target, "--json"]
+        interval = ["--interval", "0.9", "--interval-of", target, "--json"]
         run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", *interval)
         groups = json.loads(capsys.readouterr().out)["groups"]
         widths[target] = np.array([g["mean_class_upper"] - g["mean_class_lower"] for g in groups])
@@ -291,7 +293,7 @@ def test_intervals_of_the_population_are_wider_than_of_the_sample(reviews, capsy
 
 def test_diagnosis_is_that_of_the_library(reviews, capsys):
     model, new = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
-    expected = model[-1].diagnose(model[:-1].transform(new))
+    expected = model.diagnose(new)
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--diagnose")
     assert str(expected) in capsys.readouterr().out
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--diagnose", "--json")
@@ -369,8 +371,8 @@ def test_forests_columns_and_parameters_can_be_chosen(tmp_path, capsys):
     assert result["columns"] == {"price": "number", "week": "category"}
     assert result["n_items"] == 300
     model = oq.load_model(tmp_path / "m.oq")
-    assert (model[-1].tau, model[-1].order) == (0.01, 2)
-    assert type(model[-1].classifier_.estimator_).__name__ == "RandomForestClassifier"
+    assert (model.fitted().tau, model.fitted().order) == (0.01, 2)
+    assert type(model.fitted().classifier_.estimator_).__name__ == "RandomForestClassifier"
 
 
 @pytest.mark.parametrize("method", ["HDx", "OHDx", "OQT", "ARC", "SLD", "RUN"])
@@ -465,7 +467,8 @@ def test_whole_numbers_are_the_same_categories_and_groups_in_every_format(old, n
         path = written(frame, tmp_path / name)
         run("predict", tmp_path / "m.oq", path, "--by", "shop", "--out", tmp_path / f"{name}.r.csv")
     expected, found = (pd.read_csv(tmp_path / f"{name}.r.csv") for name in (old, new))
-    assert found["shop"].tolist() == ["1", "2", "3", "4", "5", "(missing)"]
+    assert found["shop"].tolist()[:5] == [1, 2, 3, 4, 5]
+    assert found["shop"].isna().tolist() == [False] * 5 + [True]
     pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
 
 
@@ -500,7 +503,8 @@ def test_words_for_missing_labels_and_groups_are_missing(word, tmp_path, capsys)
     assert f"expected a label in column 'stars', got {got} (30 of 300 rows)" in capsys.readouterr().err
     run("predict", tmp_path / "m.oq", train, "--by", "week", "--out", tmp_path / "r.csv")
     result = pd.read_csv(tmp_path / "r.csv")
-    assert result["week"].tolist() == ["8", "9", "10", "11", "(missing)"]
+    assert result["week"].tolist()[:4] == [8, 9, 10, 11]
+    assert result["week"].isna().tolist() == [False] * 4 + [True]
     assert result["n_items"].iloc[-1] == 20
 
 
@@ -555,12 +559,12 @@ def test_groups_of_a_loaded_model_in_python_are_those_of_the_command_line(review
     predict = ["--by", "product", "--interval", "0.95", "--out", tmp_path / "r.csv"]
     run("predict", reviews / "stars.oq", reviews / "new.csv", *predict)
     model, frame = oq.load_model(reviews / "stars.oq"), pd.read_csv(reviews / "new.csv")
-    table = model[-1].predict_groups(model[:-1].transform(frame), frame["product"], level=0.95)
-    assert_allclose(table[STARS], pd.read_csv(tmp_path / "r.csv")[STARS], atol=1e-9)
+    table = model.predict_groups(frame, by="product", level=0.95).frame()
+    pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "r.csv"), atol=1e-9)
 
 
 def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(read, "PORTION_CHARACTERS", 1000)
+    monkeypatch.setattr(read, "PORTION_BYTES", 1000)
     rows = [{"a": "x", "long": "y" * 2000} for _ in range(10)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = open_table(tmp_path / "t.jsonl")
@@ -571,12 +575,13 @@ def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypat
 # evaluate, methods
 
 
-@pytest.mark.parametrize("protocol", ["app", "app-oq:0.2", "npp", "groups:product"])
+@pytest.mark.parametrize("protocol", ["app", "app-oq:0.2", "npp", "by product"])
 def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, capsys):
     labelled = pd.read_csv(reviews / "labelled.csv")
     labelled["product"] = np.arange(len(labelled)) % 7
     labelled.to_csv(tmp_path / "labelled.csv", index=False)
-    evaluate = ["--protocol", protocol, "--samples", "100", "--json"]
+    how = ["--by", "product"] if protocol == "by product" else ["--protocol", protocol]
+    evaluate = [*how, "--samples", "100", "--json"]
     run("evaluate", reviews / "stars.oq", tmp_path / "labelled.csv", *evaluate)
     result = json.loads(capsys.readouterr().out)
     errors = {row["estimate"]: row for row in result["errors"]}
@@ -585,7 +590,7 @@ def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, 
         assert errors["OPACC"]["nmd"] < errors["CC"]["nmd"] < errors["training prevalences"]["nmd"]
     assert all(row["rnod_std"] >= 0 for row in errors.values())
     assert result["n_items"] == 2000
-    assert result["n_samples"] == {"app": 100, "npp": 100, "groups:product": 7}.get(protocol, result["n_samples"])
+    assert result["n_samples"] == {"app": 100, "npp": 100, "by product": 7}.get(protocol, result["n_samples"])
 
 
 def test_methods_lists_the_catalog(capsys):
@@ -599,7 +604,7 @@ def test_methods_lists_the_catalog(capsys):
 
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
     code = (
-        "import os, signal, sys; from ordinalq import cli; from ordinalq.tabular import write\n"
+        "import os, signal, sys; from ordinalq import cli; from ordinalq.files import writing as write\n"
         "write.write_table = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "cli.script()"
     )

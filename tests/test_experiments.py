@@ -22,11 +22,21 @@ from ordinalq.experiments.outcome import read_outcome
 from ordinalq.experiments.progress import LogFile, Several, Terminal
 from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
-from ordinalq.experiments.units import ScoredUnit, Setup, TreeUnit, units_of
-from ordinalq.selection import Estimates
+from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
+from ordinalq.report import write_report
+from ordinalq.search import Attempt
 
+NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
 TABLES = ("validation", "selected", "estimates", "truth")
 TIMES = ["seconds", "scoring_seconds"]
+# With methods that are not in the catalog, and smaller grids.
+OUTSIDE = (
+    CONFIG.replace('"HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]', NAMED)
+    .replace('"CC", ', "")
+    .replace("[2, 5]", "[3]")
+    .replace("[0.0, 0.01]", "[0.5]")
+    + "\n[grid.Steady]\ntau = [0.5, 2.0]\n\n[grid.FineHistograms]\nn_bins = [3]\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +85,7 @@ def test_full_fried_has_the_configurations_of_the_paper():
     assert sum(len(unit.trials) for unit in units) == 540
     assert sum(isinstance(unit, ScoredUnit) for unit in units) == 12
     # Nine binary forests for each of OQT and ARC and each classifier configuration: 216.
-    assert sum(9 for unit in units if isinstance(unit, TreeUnit)) == 216
+    assert sum(9 for unit in units if isinstance(unit, ItemUnit)) == 216
 
 
 def test_settings_change_the_grids_where_paper_and_reference_differ():
@@ -140,6 +150,57 @@ def test_invalid_config_names_line_and_key(tmp_path, old, new, message):
     assert CONFIG.count(old) == 1
     with pytest.raises(ValueError, match=message):
         load_config(write_experiment(tmp_path, CONFIG.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere.at_all:Method", r"line 3: methods must be .*'nowhere.at_all:Method' cannot be imported: ModuleNotF"),
+        ("outside_methods:Missing", r"line 3: .*cannot be imported: AttributeError"),
+        ("outside_methods:numbers", r"line 3: .*must be a class that derives from Quantifier"),
+        ("sklearn.svm:SVC", r"line 3: .*must be a class that derives from Quantifier"),
+        ("../outside:Method", r"line 3: .*'../outside:Method' is no path of a class, such as 'package.module:Class'"),
+        ("outside_methods:CC", r"line 3: methods must differ in name, but there is another 'CC'"),
+    ],
+)
+def test_outside_method_that_cannot_be_had_names_line_and_key(tmp_path, path, message):
+    with pytest.raises(ValueError, match=message):
+        load_config(write_experiment(tmp_path, CONFIG.replace('methods = ["CC"', f'methods = ["CC", "{path}"')))
+
+
+def test_parameters_of_an_outside_method_are_checked(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"line 33: taus of \[grid.Steady\] is no parameter of Steady; did you mean 'tau"
+    ):
+        load_config(write_experiment(tmp_path, OUTSIDE.replace("tau = [0.5, 2.0]", "taus = [1]")))
+
+
+def test_methods_outside_the_catalog_are_run_like_others(tmp_path):
+    config = load_config(write_experiment(tmp_path, OUTSIDE))
+    assert config.methods == ("PACC", "OPACC", "Steady", "FineHistograms", "OwnTree")
+    kinds = {t.method: type(unit).__name__ for unit in units_of(config, 4) for t in unit.trials}
+    assert [kinds[name] for name in config.outside] == ["ScoredUnit", "FeatureUnit", "ItemUnit"]
+    outcome = run(config, tmp_path / "out", n_jobs=1)
+    assert (outcome.validation["message"] == "").all()
+    found = outcome.validation.set_index(["method", "parameters"])
+    same = json.dumps({"tau": 0.5}, indent=1)
+    assert_allclose(found.loc[("Steady", same), "error"], found.loc[("OPACC", same), "error"])
+    assert set(outcome.errors("APP", "nmd")) == set(config.methods)
+    page = write_report(read_outcome(tmp_path / "out"), tmp_path / "out").read_text(encoding="utf-8")
+    assert page.count('<tr data-group="beyond the paper">') > 3 * len(config.outside)
+
+
+def test_results_of_an_outside_method_depend_on_its_file(tmp_path, monkeypatch):
+    from ordinalq.experiments import runner
+
+    config = load_config(write_experiment(tmp_path, OUTSIDE))
+    material = prepare(config)
+    keys = []
+    for content in ("a", "b"):
+        monkeypatch.setattr(runner, "source_hash", lambda path, content=content: content)
+        this = runner._Run(config, material, None, None, None)
+        keys.append(this._key(this.units[0], "validation"))
+    assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +299,7 @@ def test_method_that_fails_on_test_samples_only_is_left_out(tmp_path, monkeypatc
     def failing(self, material, scores, pool):
         found = estimate(self, material, scores, pool)
         if pool == "test":
-            failed = Estimates(None, None, 0.0, "ValueError: no")
+            failed = Attempt.failed("ValueError: no")
             found = [failed if t.method == "SLD" else one for t, one in zip(self.trials, found, strict=True)]
         return found
 
@@ -290,7 +351,7 @@ def test_same_results_on_a_dask_cluster_of_two_processes(finished, tmp_path, mon
 
 
 def test_classifiers_are_compared_by_the_same_runner_and_resume(tmp_path):
-    from ordinalq.experiments.ordinal_classifiers import METHODS
+    from ordinalq.experiments.pairs import METHODS
 
     config = (
         CONFIG[: CONFIG.index("[classifier]")].replace(

@@ -12,24 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from small_experiment import write_experiment
 
 import ordinalq as oq
+from ordinalq.classify.factory import make_classifier
 from ordinalq.datasets.dataset import Sampling
 from ordinalq.experiments.config import load_config
 from ordinalq.experiments.material import prepare
 from ordinalq.experiments.ordinal_classifiers import (
-    CLASSIFIERS,
-    METHODS,
-    QUANTIFIERS,
     Predictions,
     Scored,
-    classifier_grid,
     classifier_units,
     estimate,
     fit_scores,
     hold_out,
     invert,
-    make_classifier,
     sld_until_stable,
 )
+from ordinalq.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
 from ordinalq.experiments.runner import select
 from ordinalq.reference import ordinal_classifiers
 from ordinalq.samples import Samples
@@ -100,14 +97,14 @@ def test_methods_are_the_cells_of_the_printed_table():
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_parameter_of_the_grid_is_set(name):
     parameters = {key: values[-1] for key, values in classifier_grid(name).items()}
-    model = make_classifier(name, parameters, seed=3)
+    model = make_classifier(name, parameters, random_state=3)
     assert {key: model.get_params()[key] for key in parameters} == parameters
     assert make_classifier(name, {"class_weight": "none"}).class_weight is None
     assert "random_state" not in model.get_params() or name == "LR" or model.random_state == 3
 
 
 def test_an_unknown_classifier_is_refused():
-    with pytest.raises(ValueError, match=r"name must be one of 'LR', .*, got 'OLR'"):
+    with pytest.raises(ValueError, match=r"name must be one of .*'LR', .*, got 'OLR'"):
         make_classifier("OLR", {})
 
 
@@ -360,7 +357,7 @@ def test_test_estimates_come_from_the_classifiers_of_the_validation(run, quantif
 
 def scores_of_unit(material, unit):
     given = {name: value for name, value in unit.classifier.items() if name != "name"}
-    classifier = make_classifier(unit.classifier["name"], given, unit.setup.seed)
+    classifier = make_classifier(unit.classifier["name"], given, random_state=unit.setup.seed)
     return fit_scores(classifier, material.dataset, hold_out(material.dataset.train.y, unit.setup.seed))
 
 

@@ -4,9 +4,11 @@ import io
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
@@ -218,6 +220,82 @@ def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
     assert ax.get_xlabel() == "stars"
 
 
+# Estimates instead of arrays
+
+
+class Keys:
+    """Stands for the keys of groups."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def labels(self):
+        return ["(missing)" if value is None else str(value) for value in self.values]
+
+
+def estimates_of(P, keys=None, half=None):
+    """Return what `predict_groups` or `predict_interval` gives."""
+    bounds = None if half is None else SimpleNamespace(level=0.9, lower=P - half, upper=P + half)
+    return SimpleNamespace(
+        classes=np.array(["bad", "fair", "good", "fine", "best"]),
+        prevalences=P,
+        n_items=np.arange(1, len(P) + 1) * 100,
+        keys=None if keys is None else Keys(keys),
+        bounds=bounds,
+    )
+
+
+@pytest.mark.parametrize("keys", [["kettle", "mixer", None], [17, 3, 250]])
+def test_groups_of_estimates_bring_names_classes_sizes_and_intervals(estimates, keys):
+    P = estimates[0][:3]
+    axes = plot.groups(estimates_of(P, keys, half=0.01), xlabel="stars")
+    names = ["(missing)" if key is None else str(key) for key in keys]
+    sizes = [100, 200, 300]
+    assert [ax.get_title(loc="left") for ax in axes] == [f"{a} ({b})" for a, b in zip(names, sizes, strict=True)]
+    for i, ax in enumerate(axes):
+        bars, intervals = ax.containers
+        assert_allclose([bar.get_height() for bar in bars], P[i])
+        ends = np.transpose([P[i] - 0.01, P[i] + 0.01])
+        assert_allclose([segment[:, 1] for segment in intervals.lines[2][0].get_segments()], ends)
+    assert [text.get_text() for text in axes[0].get_xticklabels()] == ["bad", "fair", "good", "fine", "best"]
+    assert [text.get_text() for text in axes[0].figure.legends[0].get_texts()] == ["estimate", "90 % interval"]
+
+
+def test_one_row_of_estimates_is_a_distribution_and_arguments_win(estimates):
+    P = estimates[0][:1]
+    ax = plot.distribution(estimates_of(P, half=0.02), list("abcde"), level=0.5, truth=P[0])
+    assert [text.get_text() for text in ax.get_xticklabels()] == list("abcde")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "50 % interval", "truth"]
+    other = plot.distribution(estimates_of(P), lower=P - 0.1, upper=P + 0.1)
+    assert [text.get_text() for text in other.get_legend().get_texts()] == ["estimate", "interval"]
+    points = plot.estimate_against_truth(estimates_of(estimates[0]), estimates[3])
+    assert points.get_legend().get_texts()[0].get_text() == "bad"
+
+
+def test_bounds_of_one_sample_may_have_a_row(estimates):
+    P = estimates[0][:1]
+    ax = plot.distribution(P[0], list("abcde"), P - 0.02, P + 0.02)
+    assert_allclose([bar.get_height() for bar in ax.containers[0]], P[0])
+    assert len(ax.containers) == 2
+
+
+def test_names_are_no_formulas(estimates):
+    classes = ["$5 to $9", "$x", "x_1", "a\nb", "\\"]
+    axes = plot.groups(estimates[0][:2], classes, ["$1 to $2", "$\\bad$"], xlabel="$y$ of $z")
+    assert rendered(axes[0]).std() > 5
+    assert axes[0].get_xticklabels()[3].get_text() == "a b"
+    assert rendered(plot.distribution(estimates[0][0], classes, xlabel="$y$")).std() > 5
+    assert rendered(plot.estimate_against_truth(estimates[0], estimates[3], classes)).std() > 5
+    assert rendered(plot.response_matrix(np.eye(5), classes)).std() > 5
+
+
+def test_tables_are_refused_instead_of_drawing_their_keys_and_counts():
+    frame = pd.DataFrame({"product": [1, 2], "n_items": [10, 20], "bad": [0.2, 0.3], "good": [0.8, 0.7]})
+    for call in (plot.groups, plot.distribution, lambda frame: plot.estimate_against_truth(frame, np.eye(2))):
+        with pytest.raises(TypeError, match=r"must be estimates or an array, got a DataFrame.*give the estimates"):
+            call(frame)
+
+
 # Estimate against truth
 
 
@@ -346,6 +424,10 @@ WRONG = [
         r"lower must have the shape of p, \(3,\), got \(2,\)",
     ),
     (lambda: plot.distribution(P3[0], lower=[1, 1, 1], upper=P3[0]), "lower must not be above upper"),
+    (
+        lambda: plot.distribution(estimates_of(np.full((2, 5), 0.2))),
+        "p must be one distribution, got the estimates of 2 groups; choose one by its key",
+    ),
     (lambda: plot.groups(P3[0]), r"estimate must have shape \(B, n\), got shape \(3,\)"),
     (lambda: plot.groups(P3, names=["a"]), "names must be 2 names, got 1"),
     (lambda: plot.groups(P3, n_items=[1]), r"n_items must be one number per group, 2, got shape \(1,\)"),

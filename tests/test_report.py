@@ -14,16 +14,24 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from outcomes import make_outcome
+from outside_methods import Steady
 from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
 from ordinalq import reference
 from ordinalq.evaluation import not_worse_than_best, p_against_best
 from ordinalq.experiments.outcome import Outcome
+from ordinalq.methods.catalog import BEYOND, Entry
 from ordinalq.report import figures, tables, write_report, write_summary
 from ordinalq.report.departures import applicable, departures
+from ordinalq.report.facts import display_name, truth
 from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
 from ordinalq.report.html import PAPER, duration
+from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
+from ordinalq.report.paper_figures import paper_pictures
+from ordinalq.report.rank_figures import rank_pictures
+from ordinalq.report.rankings import paper_rankings, rankings
+from ordinalq.report.results import collection_table
 from ordinalq.report.significance import rank
 
 ROOT = Path(__file__).parents[1]
@@ -46,7 +54,7 @@ def report(tmp_path_factory):
 
 def cells(table, method):
     """The cells of a method by the title of their column."""
-    row = next(row for row in table.rows if row.cells[0].text == tables.display_name(method))
+    row = next(row for row in table.rows if row.cells[0].text == display_name(method))
     return {column.title: cell for column, cell in zip(table.columns, row.cells, strict=True)}
 
 
@@ -193,7 +201,7 @@ def test_classifier_grid_shows_what_was_tried(outcome):
 
 def test_samples_table_describes_the_drawn_samples(outcome):
     data = tables.samples_table(outcome).data.set_index("protocol")
-    P = tables.truth(outcome, "APP-OQ")
+    P = truth(outcome, "APP-OQ")
     assert_allclose(data.loc["APP-OQ", "xi1"], oq.jaggedness(P).mean())
     assert_allclose(data.loc["APP-OQ", "nmd_to_training"], oq.nmd(np.array(outcome.about["data"]["p_train"]), P).mean())
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "APP-OQ", "real"))
@@ -206,7 +214,7 @@ def test_protocol_table_takes_the_real_distributions_of_amazon_from_its_samples(
     assert cells(missing, "real")["jaggedness xi_1 ours"].text == "-"
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "real"))
     found = cells(tables.protocols_table(amazon), "real")["jaggedness xi_1 ours"].value
-    assert_allclose(found, oq.jaggedness(tables.truth(amazon, "real")).mean(), rtol=0.1)
+    assert_allclose(found, oq.jaggedness(truth(amazon, "real")).mean(), rtol=0.1)
 
 
 def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
@@ -231,6 +239,69 @@ def test_tables_of_a_single_method_and_sample_are_whole():
         assert table.latex()
     assert cells(tables.results_table(outcome, "nmd"), "CC")["APP mean ± std"].bold
     assert cells(tables.rank_table([outcome]), "CC")["NMD, APP rank"].text == "1.00"
+
+
+# Methods that the paper does not have
+
+
+@pytest.mark.parametrize("in_catalog", [False, True])
+def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_path, monkeypatch, in_catalog):
+    methods = ["CC", "OPACC", "Steady"]
+    outcome = make_outcome(**SHORT, methods=methods, protocols=("APP",), measures=("nmd",))
+    if in_catalog:
+        known = [*oq.catalog(), Entry(Steady, BEYOND)]
+        monkeypatch.setattr("ordinalq.experiments.methods.catalog", lambda: known)
+    text = Page(write_report(outcome, tmp_path).read_text(encoding="utf-8")).text
+    assert "beyond the paper" in text
+    table = tables.results_table(outcome, "nmd")
+    assert [row.group for row in table.rows] == ["non-ordinal", "new ordinal", "beyond the paper"]
+    assert cells(table, "Steady")["APP mean ± std"].text != "-"
+    assert cells(table, "Steady")["APP paper"].text == cells(table, "Steady")["APP ratio"].text == "-"
+    assert cells(tables.rank_table([outcome]), "Steady")["NMD, APP paper"].text == "-"
+    grids = tables.hyperparameter_table(outcome)
+    assert cells(grids, "Steady")["printed"].text == "-"
+    assert [row.cells[0].text for row in grids.rows][-1] == "Steady"
+    assert {picture.name for picture in figures.all_pictures(outcome)} >= {"error_nmd", "ranks_nmd_app"}
+
+
+def test_a_report_without_any_method_of_the_paper_compares_with_nothing():
+    outcome = make_outcome(**SHORT, methods=["A", "B"], protocols=("APP",), measures=("nmd",))
+    for table in (tables.results_table(outcome, "nmd"), tables.rank_table([outcome])):
+        assert not any(column.name == "paper" for column in table.columns)
+        assert not any(note.startswith("Paper") or " Paper: " in note for note in table.notes)
+
+
+# One layout
+
+
+def test_layout_puts_facts_into_rows_and_blocks_of_columns():
+    facts = pd.DataFrame(
+        {
+            "method": ["a", "b", "a"],
+            "protocol": ["x", "x", "y"],
+            "mean": [0.1, 0.4, 0.2],
+            "std": [0.01, np.nan, 0.02],
+            "bold": [True, False, True],
+            "paper": [np.nan, np.nan, 0.3],
+        }
+    )
+    columns, rows = lay_out(
+        facts,
+        ["method"],
+        [words("method", "method", str.upper)],
+        [mean_and_std(shade="log"), Show("paper", "paper", number(2), needs="paper")],
+        across=["protocol"],
+        above=lambda fact: fact["protocol"],
+        group=lambda fact: f"group of {fact['method']}",
+    )
+    assert [column.title for column in columns] == ["method", "x mean ± std", "y mean ± std", "y paper"]
+    assert [[cell.text for cell in row.cells] for row in rows] == [
+        ["A", ".1000 ± .0100", ".2000 ± .0200", "0.30"],
+        ["B", ".4000", "-", "-"],
+    ]
+    assert [cell.bold for cell in rows[0].cells] == [False, True, True, False]
+    assert [row.cells[1].shade for row in rows] == [0.0, 1.0]
+    assert [row.group for row in rows] == ["group of a", "group of b"]
 
 
 # Forms of a table
@@ -332,7 +403,7 @@ def test_ranks_refuse_what_is_no_table_of_errors():
 
 def test_ranks_over_data_sets_use_mean_errors_and_leave_failed_methods_out():
     outcomes = [make_outcome(f"data {i}", **SHORT, seed=i, failed=["SLD"] if i == 1 else []) for i in range(3)]
-    ranking = tables.rankings(outcomes)["APP", "nmd"]
+    ranking = rankings(outcomes)["APP", "nmd"]
     methods = [method for method in outcomes[0].methods if method != "SLD"]
     means = np.array([[outcome.errors("APP", "nmd")[m].mean() for m in methods] for outcome in outcomes])
     assert list(ranking.ranks) == methods
@@ -343,7 +414,7 @@ def test_ranks_over_data_sets_use_mean_errors_and_leave_failed_methods_out():
 
 
 def test_ranks_of_the_paper_come_from_its_printed_means():
-    ranking = tables.paper_rankings()["APP", "nmd"]
+    ranking = paper_rankings()["APP", "nmd"]
     table = reference.results()
     naive = {
         method: np.mean(
@@ -428,7 +499,7 @@ def test_no_labels_overlap_or_leave_the_figure_with_twenty_methods(monkeypatch, 
     monkeypatch.setattr(Figure, "savefig", check)
     outcome = make_outcome(**SHORT, protocols=("APP", "APP-OQ", "real"), measures=("nmd",))
     if draw == "ranks":
-        list(figures.rank_pictures({("APP", "nmd"): tables.rankings([outcome])["APP", "nmd"]}, "over test samples"))
+        list(rank_pictures({("APP", "nmd"): rankings([outcome])["APP", "nmd"]}, "over test samples"))
     elif draw == "prevalence":
         figures.prevalence_picture(outcome, "APP")
     else:
@@ -448,20 +519,20 @@ def test_drawings_are_the_same_every_time_and_use_unique_ids():
 
 def test_smoothing_path_holds_all_but_tau_at_the_selected_values():
     outcome = make_outcome(**SHORT, methods=["CC", "OHDy", "OPACC"], measures=("nmd",))
-    path = figures._tau_paths(outcome, "OHDy", "nmd")["APP"]
-    assert path["tau"] == [1e-5, 1e-3, 1e-1]
+    taus, _, errors = figures.tau_paths(outcome, "OHDy", "nmd")["APP"]
+    assert taus == [1e-5, 1e-3, 1e-1]
     rows = outcome.validation[(outcome.validation["method"] == "OHDy") & (outcome.validation["protocol"] == "APP")]
     best = outcome.selected[(outcome.selected["method"] == "OHDy") & (outcome.selected["protocol"] == "APP")].iloc[0]
     n_bins = json.loads(best["parameters"])["n_bins"]
-    for tau, error in zip(path["tau"], path["error"], strict=True):
+    for tau, error in zip(taus, errors, strict=True):
         row = rows[(rows["parameters"] == json.dumps({"n_bins": n_bins, "tau": tau}, indent=1))]
         assert error == row[row["classifier"] == best["classifier"]]["error"].item()
-    assert figures._tau_paths(outcome, "CC", "nmd") == {}
+    assert figures.tau_paths(outcome, "CC", "nmd") == {}
 
 
 def test_bins_have_equal_numbers_and_true_means(rng):
     x, y = rng.random(95), rng.random(95)
-    centres, means = figures._binned(x, y)
+    centres, means = figures.binned(x, y)
     assert len(centres) == 10
     assert (np.diff(centres) > 0).all()
     first = np.argsort(x)[:10]
@@ -469,7 +540,7 @@ def test_bins_have_equal_numbers_and_true_means(rng):
 
 
 def test_figures_of_the_paper_are_drawn_with_their_jaggedness():
-    names = [picture.name for picture in figures.paper_pictures()]
+    names = [picture.name for picture in paper_pictures()]
     assert names == ["examples_smooth_and_jagged", "examples_orders", "amazon_categories", "fact_spectrum"]
 
 
@@ -537,6 +608,37 @@ def test_page_is_whole_and_loads_nothing(report):
         assert section in page.ids
 
 
+def test_a_new_table_is_in_the_files_and_on_the_page(tmp_path, monkeypatch):
+    def made(outcome):
+        rows = (Row((Cell("first"), Cell("1.25", 1.25))),)
+        columns = (Column("what", numeric=False), Column("number"))
+        facts = pd.DataFrame({"what": ["first"], "number": [1.25]})
+        places = {"new_beside_results": {}, "new_folded": {"section": "parameters", "fold": "Open me"}}
+        places |= {"new_section": {"section": "quality"}}
+        return [Table(name, f"Title of {name}", columns, rows, facts, **place) for name, place in places.items()]
+
+    monkeypatch.setattr(tables, "MAKERS", [*tables.MAKERS, made])
+    outcome = make_outcome(**SHORT, methods=["CC", "PACC"], protocols=("APP",), measures=("nmd",))
+    text = write_report(outcome, tmp_path).read_text(encoding="utf-8")
+    ids = Page(text).ids
+    order = ["results", "table-new_beside_results", "parameters", "table-new_folded", "quality", "table-new_section"]
+    places = [ids.index(name) for name in [*order, "cite"]]
+    assert places == sorted(places)
+    assert "<summary>Open me</summary>" in text
+    assert '<a href="#quality">Quality</a>' in text
+    assert (tmp_path / "tables" / "new_section.csv").read_text() == "what,number\nfirst,1.25\n"
+
+
+def test_every_table_and_figure_is_on_the_page_once(report):
+    ids = Page((report / "report.html").read_text(encoding="utf-8")).ids
+    assert {name for name in ids if name.startswith("table-")} == {
+        f"table-{path.stem}" for path in (report / "tables").glob("*.csv")
+    }
+    assert {name for name in ids if name.startswith("figure-")} == {
+        f"figure-{path.stem}" for path in (report / "figures").glob("*.png")
+    }
+
+
 def test_links_of_the_page_lead_to_its_files(report):
     text = (report / "report.html").read_text(encoding="utf-8")
     links = [link for link in re.findall(r'<a href="([^"#]+)"', text) if not link.startswith("https://doi.org/")]
@@ -590,7 +692,7 @@ def test_summary_of_several_data_sets_has_errors_ranks_and_page(tmp_path):
     assert "Experiments on 2 data sets" in page.text
     data = pd.read_csv(tmp_path / "tables" / "nmd.csv")
     assert set(data["data"]) == {"fried", "yolanda"}
-    table = tables.collection_table(outcomes, "nmd")
+    table = collection_table(outcomes, "nmd")
     mean = outcomes[1].errors("APP", "nmd")["PACC"].mean()
     assert cells(table, "PACC")["yolanda, APP mean ± std"].text.startswith(short(mean))
     assert (
@@ -628,7 +730,7 @@ def test_page_sorts_in_a_browser_without_any_error(report, tmp_path):
     body = re.search(r"<body([^>]*)>", run.stdout).group(1)
     ascending, descending, restored = re.search(r'data-states="([^"]*)"', body).group(1).split("; ")
     data = pd.read_csv(report / "tables" / "nmd.csv").dropna(subset=["mean"]).sort_values("mean", kind="stable")
-    order = [tables.display_name(method) for method in data["method"]]
+    order = [display_name(method) for method in data["method"]]
     assert ascending == f"ascending: {' '.join([*order, 'o-HDx'])}"
     assert descending == f"descending: {' '.join([*order[::-1], 'o-HDx'])}"
     assert restored == f"none: {' '.join(entry.paper_name for entry in oq.catalog())}"

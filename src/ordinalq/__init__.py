@@ -24,12 +24,12 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
-    from ordinalq.tabular.saving import load_model, save_model
-
-__version__ = "0.1.0.dev0"
+    from ordinalq.tables.model import TableModel
+    from ordinalq.tables.saving import load_model, save_model
 
 __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ACC",
@@ -71,6 +71,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SampleSearch",
     "Samples",
     "Summary",
+    "TableModel",
     "bin_target",
     "catalog",
     "difference_matrix",
@@ -96,8 +97,8 @@ def __getattr__(name: str) -> Any:
         from ordinalq.classify import ordinal
 
         return getattr(ordinal, name)
-    if name in ("load_model", "save_model"):
-        from ordinalq.tabular import saving
+    if name in ("TableModel", "load_model", "save_model"):
+        from ordinalq.tables import saving
 
         return getattr(saving, name)
     raise AttributeError(f"module 'ordinalq' has no attribute {name!r}")

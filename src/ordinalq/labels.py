@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Codes = npt.NDArray[np.intp]
 MIN_CLASSES = 3
+MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
 def encode_labels(
@@ -57,6 +58,12 @@ def encode_labels(
                 f"{name} must have at least one item of every class, but has none of {_listing(ordered[empty])}."
             )
     return ordered, codes
+
+
+def check_label_count(what: str, n_distinct: int, advice: str) -> None:
+    """Refuse a column of numbers that has more distinct values than classes have."""
+    if n_distinct > MAX_LABELS:
+        raise ValueError(f"{what} has {n_distinct} different numbers, too many for classes: {advice}.")
 
 
 def _values(y: Any, name: str) -> npt.NDArray[Any]:

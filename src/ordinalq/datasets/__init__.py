@@ -3,7 +3,8 @@
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.catalog import CATALOG, load_dataset
 from ordinalq.datasets.dataset import Dataset, Items, Sampling
-from ordinalq.datasets.tables import make_dataset, table_encoder
+from ordinalq.datasets.tables import make_dataset
+from ordinalq.files.encoder import table_encoder
 
 __all__ = [
     "CATALOG",

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from ordinalq import reference
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
 from ordinalq.datasets.download import fetch, find_local
-from ordinalq.datasets.files import open_binary, read_table, require_columns
-from ordinalq.datasets.tables import encoded_names
+from ordinalq.datasets.files import read_table
+from ordinalq.files.encoder import encoded_names
+from ordinalq.files.names import require_columns
+from ordinalq.files.opening import open_binary
 from ordinalq.validation import Floats, check_distributions
 
 logger = logging.getLogger("ordinalq")
@@ -194,7 +196,7 @@ def read_reviews(path: Path, max_reviews: int, seed: int) -> Reviews:
 def _raw_reviews(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield place and content of each review."""
     if path.name.endswith((".parquet", ".csv", ".csv.gz")):
-        frame = read_table(path)
+        frame = read_table(path, nested=True)
         require_columns(frame.columns, ["reviewText", "overall"], str(path))
         if not {"helpful", "vote"} & set(frame.columns):
             require_columns(frame.columns, ["helpful"], str(path))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
+from ordinalq.files.writing import write_bytes
 from ordinalq.locking import try_lock
 
 logger = logging.getLogger("ordinalq")
@@ -178,7 +179,7 @@ def openml_file(data_id: int, file_name: str) -> Path:
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
     target = {"target": description["default_target_attribute"]}
-    path.with_name(f"{path.name}.json").write_text(json.dumps(target), encoding="utf-8")
+    write_bytes(path.with_name(f"{path.name}.json"), json.dumps(target).encode())
     return path
 
 
@@ -240,7 +241,7 @@ def _transfer(url: str, part: Path) -> None:
         validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
         validator_file.unlink(missing_ok=True)
         if validator:
-            validator_file.write_text(json.dumps({"url": url, "validator": validator}))
+            write_bytes(validator_file, json.dumps({"url": url, "validator": validator}).encode())
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         console = Console(stderr=True)

@@ -10,8 +10,9 @@ from ordinalq import reference
 from ordinalq.datasets.binning import bin_target
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, split_items
 from ordinalq.datasets.download import fetch, find_local
-from ordinalq.datasets.files import numeric_columns, read_table, require_columns
+from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import interval_names
+from ordinalq.files.names import require_columns
 from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")

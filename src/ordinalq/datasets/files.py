@@ -1,29 +1,24 @@
 """Reading the published files: numbers in text, tables by column names; each error names the file and the line."""
 
 import csv
-import gzip
 import io
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from ordinalq.files.cells import place, short
+from ordinalq.files.columns import natural
+from ordinalq.files.names import require_columns
+from ordinalq.files.table import open_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger("ordinalq")
-
-# What pandas takes for a missing value by default.
-MISSING_WORDS = (
-    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-
-# What other programs call a column without a name, which only numbers the rows.
-UNNAMED = ("", "__index_level_0__")
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
@@ -91,7 +86,9 @@ def read_arff(path: Path) -> "pd.DataFrame":
                     raise ValueError(f"{path}, line {number}: expected a numeric attribute, got {kind!r}.")
                 names.append(attribute)
             elif keyword == "@data":
-                return pd.DataFrame(read_numbers(stream, str(path), len(names), number + 1), columns=names)
+                frame = pd.DataFrame(read_numbers(stream, str(path), len(names), number + 1), columns=names)
+                frame.attrs["where"] = str(path)
+                return frame
     raise ValueError(f"{path}: expected an ARFF file, but it has no line @data; is the download complete?")
 
 
@@ -104,51 +101,16 @@ def _attribute(text: str) -> tuple[str, str]:
     return name, kind.strip()
 
 
-def read_table(path: str | Path) -> "pd.DataFrame":
-    """Read a CSV, TSV, Parquet or ARFF file; the ending says which (``.csv.gz`` too).
+def read_table(path: str | Path, *, nested: bool = False) -> "pd.DataFrame":
+    """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the ending says which (``.csv.gz`` too).
 
-    In a column of text, words such as "NA" are missing values if all else are numbers; otherwise they stay words.
+    Columns of numbers and of ISO 8601 dates are such; in other columns, words stay words, also "NA". The index of a
+    text file holds the lines. With `nested`, cells of Parquet files may hold lists.
     """
-    import pandas as pd
-
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file.")
-    kinds = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if kinds == "arff":
+    if path.suffix.lower() == ".arff" and path.is_file():
         return read_arff(path)
-    try:
-        if kinds in ("parquet", "pq"):
-            return pd.read_parquet(path).reset_index(drop=True)  # rows are numbered as in the file
-        if kinds in ("csv", "tsv"):
-            # Only the empty cell is missing: the text "None" or "NA" may well be a category. Read at once, a column
-            # has one type.
-            separator = "," if kinds == "csv" else "\t"
-            frame = pd.read_csv(path, sep=separator, keep_default_na=False, na_values=[""], low_memory=False)
-            return _numbers_with_gaps(frame.rename(columns=lambda name: str(name).strip()), path)
-    except (ValueError, OSError, EOFError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a readable {kinds} file: {' '.join(str(error).split())}") from error
-    raise ValueError(f"{path}: expected a file .csv, .tsv, .parquet or .arff (or .csv.gz).")
-
-
-def _numbers_with_gaps(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
-    """Make those columns numbers in which nothing but words for a missing value stands in the way."""
-    import pandas as pd
-
-    for j, name in enumerate(frame.columns):
-        column = frame.iloc[:, j]
-        if not (pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)):
-            continue
-        missing = column.isna() | column.astype(str).str.strip().isin(MISSING_WORDS)
-        numbers = pd.to_numeric(column.mask(missing), errors="coerce")
-        if missing.all() or (numbers.isna() & ~missing).any():
-            continue
-        n_words = int((missing & column.notna()).sum())
-        logger.info(
-            "%s: column %r holds numbers and %d words such as NA, which are missing values", path, name, n_words
-        )
-        frame.isetitem(j, numbers.to_numpy())
-    return frame
+    return natural(open_table(path).read(nested=nested))
 
 
 def numeric_columns(
@@ -171,41 +133,10 @@ def numeric_columns(
         unreadable = np.isnan(values) & (~column.isna().to_numpy() | (not gaps))
         if unreadable.any():
             at = int(np.argmax(unreadable))
-            row = int(frame.index[at])  # of the file, also where rows were chosen before
-            # The header is line 1 of a text file, its first row line 2; other files have rows only.
-            place = f"row {row}" if where.endswith((".parquet", ".pq")) else f"line {row + 2}"
-            got = "nothing" if column.isna().iloc[at] else repr(column.iloc[at])
-            raise ValueError(f"{where}, {place}: expected a number in column {name!r}, got {got}.")
+            got = "nothing" if column.isna().iloc[at] else short(column.iloc[at])
+            raise ValueError(f"{place(frame, frame.index[at])}: expected a number in column {name!r}, got {got}.")
         columns[:, j] = values
     return columns
-
-
-def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
-    """Raise an error that lists the columns that are missing."""
-    present = list(present)
-    missing = [name for name in names if name not in set(present)]
-    if missing:
-        # Other files have no line of names.
-        place = ", line 1" if where.removesuffix(".gz").endswith((".csv", ".tsv", ".arff")) else ""
-        named = [name for name in present if name not in UNNAMED]
-        raise ValueError(
-            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
-            f"{len(named)} columns: {_first(named)}."
-        )
-
-
-def _first(names: Sequence[Any]) -> str:
-    """Return the first five names.
-
-    >>> _first(["a", "b"]), _first(range(8))
-    ("'a', 'b'", '0, 1, 2, 3, 4 and 3 more')
-    """
-    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def open_binary(path: Path) -> IO[bytes]:
-    """Open a file, unpacking ``.gz`` on the way."""
-    return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
 def _is_number(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Your own table as a data set, and the recipe that the paper applies to regression data."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,16 @@ import numpy.typing as npt
 
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items, take
-from ordinalq.datasets.files import read_table, require_columns
-from ordinalq.labels import encode_labels
+from ordinalq.datasets.files import read_table
+from ordinalq.files.encoder import encoded_names, table_encoder
+from ordinalq.files.names import UNNAMED, require_columns
+from ordinalq.labels import check_label_count, encode_labels
 from ordinalq.validation import Floats, check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger("ordinalq")
-
-MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
-MAX_CATEGORIES = 30  # columns that one categorical feature becomes; rarer categories share the last one
 
 
 def make_dataset(
@@ -44,7 +44,7 @@ def make_dataset(
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, or path of a CSV, TSV, Parquet or ARFF file
+    frame : pandas or polars DataFrame, or path of a CSV, TSV, JSON lines, Parquet or ARFF file
         One row per item.
     target : str
         Column to predict. Rows without a target are left out, which is logged and noted.
@@ -140,60 +140,6 @@ def make_dataset(
         logger.warning("%s: %s", where, repeated)
         dataset = replace(dataset, notes=(*notes, repeated))
     return dataset
-
-
-def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
-    """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
-
-    Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
-    All else: one column per category, gaps being a category of their own; beyond 30 categories the rarest share a
-    column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
-    variance 1, as linear classifiers want them.
-    """
-    import pandas as pd
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-
-    dates = [name for name in frame if pd.api.types.is_datetime64_any_dtype(frame[name])]
-    numbers = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name])]  # bool too
-    categories = [name for name in frame if name not in {*dates, *numbers}]
-    for name in categories:
-        distinct = frame[name].nunique()
-        if distinct > MAX_CATEGORIES:
-            logger.warning(
-                "column %r has %d distinct values: the %d most frequent are categories, the rest shares one; "
-                "leave it out with features=[...], convert it (dates, numbers), or give an encoder",
-                name,
-                distinct,
-                MAX_CATEGORIES - 1,
-            )
-
-    def imputer() -> Any:
-        filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        return make_pipeline(filled, StandardScaler()) if scale else filled
-
-    return make_column_transformer(
-        (make_pipeline(FunctionTransformer(_to_float, feature_names_out="one-to-one"), imputer()), numbers),
-        (make_pipeline(FunctionTransformer(_calendar, feature_names_out=_calendar_names), imputer()), dates),
-        (
-            make_pipeline(
-                FunctionTransformer(_to_object, feature_names_out="one-to-one"),
-                OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False),
-            ),
-            categories,
-        ),
-        verbose_feature_names_out=False,
-    )
-
-
-def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
-    """Return the names that a fitted encoder gives its columns; numbers if it gives none."""
-    try:
-        return tuple(map(str, encoder.get_feature_names_out()))
-    except AttributeError:  # of the encoder, or of a step of it
-        return tuple(f"feature_{j}" for j in range(n_features))
 
 
 def regression_dataset(
@@ -296,10 +242,8 @@ def _check_features(table: "pd.DataFrame", where: str) -> None:
 
 
 def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
-    if classes is None and column.dtype.kind in "iuf" and (distinct := column.nunique()) > MAX_LABELS:
-        raise ValueError(
-            f"{target!r} has {distinct} distinct numbers, too many for classes: give n_bins, such as n_bins=10."
-        )
+    if classes is None and column.dtype.kind in "iuf":
+        check_label_count(repr(target), column.nunique(), "give n_bins, such as n_bins=10")
     ordered, codes = encode_labels(column, classes, name=target)
     # Stars that a table holds as 1.0..5.0, because some are missing, are still called 1..5.
     return tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in ordered.tolist()), codes
@@ -320,10 +264,10 @@ def _as_pandas(frame: Any) -> "pd.DataFrame":
 
 def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: str) -> list[str]:
     if features is None:
-        columns = [name for name in frame.columns if name != target]
+        columns = [name for name in frame.columns if name not in (target, *UNNAMED)]
     else:
         columns = [features] if isinstance(features, str) else list(features)
-        if twice := [name for name in columns if columns.count(name) > 1]:
+        if twice := [name for name, n in Counter(columns).items() if n > 1]:
             raise ValueError(f"features must be distinct, but {twice[0]!r} occurs {columns.count(twice[0])} times.")
         require_columns(frame.columns, columns, where)
         ignored = [str(name) for name in frame.columns if name not in {target, *columns}]
@@ -334,28 +278,3 @@ def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: s
     if not columns:
         raise ValueError(f"{where} must have at least one column besides the target {target!r}.")
     return columns
-
-
-def _to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
-    return frame.astype("float64")
-
-
-def _to_object(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Make categories text, so that mixed columns can be sorted; gaps stay gaps."""
-    frame = frame.astype(object)
-    return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
-
-
-_CALENDAR = ("year", "month", "day", "day_of_week", "hour")
-
-
-def _calendar(frame: "pd.DataFrame") -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.DataFrame(
-        {f"{name}_{unit}": getattr(frame[name].dt, unit).astype("float64") for name in frame for unit in _CALENDAR}
-    )
-
-
-def _calendar_names(_: Any, names: Sequence[str]) -> list[str]:
-    return [f"{name}_{unit}" for name in names for unit in _CALENDAR]

@@ -4,21 +4,21 @@ The experiments of the paper are files in `configs/`, one per data set; own ones
 ``[quick]`` holds what the profile "quick" changes.
 """
 
-import difflib
+import inspect
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ordinalq.classify.factory import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
-from ordinalq.methods.catalog import catalog
-
-# These fit classifiers of their own on the items, or take the features; all others take scores of a classifier.
-TREES = ("OQT", "ARC")
-FEATURES = ("HDx", "OHDx")
+from ordinalq.experiments import pairs
+from ordinalq.experiments.methods import known_methods
+from ordinalq.methods.catalog import BEYOND, import_method
+from ordinalq.text import nearest
 
 PROFILES = ("full", "quick")
 KINDS = ("quantifiers", "classifiers", "collection")
@@ -54,7 +54,7 @@ class Config:
         ``name`` of a data set that :func:`ordinalq.load_dataset` knows, or a ``table`` with its ``target`` and other
         arguments of :func:`ordinalq.make_dataset`; ``paper`` is its name in the paper's tables.
     methods : tuple of str
-        Names of the catalog, in its order.
+        Names of the catalog, in its order, and of classes outside of it.
     measures : tuple of str
     seed : int
     samples : dict
@@ -67,6 +67,8 @@ class Config:
         Methods that get the scores of a classifier on its own training items, as EDy and PDF did in the paper.
     members : tuple of str
         The experiments of a collection.
+    outside : dict of name to path
+        The import path "package.module:Class" of each method that is not in the catalog.
     profile : {"full", "quick"}
     settings : {"reference", "paper"}
     """
@@ -84,6 +86,7 @@ class Config:
     grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     in_sample: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
+    outside: dict[str, str] = field(default_factory=dict)
     profile: str = "full"
     settings: str = "reference"
 
@@ -137,17 +140,6 @@ def load_config(name: str | Path, profile: str = "full", settings: str = "refere
     return _Reader(path, text, str(name)).config(profile, settings)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" for a misspelt name, or nothing.
-
-    >>> nearest("OPAC", ["PACC", "OPACC"])
-    "; did you mean 'OPACC' or 'PACC'?"
-    """
-    lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), lower, n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(lower[one]) for one in found)}?" if found else ""
-
-
 def _sentence(text: str) -> str:
     """End a sentence, unless it is a question."""
     return text if text.endswith("?") else f"{text}."
@@ -181,8 +173,7 @@ class _Reader:
         for member in members:
             if load_config(member).kind == "collection":
                 raise self._error("members", f"must be single experiments, but {member!r} is a collection")
-        methods, gridded = self._known(kind)
-        chosen = self._names("methods", content.get("methods", methods), methods)
+        classes, chosen, outside = self._methods(kind, content)
         seed = content.get("seed", 876)
         if seed < 0:
             raise self._error("seed", f"must be at least 0, got {seed}")
@@ -190,33 +181,53 @@ class _Reader:
             if value < 1:
                 raise self._error(key, f"must be at least 1, got {value}", "samples")
         # Only methods on the scores of a classifier can have in-sample ones.
-        scored = [name for name in methods if name not in (*TREES, *FEATURES)] if kind == "quantifiers" else []
+        scored = [name for name, cls in classes.items() if cls and cls.fits_scores and cls.on != "features"]
+        gridded = dict.fromkeys(pairs.CLASSIFIERS) if kind == "classifiers" else classes
         return Config(
             name=self.path.stem,
             source=self.source,
             kind=kind,
             title=content.get("title", self.path.stem),
             dataset={} if kind == "collection" else self._dataset(content),
-            methods=tuple(name for name in methods if name in chosen),
+            methods=tuple(name for name in classes if name in chosen),
             measures=tuple(self._names("measures", content.get("measures", ["nmd", "rnod"]), list(MEASURES))),
             seed=seed,
             samples=dict(content.get("samples", {})),
             classifier={} if kind != "quantifiers" else self._classifier(content),
             grids=self._grids(content.get("grid", {}), kind, gridded),
+            outside=outside,
             in_sample=tuple(self._names("in_sample", content.get("in_sample", []), scored, empty=True)),
             members=members,
             profile=profile,
             settings=settings,
         )
 
-    def _known(self, kind: str) -> tuple[list[str], list[str]]:
-        """Return the names of the methods, and of what may have a grid."""
-        if kind == "classifiers":
-            from ordinalq.experiments.ordinal_classifiers import CLASSIFIERS, METHODS
+    def _methods(self, kind: str, content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+        """Return the class of each method that can be named, the chosen names, and the paths of outside methods.
 
-            return list(METHODS), list(CLASSIFIERS)
-        methods = [entry.name for entry in catalog()]
-        return methods, methods
+        Pairs of a classifier and a quantifier have no class.
+        """
+        if kind == "classifiers":
+            names = list(pairs.METHODS)
+            return dict.fromkeys(names), self._names("methods", content.get("methods", names), names), {}
+        known = known_methods()
+        classes: dict[str, Any] = {name: entry.cls for name, entry in known.items()}
+        printed = [name for name, entry in known.items() if entry.group != BEYOND]
+        outside: dict[str, str] = {}
+        named = []
+        for value in content.get("methods", printed):
+            if isinstance(value, str) and ":" in value:
+                try:
+                    entry = import_method(value)
+                except ValueError as error:
+                    raise self._error("methods", f"must be of the catalog or importable: {error}") from error
+                if entry.name in classes:
+                    raise self._error("methods", f"must differ in name, but there is another {entry.name!r}")
+                classes[entry.name] = entry.cls
+                outside[entry.name] = value
+                value = entry.name
+            named.append(value)
+        return classes, self._names("methods", named, list(classes)), outside
 
     def _dataset(self, content: Mapping[str, Any]) -> dict[str, Any]:
         dataset = dict(content.get("dataset", {}))
@@ -232,24 +243,19 @@ class _Reader:
 
     def _classifier(self, content: Mapping[str, Any]) -> dict[str, Any]:
         classifier: dict[str, Any] = {"family": "forest", "grid": {}} | dict(content.get("classifier", {}))
-        self._names("family", [classifier["family"]], ["forest", "logistic"], "classifier")
+        self._names("family", [classifier["family"]], list(FAMILIES), "classifier")
         if classifier.get("n_estimators", 1) < 1:
             raise self._error("n_estimators", f"must be at least 1, got {classifier['n_estimators']}", "classifier")
-        if classifier["family"] == "logistic":
-            from sklearn.linear_model import LogisticRegression as Classifier
-        else:
-            from sklearn.ensemble import RandomForestClassifier as Classifier
-        self._grid("classifier.grid", classifier["grid"], Classifier)
+        self._grid("classifier.grid", classifier["grid"], classifier_class(classifier["family"]))
         return classifier
 
-    def _grids(self, grids: Mapping[str, Any], kind: str, known: list[str]) -> dict[str, Any]:
-        classes = {entry.name: entry.cls for entry in catalog()}
+    def _grids(self, grids: Mapping[str, Any], kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
         what = "classifiers" if kind == "classifiers" else "methods"
         for name, grid in grids.items():
             if name not in known:
                 meant = nearest(name, known)
                 raise self._error(name, f"is unknown: [grid] must have names of {what} as keys{meant}", "grid")
-            self._grid(f"grid.{name}", grid, classes.get(name))
+            self._grid(f"grid.{name}", grid, known[name])
         return dict(grids)
 
     def _grid(self, where: str, grid: Any, owner: Any) -> None:
@@ -257,7 +263,7 @@ class _Reader:
         if not isinstance(grid, dict):
             table, _, key = where.rpartition(".")
             raise self._error(key, f"must be a table of lists of values, got {grid!r}", table)
-        parameters = None if owner is None else owner().get_params(deep=False)
+        parameters = None if owner is None else inspect.signature(owner).parameters
         for key, values in grid.items():
             if parameters is not None and key not in parameters:
                 meant = nearest(key, parameters)

@@ -21,33 +21,20 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import clone
 
+from ordinalq.classify.factory import make_classifier
 from ordinalq.datasets import Dataset
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material
+from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
 from ordinalq.experiments.units import Setup, Trial, Unit
 from ordinalq.objectives import Block, MixtureObjective
 from ordinalq.samples import OneHot, Samples
-from ordinalq.selection import Estimates, configurations_of
+from ordinalq.search import Attempt, configurations_of
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats, check_choice
 
 Codes = npt.NDArray[np.intp]
-Grid = dict[str, list[Any]]
 
-# Classifier -> the parameter that sets the strength of its penalty.
-CLASSIFIERS = {"LR": "C", "OLR-AT": "alpha", "OLR-IT": "alpha", "ORidge": "alpha", "LAD": "C"}
-QUANTIFIERS = ("CC", "PCC", "ACC", "PACC", "SLD")
-# They give no posteriors and serve only the quantifiers that count votes.
-VOTERS = ("ORidge", "LAD")
-COUNTING = ("CC", "ACC")
-ADJUSTED = ("ACC", "PACC")
-METHODS = tuple(
-    f"{classifier}-{quantifier}"
-    for classifier in CLASSIFIERS
-    for quantifier in QUANTIFIERS
-    if classifier not in VOTERS or quantifier in COUNTING
-)
-STRENGTHS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 HELD_OUT = 0.4  # part of L from which ACC and PACC take M
 # SLD stops at the first iteration from the 12th on that changes p by less than this, on average over the classes.
 SLD_FIRST_STOP = 12
@@ -95,49 +82,11 @@ class Scored(NamedTuple):
     p_train: Floats
 
 
-def classifier_grid(name: str) -> Grid:
-    """Return the paper's values of each parameter of a classifier; "none" stands for None.
-
-    >>> classifier_grid("ORidge")["normalize"]
-    [False, True]
-    """
-    check_choice("name", name, tuple(CLASSIFIERS))
-    grid: Grid = {CLASSIFIERS[name]: list(STRENGTHS), "class_weight": ["none", "balanced"]}
-    return grid | ({"normalize": [False, True]} if name == "ORidge" else {})
-
-
-def make_classifier(name: str, parameters: Mapping[str, Any], seed: int = 0) -> Any:
-    """Return an unfitted classifier; all that `parameters` do not say is as in scikit-learn or in the reference.
-
-    Parameters
-    ----------
-    name : {"LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"}
-    parameters : mapping
-        Such as an entry of the grid.
-    seed : int, default=0
-        Of LAD, the only one that draws.
-    """
-    from sklearn.linear_model import LogisticRegression
-
-    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
-
-    check_choice("name", name, tuple(CLASSIFIERS))
-    given = {key: None if value == "none" else value for key, value in parameters.items()}
-    classes: dict[str, Any] = {
-        "LR": LogisticRegression,
-        "OLR-AT": OrdinalLogisticAT,
-        "OLR-IT": OrdinalLogisticIT,
-        "ORidge": OrdinalRidge,
-        "LAD": LeastAbsoluteDeviation,
-    }
-    return classes[name](**({"random_state": seed} if name == "LAD" else {}), **given)
-
-
 def classifier_units(config: Config) -> Iterator[Unit]:
     """Yield the units of an experiment of the kind "classifiers", in the order of the classifiers and their grids."""
     setup = Setup.of(config)
     for name, strength in CLASSIFIERS.items():
-        trials = tuple(Trial(method, {}) for method in config.methods if method.rpartition("-")[0] == name)
+        trials = tuple(Trial(method, {}) for method in config.methods if split_pair(method)[0] == name)
         for parameters in configurations_of(config.grids.get(name, classifier_grid(name))) if trials else ():
             make_classifier(name, parameters)  # refuses unknown parameters before the work
             # The weaker the penalty, the longer it takes.
@@ -312,9 +261,9 @@ class ClassifierUnit(Unit):
         """Fit the classifier on both parts of L: one row per pool, trial and sample, or item in the case of SLD."""
         start = time.perf_counter()
         given = dict(self.classifier)
-        classifier = make_classifier(given.pop("name"), given, self.setup.seed)
+        classifier = make_classifier(given.pop("name"), given, random_state=self.setup.seed)
         split = hold_out(material.dataset.train.y, self.setup.seed)
-        quantifiers = {trial.method: _quantifier(trial) for trial in self.trials}
+        quantifiers = {trial.method: split_pair(trial.method)[1] for trial in self.trials}
         try:
             scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
         except Exception as error:  # the experiment goes on, and the table tells
@@ -335,11 +284,11 @@ class ClassifierUnit(Unit):
                 tables.append(table.assign(estimating=time.perf_counter() - begin))
         return pd.concat(tables, ignore_index=True).assign(seconds=seconds, message="")
 
-    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial on the samples of a pool."""
         assert scores is not None
         if message := scores["message"].iloc[0]:
-            return [Estimates(None, None, 0.0, message) for _ in self.trials]
+            return [Attempt.failed(message) for _ in self.trials]
         names = [f"p_{i + 1}" for i in range(material.n_classes)]
         stored = dict(iter(scores[scores["pool"] == pool].groupby("method", sort=False)))
         y = material.dataset.train.y
@@ -348,15 +297,11 @@ class ClassifierUnit(Unit):
             begin = time.perf_counter()
             P = stored[trial.method][names].to_numpy()
             converged = np.ones(len(P), dtype=bool)
-            if _quantifier(trial) == "SLD":
+            if split_pair(trial.method)[1] == "SLD":
                 P, converged = sld_until_stable(P, getattr(material, pool).samples, np.bincount(y) / len(y))
             seconds = float(stored[trial.method]["estimating"].iloc[0]) + time.perf_counter() - begin
-            found.append(Estimates(P, converged, seconds, ""))
+            found.append(Attempt(P, converged, seconds, ""))
         return found
-
-
-def _quantifier(trial: Trial) -> str:
-    return trial.method.rpartition("-")[2]
 
 
 def _predictions(model: Any, parts: Mapping[str, Any]) -> dict[str, Predictions]:

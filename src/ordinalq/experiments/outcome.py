@@ -104,8 +104,8 @@ def read_outcome(folder: str | Path) -> Outcome:
     if about.get("experiment", {}).get("kind") == "collection":
         raise ValueError(f"{folder} holds a collection of experiments; name the folders in it.")
     if "versions" not in about or not all((folder / f"{name}.parquet").exists() for name in TABLES):
-        raise ValueError(f"{folder} holds an experiment that is not finished; run `ordinalq reproduce` again.")
+        raise ValueError(f"{folder} holds an experiment that is not finished; run it again.")
     try:
         return Outcome(about, *(pd.read_parquet(folder / f"{name}.parquet") for name in TABLES))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{folder} holds a damaged table; run `ordinalq reproduce` again. ({error})") from error
+        raise ValueError(f"{folder} holds a damaged table; run it again. ({error})") from error

@@ -20,6 +20,7 @@ from ordinalq.evaluation import errors
 from ordinalq.experiments.backends import Workers, check_workers, parallel
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material, prepare
+from ordinalq.experiments.methods import source_hash
 from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
@@ -97,7 +98,9 @@ class _Run:
         self.config, self.material, self.store, self.workers = config, material, store, workers
         self.progress = progress
         self.units = list(_units(config, material))
-        self.common = {"versions": versions(), "data": material.digest}
+        self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
+        if config.outside:  # their code is not ours
+            self.common["outside"] = {name: source_hash(path) for name, path in config.outside.items()}
         self.seconds: dict[str, float] = {}
 
     def validate(self) -> pd.DataFrame:
@@ -181,6 +184,7 @@ class _Run:
                 "methods": list(config.methods),
                 "measures": list(config.measures),
                 "protocols": list(material.test.rows),
+                "outside": config.outside,
                 "in_sample": list(config.in_sample),
                 "app_oq": dataset.sampling.app_oq,
             },

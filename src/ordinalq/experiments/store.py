@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq.files.writing import write_bytes
 from ordinalq.locking import try_lock
 
 logger = logging.getLogger("ordinalq")
@@ -32,7 +33,7 @@ DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 # What shows results and does not compute any.
-SHOWING = ("cli.py", "plot.py", "report", "tabular")
+SHOWING = ("cli", "plot", "report", "tables", "terminal.py", "text.py")
 
 
 class Store:
@@ -82,16 +83,10 @@ class Store:
 
     def write(self, path: Path, content: bytes) -> None:
         """Write a file as a whole or not at all."""
-        partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
+            write_bytes(path, content, prefix=PARTIAL, sync=True)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise OSError(
                     error.errno, f"the disk of {self.folder} is full; what is finished is kept: make room and run again"
@@ -103,8 +98,7 @@ class Store:
         old = _mark(self.folder)
         if any(name in old["experiment"] and old["experiment"][name] != value for name, value in more.items()):
             raise FileExistsError(
-                f"{self.folder} holds the same experiment on other data, or with other samples; "
-                "name another folder with --out."
+                f"{self.folder} holds the same experiment on other data, or with other samples; name another folder."
             )
         if not set(more) <= set(old["experiment"]):
             self.write(self.folder / MARK, to_json({**old, "experiment": old["experiment"] | dict(more)}).encode())
@@ -129,7 +123,7 @@ def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Stor
     folder.mkdir(parents=True, exist_ok=True)
     lock = try_lock(folder / ".lock")
     if lock is None:
-        raise FileExistsError(f"{folder} is in use by another run; wait for it, or name another folder with --out.")
+        raise FileExistsError(f"{folder} is in use by another run; wait for it, or name another folder.")
     store = Store(folder)
     try:
         for left in folder.rglob(f"{PARTIAL}*"):  # by a run that was killed
@@ -156,22 +150,19 @@ def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise PermissionError(f"{folder} cannot be written, because of {above}; name another folder with --out.")
+        raise PermissionError(f"{folder} cannot be written, because of {above}; name another folder.")
     present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     if all(name == ".lock" or name.startswith(PARTIAL) for name in present):
         return
     if MARK not in present:
         other = next(name for name in present if name != ".lock")
         raise FileExistsError(
-            f"{folder} must be absent, empty or written by ordinalq, but holds {other!r}; "
-            "name another folder with --out."
+            f"{folder} must be absent, empty or written by ordinalq, but holds {other!r}; name another folder."
         )
     old = _mark(folder)["experiment"]
     different = [f"{name} {old.get(name)!r}" for name in identity if old.get(name) != identity[name]]
     if different:
-        raise FileExistsError(
-            f"{folder} holds another experiment ({', '.join(different)}); name another folder with --out."
-        )
+        raise FileExistsError(f"{folder} holds another experiment ({', '.join(different)}); name another folder.")
 
 
 def _mark(folder: Path) -> dict[str, Any]:
@@ -183,7 +174,7 @@ def _mark(folder: Path) -> dict[str, Any]:
         return {**found, "experiment": dict(found["experiment"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileExistsError(
-            f"{folder / MARK} is damaged or not ours; name another folder with --out, or restore it. ({error})"
+            f"{folder / MARK} is damaged or not ours; name another folder, or restore it. ({error})"
         ) from error
 
 

@@ -1,8 +1,8 @@
 """Units of work: what is fitted and scored together.
 
 A unit belongs to one classifier configuration: the classifier is fitted once, and its scores serve all methods and all
-their parameters. HDx and o-HDx need no classifier and are units of their own; so are OQT and ARC, which fit binary
-classifiers of their own. Units do not depend on each other, and each is deterministic.
+their parameters. Methods on features, such as HDx, need no classifier and are units of their own; so are those that fit
+classifiers of their own, such as OQT. Units do not depend on each other, and each is deterministic.
 """
 
 import time
@@ -14,27 +14,29 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.classify.held_out import CrossFitted, held_out
+from ordinalq.classify.factory import scoring_classifier
+from ordinalq.classify.held_out import held_out
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.evaluation import errors
-from ordinalq.experiments.config import FEATURES, TREES, Config
+from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Battery, Material
+from ordinalq.experiments.methods import find_method
 from ordinalq.experiments.store import to_json
-from ordinalq.methods.catalog import catalog
 from ordinalq.ordinal import jaggedness
-from ordinalq.selection import Estimates, configurations_of, estimate_all
+from ordinalq.search import Attempt, configurations_of, estimate_all
 
 
 class Trial(NamedTuple):
-    """A method with its parameters."""
+    """A method with its parameters, and the path of its class if it is not in the catalog."""
 
     method: str
     parameters: dict[str, Any]
+    path: str = ""
 
-    def quantifier(self, classifier: Any = None) -> Any:
-        """Return the unfitted quantifier."""
-        cls = next(entry.cls for entry in catalog() if entry.name == self.method)
-        return cls(**self.parameters) if classifier is None else cls(classifier, **self.parameters)
+    def quantifier(self, **more: Any) -> Any:
+        """Return the unfitted quantifier, with more parameters where it has them."""
+        made = find_method(self.method, self.path).cls(**self.parameters)
+        return made.set_params(**{name: value for name, value in more.items() if name in made.get_params(deep=False)})
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,10 @@ class Setup:
         """Return an unfitted classifier of the paper, with out-of-sample scores.
 
         "forest": a random forest with out-of-bag scores. "logistic": logistic regression in ten folds. Everything
-        else is scikit-learn's default; "none" in `parameters` stands for None. A classifier has one worker: with
-        several, a forest adds the votes of its trees in the order in which they come, and rounding differs.
+        else is scikit-learn's default; "none" in `parameters` stands for None.
         """
-        given = {name: None if value == "none" else value for name, value in parameters.items()}
-        if self.family == "logistic":
-            from sklearn.linear_model import LogisticRegression
-
-            return CrossFitted(LogisticRegression(**given), cv=10, n_jobs=1, random_state=self.seed)
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(self.n_estimators, oob_score=True, n_jobs=1, random_state=self.seed, **given)
+        trees = {} if self.family == "logistic" else {"n_estimators": self.n_estimators}
+        return scoring_classifier(self.family, trees | dict(parameters), random_state=self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +114,7 @@ class Unit(ABC):
         return None
 
     @abstractmethod
-    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial on the samples of a pool."""
 
     def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
@@ -141,7 +136,7 @@ class Unit(ABC):
         """Return the part "estimates": what the trials say of each test sample."""
         return {"estimates": self._estimate_rows(self.estimate(material, scores, "test"), material.n_classes)}
 
-    def _judged(self, estimates: Iterable[Estimates], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
+    def _judged(self, estimates: Iterable[Attempt], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
         """Return the rows of the validation table."""
         jagged = jaggedness(battery.truth)
         rows = []
@@ -172,18 +167,17 @@ class Unit(ABC):
                     rows.append(row)
         return pd.DataFrame(rows)
 
-    def _estimate_rows(self, estimates: Iterable[Estimates], n: int) -> pd.DataFrame:
+    def _estimate_rows(self, estimates: Iterable[Attempt], n: int) -> pd.DataFrame:
         """Return one row per trial and sample; none for a trial that failed."""
         tables = []
         for trial, result in zip(self.trials, estimates, strict=True):
             P = np.empty((0, n)) if result.message else result.P
-            converged = np.empty(0, dtype=bool) if result.message else result.converged
             head = {
                 "method": trial.method,
                 "classifier": to_json(self.classifier),
                 "parameters": to_json(trial.parameters),
                 "sample": np.arange(len(P)),
-                "converged": converged,
+                "converged": result.converged,
             }
             tables.append(pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
         return pd.concat(tables, ignore_index=True)
@@ -213,14 +207,14 @@ class ScoredUnit(Unit):
         table = pd.concat(tables, ignore_index=True)
         return table.assign(seconds=time.perf_counter() - start, message=message)
 
-    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial; those of the same representation share it."""
         assert scores is not None
         if message := scores["message"].iloc[0]:
-            return [Estimates(None, None, 0.0, message) for _ in self.trials]
+            return [Attempt.failed(message) for _ in self.trials]
         columns = [name for name in scores.columns if name.startswith("s_")]
         S = {part: table[columns].to_numpy() for part, table in scores.groupby("part", sort=False)}
-        found: dict[int, Estimates] = {}
+        found: dict[int, Attempt] = {}
         for part in ("train", "in_sample"):
             chosen = [
                 i for i, t in enumerate(self.trials) if (t.method in self.setup.in_sample) == (part == "in_sample")
@@ -232,20 +226,20 @@ class ScoredUnit(Unit):
 
 
 class FeatureUnit(Unit):
-    """HDx or o-HDx, which take the features as they are."""
+    """A method that takes the features as they are, such as HDx."""
 
-    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial."""
         train, items = (np.asarray(getattr(material.dataset, part).X, dtype=np.float64) for part in ("train", pool))
         return list(_estimate_all(self.trials, train, items, material, pool))
 
 
-class TreeUnit(Unit):
-    """OQT or ARC, which fit binary classifiers on the items; both pools are estimated while they are there."""
+class ItemUnit(Unit):
+    """A method that fits classifiers of its own on the items, such as OQT; both pools while they are there."""
 
     kinds = ("validation", "estimates")
 
-    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Estimates]:
+    def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of the trial on one pool."""
         return [self._both(material)[pool]]
 
@@ -257,45 +251,47 @@ class TreeUnit(Unit):
             "estimates": self._estimate_rows([found["test"]], material.n_classes),
         }
 
-    def _both(self, material: Material) -> dict[str, Estimates]:
+    def _both(self, material: Material) -> dict[str, Attempt]:
         start = time.perf_counter()
         (trial,) = self.trials
         try:
-            quantifier = trial.quantifier(self.setup.classifier(self.classifier)).set_params(n_jobs=1)
+            quantifier = trial.quantifier(classifier=self.setup.classifier(self.classifier), n_jobs=1)
             quantifier.fit(*material.dataset.train, classes=np.arange(material.n_classes))
             found = {}
             for pool in POOLS:
                 S = quantifier.scores(getattr(material.dataset, pool).X)
                 found[pool] = quantifier.predict_scores(S, getattr(material, pool).samples)
         except Exception as error:  # the experiment goes on, and the table tells
-            return dict.fromkeys(POOLS, Estimates(None, None, time.perf_counter() - start, _describe(error)))
+            return dict.fromkeys(POOLS, Attempt.failed(_describe(error), time.perf_counter() - start))
         seconds = time.perf_counter() - start
-        return {pool: Estimates(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
+        return {pool: Attempt(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
 
 
 def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
     """Yield the units of the main experiment, in the order of the classifier grid."""
     setup = Setup.of(config)
-    grids = {entry.name: entry.grid(n_classes, config.settings) for entry in catalog()} | config.grids
-    trials = {
-        method: tuple(Trial(method, parameters) for parameters in configurations_of(grids[method]))
-        for method in config.methods
-    }
-    for method in FEATURES:
-        if method in trials:
-            yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))
-    scored = tuple(trial for method in trials if method not in (*TREES, *FEATURES) for trial in trials[method])
+    trials: dict[str, tuple[Trial, ...]] = {}
+    classes: dict[str, Any] = {}
+    for method in config.methods:
+        path = config.outside.get(method, "")
+        entry = find_method(method, path)
+        grid = config.grids.get(method, entry.grid(n_classes, config.settings))
+        trials[method] = tuple(Trial(method, parameters, path) for parameters in configurations_of(grid))
+        classes[method] = entry.cls
+    featured = [method for method, cls in classes.items() if cls.on == "features"]
+    fitted = [method for method, cls in classes.items() if not cls.fits_scores]
+    scored = tuple(trial for method in trials if method not in (*featured, *fitted) for trial in trials[method])
+    for method in featured:
+        yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))
     for classifier in configurations_of(config.classifier["grid"]):
         cost = _classifier_cost(setup, classifier)
         if scored:
             yield ScoredUnit(classifier, scored, setup, cost + 10)
-        for method in TREES:
-            for trial in trials.get(method, ()):
-                share = n_classes - 1 if method == "OQT" else np.log2(n_classes)
-                yield TreeUnit(classifier, (trial,), setup, cost * share / 3)
+        for trial in (trial for method in fitted for trial in trials[method]):
+            yield ItemUnit(classifier, (trial,), setup, cost * (n_classes - 1) / 3)
 
 
-def _estimate_all(trials: Iterable[Trial], S: Any, S_pool: Any, material: Material, pool: str) -> Iterator[Estimates]:
+def _estimate_all(trials: Iterable[Trial], S: Any, S_pool: Any, material: Material, pool: str) -> Iterator[Attempt]:
     samples, classes = getattr(material, pool).samples, np.arange(material.n_classes)
     quantifiers = [trial.quantifier() for trial in trials]
     return estimate_all(quantifiers, S, material.dataset.train.y, S_pool, samples, classes=classes)

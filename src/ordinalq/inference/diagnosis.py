@@ -46,9 +46,7 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     known, notes = getattr(quantifier, "held_out_", None), []
     fit = precision = None
     if known is None:
-        notes.append(
-            f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items."
-        )
+        notes.append(f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items.")
     else:
         g, q = _functions(quantifier, summary)
         if g.shape[1] < len(quantifier.classes_):

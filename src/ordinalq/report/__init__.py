@@ -5,10 +5,14 @@ from pathlib import Path
 
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.store import Store
-from ordinalq.report.figures import Picture, all_pictures, rank_pictures
+from ordinalq.report.figures import all_pictures
 from ordinalq.report.formats import Table
 from ordinalq.report.html import run_page, summary_page
-from ordinalq.report.tables import all_tables, collection_table, rank_table, rankings
+from ordinalq.report.picture import Picture
+from ordinalq.report.rank_figures import rank_pictures
+from ordinalq.report.rankings import rank_table, rankings
+from ordinalq.report.results import collection_table
+from ordinalq.report.tables import all_tables
 
 __all__ = ["write_report", "write_summary"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.report.tables import parsed
+from ordinalq.report.facts import parsed
 
 
 @dataclass(frozen=True)

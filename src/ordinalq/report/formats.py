@@ -1,7 +1,7 @@
 """A table that can be written as Markdown, LaTeX and CSV, and that the page shows."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -72,6 +72,8 @@ class Table:
         The same content as numbers in full precision, one row per fact, for CSV.
     notes : tuple of str
         Footnotes.
+    section, fold : str
+        Where it stands on the page: a section, and the title of what must be opened there to see it.
     """
 
     name: str
@@ -79,7 +81,9 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     data: pd.DataFrame
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    section: str = "results"
+    fold: str = ""
 
     def files(self) -> dict[str, str]:
         """Return the text of each file: suffix -> content."""

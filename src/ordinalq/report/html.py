@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq.evaluation import not_worse_than_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.report.departures import Departure, applicable
-from ordinalq.report.figures import Picture
+from ordinalq.report.facts import LEVEL, QUICK, compares_classifiers, data_name, display_name, failures, results
 from ordinalq.report.formats import Table, short
-from ordinalq.report.tables import LEVEL, QUICK, display_name, failures, result_rows, results
+from ordinalq.report.picture import Picture
+from ordinalq.report.results import result_facts
 
 PAPER = {
     "authors": "Mirko Bunse, Alejandro Moreo, Fabrizio Sebastiani and Martin Senz",
@@ -22,78 +23,90 @@ PAPER = {
     "doi": "10.1007/s10618-024-01067-2",
 }
 SOFTWARE = "ordinalq: ordinal quantification and unfolding"
-# Which section of the page shows a figure, by the beginning of its name.
-BACKGROUND = ("examples_", "amazon_", "fact_")
+# The sections of a page in their order: what the navigation calls them, and their title. Those of tables and pictures
+# are there if some are; others come before "cite".
+SECTIONS = {
+    "summary": ("Summary", "Summary"),
+    "results": ("Results", "Results"),
+    "figures": ("Figures", "Figures"),
+    "ranking": ("Ranking", "Ranking"),
+    "parameters": ("Parameters", "Parameters"),
+    "run": ("What was run", "What was run"),
+    "departures": ("Departures", "Departures from the paper"),
+    "background": ("Background", "Background: smooth and jagged distributions"),
+    "cite": ("Cite", "How to cite"),
+    "again": ("Run again", "How to run it again"),
+}
+ALWAYS = ("summary", "run", "departures", "cite", "again")
+
+
+class Section(NamedTuple):
+    """A section of a page; ``folds`` are titles with tables and pictures, those without a title always open."""
+
+    name: str
+    label: str
+    title: str
+    folds: list[tuple[str, list[Table | Picture]]]
 
 
 def run_page(outcome: Outcome, tables: Sequence[Table], pictures: Sequence[Picture]) -> str:
     """Return the page of one experiment."""
-    experiment, data = outcome.about["experiment"], outcome.about["data"]
-    by_name = {table.name: table for table in tables}
-    shown = [picture for picture in pictures if not picture.name.startswith(("error_", "ranks_", *BACKGROUND))]
-    errors = [picture for picture in pictures if picture.name.startswith("error_")]
-    further = outcome.measures[1:]
-    main = [by_name[name] for name in (*outcome.measures, "ordinal_classifiers") if name in by_name]
+    experiment = outcome.about["experiment"]
     return _render(
         title=str(experiment["title"]),
-        subtitle=f"{data['name']}, settings {experiment['settings']}, profile {experiment['profile']}",
+        subtitle=f"{data_name(outcome)}, settings {experiment['settings']}, profile {experiment['profile']}",
         tiles=_tiles(outcome),
         summary=summary(outcome),
-        main=main,
-        main_pictures={m: [p for p in errors if p.name == f"error_{m}"] for m in outcome.measures}
-        | {"ordinal_classifiers": errors},
-        pictures=[p for p in shown if not p.name.endswith(tuple(f"_{m}" for m in further))],
-        further_pictures={m.upper(): [p for p in shown if p.name.endswith(f"_{m}")] for m in further},
-        ranking=by_name["ranking"],
-        rank_pictures=[p for p in pictures if p.name.startswith("ranks_")],
-        selected=by_name["selected"],
-        setting_tables=[by_name[n] for n in ("samples", "classifier_grid", "hyperparameters") if n in by_name],
-        background_tables=[by_name["protocols"]],
-        background_pictures=[p for p in pictures if p.name.startswith(BACKGROUND)],
+        sections=page_sections(tables, pictures),
         facts=_facts(outcome),
         departures=applicable(outcome),
         warnings=_warnings(outcome),
         runs=[outcome.about],
-        bibtex=_bibtex(),
-        paper=PAPER,
     )
 
 
 def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], pictures: Sequence[Picture]) -> str:
     """Return the page of several experiments together."""
-    by_name = {table.name: table for table in tables}
     found: dict[str, Departure] = {d.number: d for outcome in outcomes for d in applicable(outcome)}
-    names = [str(outcome.about["data"]["name"]) for outcome in outcomes]
+    named = [(data_name(outcome), outcome) for outcome in outcomes]
     return _render(
         title=f"Experiments on {len(outcomes)} data sets",
-        subtitle=", ".join(names),
+        subtitle=", ".join(map(data_name, outcomes)),
         tiles=[
             ("data sets", str(len(outcomes))),
             ("methods", str(len({method for outcome in outcomes for method in outcome.methods}))),
             ("computing time", duration(sum(_seconds(outcome) for outcome in outcomes))),
         ],
-        summary=[
-            f"{name}: {sentence}"
-            for name, outcome in zip(names, outcomes, strict=True)
-            for sentence in summary(outcome)[:1]
-        ],
-        main=[table for name, table in by_name.items() if name != "ranking"],
-        main_pictures={},
-        pictures=[],
-        further_pictures={},
-        ranking=by_name["ranking"],
-        rank_pictures=list(pictures),
-        selected=None,
-        setting_tables=[],
-        background_tables=[],
-        background_pictures=[],
-        facts=[(name, str(outcome.about["data"]["source"])) for name, outcome in zip(names, outcomes, strict=True)],
+        summary=[f"{name}: {sentence}" for name, one in named for sentence in summary(one)[:1]],
+        sections=page_sections(tables, pictures),
+        facts=[(name, str(outcome.about["data"]["source"])) for name, outcome in named],
         departures=sorted(found.values(), key=lambda one: int(one.number.split()[0])),
-        warnings=[f"{n}: {w}" for n, outcome in zip(names, outcomes, strict=True) for w in _warnings(outcome)],
+        warnings=[f"{name}: {warning}" for name, outcome in named for warning in _warnings(outcome)],
         runs=[outcome.about for outcome in outcomes],
-        bibtex=_bibtex(),
-        paper=PAPER,
     )
+
+
+def page_sections(tables: Sequence[Table], pictures: Sequence[Picture]) -> list[Section]:
+    """Return the sections of a page; every table and every picture is in one, a picture after its table."""
+    items: dict[str, list[Table | Picture]] = {}
+    for table in tables:
+        beside = [picture for picture in pictures if picture.beside == table.name]
+        items.setdefault(table.section, []).extend([table, *beside])
+    names = {table.name for table in tables}
+    for picture in pictures:
+        if picture.beside not in names:
+            items.setdefault(picture.section, []).append(picture)
+    known = list(SECTIONS)
+    order = [*known[:-2], *(name for name in items if name not in known), *known[-2:]]
+    found = []
+    for name in order:
+        if name in items or name in ALWAYS:
+            folds: dict[str, list[Table | Picture]] = {"": []}
+            for item in items.get(name, []):
+                folds.setdefault(item.fold, []).append(item)
+            label, title = SECTIONS.get(name, (name.capitalize(), name.capitalize()))
+            found.append(Section(name, label, title, list(folds.items())))
+    return found
 
 
 def summary(outcome: Outcome) -> list[str]:
@@ -115,8 +128,8 @@ def summary(outcome: Outcome) -> list[str]:
                 else ("." if len(errors) == 1 else ", and all others are worse.")
             )
             sentences.append(text)
-        if outcome.about["experiment"]["kind"] != "classifiers":
-            ratios = result_rows(outcome, measure)["ratio"].dropna()
+        if not compares_classifiers(outcome):
+            ratios = result_facts(outcome, measure)["ratio"].dropna()
             if len(ratios):
                 sentences.append(
                     f"Our {measure.upper()} over the paper's: median {ratios.median():.2f} "
@@ -149,7 +162,8 @@ def _render(**content: Any) -> str:
     # The drawings are our own, and matplotlib escapes the text in them.
     environment.filters["drawing"] = lambda picture: Markup(picture.inline())  # noqa: S704
     environment.filters["duration"] = duration
-    return environment.from_string(text).render(**content)
+    environment.tests["table"] = lambda item: isinstance(item, Table)
+    return str(environment.from_string(text).render(bibtex=_bibtex(), paper=PAPER, **content))
 
 
 def _tiles(outcome: Outcome) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """From the name of an experiment to its report: run, tables, figures, page."""
 
-import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from ordinalq.experiments.config import Config, load_config
@@ -10,6 +10,8 @@ from ordinalq.experiments.progress import LogFile, Several, Terminal
 from ordinalq.experiments.runner import IDENTITY, identity, run
 from ordinalq.experiments.store import open_store
 from ordinalq.report import write_report, write_summary
+from ordinalq.report.tables import result_tables
+from ordinalq.terminal import Bold, screen, table
 
 PAGE = "report.html"
 MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
@@ -60,7 +62,7 @@ def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path
         with open_store(folders[0], {name: about[0][name] for name in IDENTITY}):
             return write_report(outcomes[0], folders[0])
     if out is None:
-        raise ValueError("several experiments need a folder for their comparison: give --out.")
+        raise ValueError("out must be a folder for the comparison of several experiments, got None.")
     for what in ("kind", "profile", "settings"):
         if len({one[what] for one in about}) > 1:
             raise ValueError(
@@ -98,23 +100,12 @@ def _default_folder(config: Config) -> Path:
 
 def _show(outcome: Outcome) -> None:
     """Show the means of the main table in the terminal; the files have the rest."""
-    from rich import box, table
-    from rich.console import Console
-
-    from ordinalq.report.tables import all_tables
-
-    full = all_tables(outcome)[0]
+    full = result_tables(outcome)[0]
     # What is printed for other data would not fit beside five quantifiers.
     shown = [i for i, column in enumerate(full.columns) if column.name != "paper" or len(full.columns) < 12]
-    view = table.Table(title=full.title, box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), title_justify="left")
-    for i in shown:
-        column = full.columns[i]
-        name = f"{column.group}\n{column.name.removesuffix(' ± std').removesuffix(', %')}"
-        view.add_column(name, justify="right" if column.numeric else "left", no_wrap=True)
-    for row, following in zip(full.rows, (*full.rows[1:], None), strict=True):
-        cells = [full_cell.text.partition(" ±")[0] for full_cell in (row.cells[i] for i in shown)]
-        marked = [f"[bold]{text}[/]" if row.cells[i].bold else text for i, text in zip(shown, cells, strict=True)]
-        view.add_row(*marked, end_section=following is not None and following.group != row.group)
-    console = Console(file=sys.stdout)
-    console.width = max(console.width, MIN_WIDTH)
-    console.print(view)
+    columns = [full.columns[i] for i in shown]
+    headers = [f"{column.group}\n{column.name.removesuffix(' ± std').removesuffix(', %')}" for column in columns]
+    cells = [[row.cells[i] for i in shown] for row in full.rows]
+    rows = [[(Bold if cell.bold else str)(cell.text.partition(" ±")[0]) for cell in row] for row in cells]
+    ends = [i for i, (row, after) in enumerate(pairwise(full.rows)) if row.group != after.group]
+    table(headers, rows, title=full.title, ends=ends, console=screen(MIN_WIDTH))

@@ -20,19 +20,19 @@ from ordinalq.validation import Floats
 class Attempt(NamedTuple):
     """What a quantifier says of B samples, or why it cannot.
 
-    ``P`` (B, n) are the estimates and ``converged`` (B,) tells where the solver reached its tolerance; both are None
+    ``P`` (B, n) are the estimates and ``converged`` (B,) tells where the solver reached its tolerance; both are empty
     where ``message`` says why the quantifier failed. ``seconds`` is the time for fitting and solving.
     """
 
-    P: Floats | None
-    converged: npt.NDArray[np.bool_] | None
+    P: Floats
+    converged: npt.NDArray[np.bool_]
     seconds: float
     message: str
 
     @classmethod
-    def failed(cls, message: str) -> "Attempt":
+    def failed(cls, message: str, seconds: float = 0.0) -> "Attempt":
         """Return an attempt that came to nothing."""
-        return cls(None, None, 0.0, message)
+        return cls(np.empty((0, 0)), np.empty(0, dtype=bool), seconds, message)
 
 
 def estimate_all(
@@ -69,7 +69,7 @@ def attempt(solve: Callable[[], Solution]) -> Attempt:
     try:
         solution = solve()
     except Exception as error:  # the search goes on, and the table tells
-        return Attempt(None, None, time.perf_counter() - start, describe(error))
+        return Attempt.failed(describe(error), time.perf_counter() - start)
     return Attempt(clean(solution.p), solution.converged, time.perf_counter() - start, "")
 
 

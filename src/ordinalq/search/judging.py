@@ -154,7 +154,7 @@ def _judgement(task: Task, found: Attempt, scoring_seconds: float) -> Judgement:
     unconverged = {name: len(samples) for name, samples in task.protocols.items()}
     start = 0
     for name, samples in task.protocols.items():
-        if found.P is None or found.converged is None:
+        if found.message:
             break
         rows = slice(start, start + len(samples))
         start = rows.stop

@@ -1,0 +1,77 @@
+"""Classifiers by name, as experiments and tables of users ask for them; every use has its own parameters."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ordinalq.classify.held_out import CrossFitted
+from ordinalq.validation import check_choice
+
+# Those that come with out-of-sample scores, see `scoring_classifier`.
+FAMILIES = ("forest", "logistic")
+NAMES = (*FAMILIES, "LR", "OLR-AT", "OLR-IT", "ORidge", "LAD")
+
+
+def classifier_class(name: str) -> Any:
+    """Return the class of a classifier; "LR" is the name of "logistic" in the paper.
+
+    >>> classifier_class("LR").__name__
+    'LogisticRegression'
+    """
+    # Imported here because a command that fits nothing needs none of them.
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+
+    check_choice("name", name, NAMES)
+    linear = LogisticRegression
+    ordinal = (OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge, LeastAbsoluteDeviation)
+    return dict(zip(NAMES, (RandomForestClassifier, linear, linear, *ordinal), strict=True))[name]
+
+
+def make_classifier(name: str, parameters: Mapping[str, Any] | None = None, *, random_state: int = 0) -> Any:
+    """Return an unfitted classifier; all that `parameters` do not say is the default of its class.
+
+    Parameters
+    ----------
+    name : {"forest", "logistic", "LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"}
+    parameters : mapping, default=None
+        "none" stands for None, which TOML lacks.
+    random_state : int, default=0
+        Seed of the forest and of LAD, the only ones that draw.
+    """
+    given = {key: None if value == "none" else value for key, value in (parameters or {}).items()}
+    seed = {"random_state": random_state} if name in ("forest", "LAD") else {}
+    return classifier_class(name)(**(seed | given))
+
+
+def scoring_classifier(
+    family: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    n_folds: int = 10,
+    n_jobs: int | None = 1,
+    random_state: int = 0,
+) -> Any:
+    """Return an unfitted classifier that gives out-of-sample scores of its training items.
+
+    Parameters
+    ----------
+    family : {"forest", "logistic"}
+        A random forest with out-of-bag scores, or logistic regression that is cross-fitted.
+    parameters : mapping, default=None
+        Of scikit-learn's classifier; "none" stands for None.
+    n_folds : int, default=10
+        Of the logistic regression.
+    n_jobs : int, default=1
+        Models or trees that are fitted at the same time. With several, a forest adds the votes of its trees in the
+        order in which they come, and rounding differs.
+    random_state : int, default=0
+        Seed of the folds or of the forest.
+    """
+    check_choice("family", family, FAMILIES)
+    if family == "logistic":
+        model = make_classifier(family, parameters)
+        return CrossFitted(model, cv=n_folds, n_jobs=n_jobs, random_state=random_state)
+    fixed = {"oob_score": True, "n_jobs": n_jobs}
+    return make_classifier(family, fixed | dict(parameters or {}), random_state=random_state)

@@ -1,0 +1,37 @@
+"""The program that the verbs belong to, and the options that several of them have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="ordinalq",
+    help="Ordinal quantification: class distributions of unlabelled samples over ordered classes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="File or folder with a local copy; default: the folder ORDINALQ_DATA.")
+]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet; default: by the ending of the name.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files, such as cp1252.")]
+QuotingOption = Annotated[
+    str,
+    typer.Option(
+        "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal' protect, 'none' are plain characters."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
+ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
+TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """Ordinal quantification: class distributions of unlabelled samples over ordered classes."""

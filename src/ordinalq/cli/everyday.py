@@ -1,0 +1,307 @@
+"""The verbs of everyday use: fit a model on a table, predict with it, and see how good it is."""
+
+import json as jsonlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordinalq.cli.app import (
+    EncodingOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    QuotingOption,
+    SkipOption,
+    TrustOption,
+    app,
+)
+from ordinalq.cli.wording import listed, say, say_json
+
+if TYPE_CHECKING:
+    from ordinalq.contract.estimates import Estimates
+    from ordinalq.tables.predicting import Diagnoses
+
+# Groups without a good fit that are named.
+NAMED = 20
+
+
+@app.command()
+def methods(json: JsonOption = False) -> None:
+    """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
+    from ordinalq.methods.catalog import catalog
+    from ordinalq.terminal import table
+
+    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
+    if json:
+        names = ("name", "paper_name", "group", "parameters")
+        say_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    hidden = {"classifier", "solver", "n_jobs", "random_state"}
+    cells = [
+        (*names, ", ".join(f"{name}={_short(value)}" for name, value in parameters.items() if name not in hidden))
+        for *names, parameters in rows
+    ]
+    table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3)
+
+
+@app.command()
+def fit(
+    table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
+    target: Annotated[str, typer.Option(help="Column of the labels.")],
+    out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
+    method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
+    tau: Annotated[str | None, typer.Option(help="Strength of the regularization: a number, or auto.")] = None,
+    text: Annotated[str, typer.Option(help="Columns of text, comma-separated.")] = "",
+    features: Annotated[str, typer.Option(help="Other columns to use; default: all, if there is no --text.")] = "",
+    categories: Annotated[str, typer.Option(help="Columns that are categories, whatever they look like.")] = "",
+    date_format: Annotated[
+        list[str] | None, typer.Option("--date-format", help="Of a column of dates, such as day=%m/%d/%Y.")
+    ] = None,
+    classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
+    classifier: Annotated[str | None, typer.Option(help="logistic (default) or forest.")] = None,
+    set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
+    skip_unlabelled: SkipOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    quoting: QuotingOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Fit a model on a labelled table and write it to a file."""
+    from ordinalq.cli.show import percentages
+    from ordinalq.files.table import open_table
+    from ordinalq.files.writing import check_output
+    from ordinalq.tables import saving
+    from ordinalq.tables.fitting import build_quantifier, fit_table
+
+    file = open_table(table, format, encoding, quoting)
+    check_output(out, table)  # before the work, not after it
+    if out.exists() and not force and not saving.is_model(out):
+        raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
+    quantifier = build_quantifier(
+        method, _parameters(set or [], tau), classifier, n_jobs=n_jobs, random_state=random_state
+    )
+    model = fit_table(
+        file,
+        target,
+        quantifier,
+        text=listed(text),
+        features=listed(features),
+        categories=listed(categories),
+        dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
+        classes=listed(classes) or None,
+        skip_unlabelled=skip_unlabelled,
+    )
+    info = saving.save_model(model, out, overwrite=force)
+    smoothing = model.fitted().smoothing()
+    if json:
+        result = {
+            "model": str(out),
+            "method": info.method,
+            "n_items": model.n_items_,
+            "n_skipped": model.n_skipped_,
+            "accuracy": model.accuracy_,
+            "classes": info.classes,
+            "p_train": info.p_train,
+            "columns": info.columns,
+        }
+        say_json(result if smoothing is None else {**result, smoothing.parameter: smoothing.value})
+        return
+    strength = ""
+    if smoothing is not None:
+        value = "of each sample" if smoothing.value is None else _short(smoothing.value)
+        strength = f", {smoothing.parameter} {value}"
+    say(f"{out}: {info.method} on {model.n_items_:,} items{strength}")
+    if model.n_skipped_:
+        say(f"left out:  {model.n_skipped_:,} rows without {target!r}")
+    say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
+    say(f"training:  {percentages(info.p_train, info.classes)}")
+    if model.accuracy_ is not None:
+        say(f"accuracy:  {100 * model.accuracy_:.0f} % of the items, held out")
+
+
+@app.command()
+def predict(
+    model: ModelArgument,
+    table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
+    by: Annotated[str | None, typer.Option(help="Column of groups: one estimate for each.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
+    interval_of: Annotated[
+        str, typer.Option("--interval-of", help="Intervals for this 'sample', or for its 'population'.")
+    ] = "sample",
+    out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
+    trust: TrustOption = "",
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    quoting: QuotingOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Estimate the class distribution of a table, or of each group of its rows."""
+    from ordinalq.cli import show
+    from ordinalq.contract.estimates import check_names
+    from ordinalq.contract.plan import OF, Plan
+    from ordinalq.files import writing
+    from ordinalq.files.table import open_table
+    from ordinalq.inference.groups import estimate
+    from ordinalq.tables.model import fitted_quantifier
+    from ordinalq.tables.predicting import diagnoses_of, summarize_table
+    from ordinalq.tables.saving import load_model_and_info
+    from ordinalq.validation import check_choice
+
+    check_choice("--interval-of", interval_of, OF)
+    if interval is not None and not 0 < interval < 1:
+        raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    outputs = [writing.check_output(path, model, table) for path in (out, plot) if path is not None]
+    if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
+        raise ValueError(f"{out}: expected different files for the table and the picture.")
+    kinds = (writing.table_format(out) if out else "", writing.picture_format(plot) if plot else "")
+    file = open_table(table, format, encoding, quoting)
+    loaded, info = load_model_and_info(model, trusted=listed(trust))
+    quantifier = fitted_quantifier(loaded)
+    check_names(quantifier.classes_, by)
+    with show.progress(file.name, file.n_bytes) as progress:
+        summary = summarize_table(loaded, file, by=by, checks=diagnose, progress=progress)
+    estimates = estimate(quantifier, summary, interval, Plan(of=interval_of, random_state=random_state))
+    found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
+    with ExitStack() as files:
+        # Both files or none.
+        if out is not None:
+            writing.write_table(estimates.frame(), files.enter_context(writing.replacing(out)), kinds[0])
+        if plot is not None:
+            axes = _plotted(estimates, info.target)
+            writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
+    if interval is not None and quantifier.smoothing() is not None:
+        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
+    if json:
+        say_json(_result(estimates, found, by))
+        return
+    show.prevalences(estimates)
+    if not outputs:
+        show.charts(estimates)
+    if found is not None:
+        _say_diagnoses(found, by)
+    for path in outputs:
+        say(f"written: {path}")
+
+
+def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
+    """Return what `predict --json` prints."""
+    result = estimates.to_json()
+    if found is not None:
+        result["diagnosis"] = found.whole.to_dict()
+        if by is not None:
+            result["bad_fit"] = found.misfits
+    return result
+
+
+def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
+    say("" if by is None else f"\nof the whole table, not of each {by}:")
+    say(f"{found.whole}")
+    if found.judged:
+        named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
+        few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
+        say(f"{few}: {named}" if found.misfits else few)
+
+
+@app.command()
+def evaluate(
+    model: ModelArgument,
+    table: Annotated[Path, typer.Argument(help="Labelled table that the model has not seen; - is standard input.")],
+    protocol: Annotated[str, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp.")] = "app",
+    by: Annotated[str | None, typer.Option(help="Column of groups, which are the samples then.")] = None,
+    target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
+    samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
+    sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
+    skip_unlabelled: SkipOption = False,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    trust: TrustOption = "",
+    format: FormatOption = None,  # noqa: A002
+    encoding: EncodingOption = "utf-8",
+    quoting: QuotingOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Measure the errors of a model on samples of a labelled table, beside simple estimates."""
+    from ordinalq import terminal
+    from ordinalq.files.table import open_table
+    from ordinalq.tables.evaluating import evaluate_table
+    from ordinalq.tables.saving import load_model
+
+    file = open_table(table, format, encoding, quoting)
+    errors = evaluate_table(
+        load_model(model, trusted=listed(trust)),
+        file,
+        protocol,
+        by=by,
+        target=target,
+        n_samples=samples,
+        sample_size=sample_size,
+        skip_unlabelled=skip_unlabelled,
+        random_state=random_state,
+    )
+    how = {"protocol": protocol} if by is None else {"by": by}
+    if json:
+        say_json({**how, **errors.attrs, "errors": errors.to_dict("records")})
+        return
+    drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
+    say(f"errors (mean ± standard deviation) on {drawn}, {' '.join(f'{name} {value}' for name, value in how.items())}")
+    rows = [
+        (row["estimate"], *(f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")))
+        for row in errors.to_dict("records")
+    ]
+    terminal.table(("estimate", "NMD", "RNOD"), rows)
+
+
+def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
+    """Return the parameters of a method from key=value; values are JSON, or else words.
+
+    >>> _parameters(["n_bins=8", "solver=newton"], "auto")
+    {'n_bins': 8, 'solver': 'newton', 'tau': 'auto'}
+    """
+    parameters: dict[str, Any] = {}
+    for key, value in _pairs("--set", "n_bins=8", [*pairs, *([] if tau is None else [f"tau={tau}"])]).items():
+        try:
+            parameters[key] = jsonlib.loads(value)
+        except (ValueError, RecursionError):
+            parameters[key] = value.strip()
+    return parameters
+
+
+def _pairs(option: str, example: str, given: Sequence[str]) -> dict[str, str]:
+    """Return what is given as key=value."""
+    found = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"{option} must be key=value, such as {example}, got {pair!r}.")
+        found[key.strip()] = value
+    return found
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _plotted(estimates: "Estimates", target: str | None) -> Any:
+    """Return the axes of the picture of `predict`."""
+    import matplotlib as mpl
+
+    from ordinalq import plot
+    from ordinalq.text import plain
+
+    mpl.use("agg")  # no window
+    bounds: dict[str, Any] = {} if estimates.bounds is None else {"lower": estimates.lower, "upper": estimates.upper}
+    labels: dict[str, Any] = {"level": estimates.level, "xlabel": plain(target or "")}
+    classes = [plain(str(label)) for label in estimates.classes]
+    if len(estimates) == 1:
+        one = {side: bound[0] for side, bound in bounds.items()}
+        return plot.distribution(estimates.prevalences[0], classes, **one, **labels)
+    names = [] if estimates.keys is None else [plain(label) for label in estimates.keys.labels()]
+    return plot.groups(estimates.prevalences, classes, names, n_items=estimates.n_items, **bounds, **labels)

@@ -1,0 +1,78 @@
+"""Running a verb: exit codes, errors in one line, signals."""
+
+import io
+import logging
+import signal
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from ordinalq.cli import everyday, paper
+from ordinalq.cli.app import app
+from ordinalq.cli.wording import OneLine, one_line, say
+
+# Importing them has added their verbs.
+VERBS = (paper, everyday)
+
+# Wrong files, options and values: what the caller can put right.
+CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
+
+# What typer makes of Ctrl-C.
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]  # wherever it stands
+    options = _options(arguments)
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine(options))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        """Show a warning of a library as we show errors."""
+        say(f"ordinalq: warning: {one_line(str(message), options)}", err=True)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            code = int(app(arguments, standalone_mode=False) or 0)
+        if code == INTERRUPTED:
+            say("ordinalq: interrupted.", err=True)
+        return code
+    except Exception as error:
+        if debug:
+            raise
+        message = error.format_message() if hasattr(error, "format_message") else str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:  # without its number
+            message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        if isinstance(error, MemoryError):
+            message = "not enough memory."
+        if message:  # a call without arguments has shown the help and says no more
+            say(f"ordinalq: {one_line(message, options)}", err=True)
+        # The parser's own errors (unknown verb, missing option) carry their exit code.
+        return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
+
+
+def _options(arguments: Sequence[str]) -> Mapping[str, str]:
+    """Return the options of the verb that is called, by the names of its parameters."""
+    verbs: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    verb = next((argument for argument in arguments if argument in verbs), None)
+    if verb is None:
+        return {}
+    return {parameter.name: parameter.opts[0] for parameter in verbs[verb].params if parameter.opts[0].startswith("-")}
+
+
+def script() -> None:
+    """Run the command line as a program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without the characters of a bar shows question marks
+    # Being ended is an exception like others, after which nothing half-written is left.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    sys.exit(main())

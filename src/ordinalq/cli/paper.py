@@ -1,0 +1,92 @@
+"""The verbs of the paper: its data sets, its experiments and their reports."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ordinalq.cli.app import DataOption, app
+from ordinalq.cli.wording import say
+
+
+@app.command()
+def datasets(
+    data: Annotated[Path | None, typer.Option(help="Folder with local copies; default: ORDINALQ_DATA.")] = None,
+) -> None:
+    """List the data sets: what exists, how large, under which licence, and whether it is here."""
+    from ordinalq.datasets import CATALOG
+    from ordinalq.datasets.download import find_local
+    from ordinalq.terminal import GAP, screen, table
+
+    if data is None:
+        find_local(())  # finds nothing, but says if ORDINALQ_DATA is no folder
+    if data is not None and not data.is_dir():
+        raise FileNotFoundError(f"{data}: no such folder.")
+    headers = ("name", "items", "features", "classes", "licence", "where", "what")
+    rows: list[tuple[str, ...]] = []
+    for entry in CATALOG:
+        numbers = (entry.n_items, entry.n_features, entry.n_classes)
+        cells = ("" if number is None else f"{number:,}" for number in numbers)
+        rows.append((entry.name, *cells, entry.licence, entry.where(data), entry.what))
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    # Lines are broken rather than cut: all of it matters.
+    table(headers, rows, console=screen(sum(widths) + GAP * len(widths)), left=1, cut=6)
+
+
+@app.command()
+def extract(
+    name: Annotated[str, typer.Argument(help="Name of a data set, see `ordinalq datasets`.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write: absent, empty, or written by an earlier call.")],
+    data: DataOption = None,
+    settings: Annotated[
+        str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
+    ] = "reference",
+    random_state: Annotated[int, typer.Option(help="Seed of the split and of all samples.")] = 876,
+) -> None:
+    """Write a data set as Parquet files, with the samples of each protocol, for use by other programs."""
+    from ordinalq.datasets import load_dataset
+    from ordinalq.datasets.dataset import check_folder
+
+    check_folder(out)  # before the work, not after it
+    dataset = load_dataset(name, data=data, settings=settings, random_state=random_state)
+    files = dataset.save(out)
+    for note in dataset.notes:
+        say(f"note: {note}")
+    say(f"{dataset.name}: {len(files)} files in {out}; split: {dataset.split}")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="An experiment of the paper, such as fried, or the path of a TOML file.")],
+    profile: Annotated[
+        str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")
+    ] = "full",
+    settings: Annotated[
+        str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
+    ] = "reference",
+    data: DataOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write; default: results/NAME. An interrupted run goes on.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
+    backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+) -> None:
+    """Run an experiment of the paper and write its tables beside the printed figures, and a report."""
+    from ordinalq.report.reproduce import reproduce_experiment
+
+    page = reproduce_experiment(
+        name, profile=profile, settings=settings, data=data, folder=out, n_jobs=n_jobs, backend=backend, quiet=quiet
+    )
+    say(str(page))
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of finished experiments.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the comparison of several experiments.")] = None,
+) -> None:
+    """Write the report of a finished experiment again, or compare several of them by ranks."""
+    from ordinalq.report.reproduce import report_experiments
+
+    say(str(report_experiments(folders, out)))

@@ -1,0 +1,113 @@
+"""Estimates in the terminal: a table, bars and a progress bar."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalq.terminal import MAX_ROWS, screen, table
+from ordinalq.text import plain, shortened
+
+if TYPE_CHECKING:
+    from ordinalq.contract.estimates import Estimates
+
+# More bar charts than this say less than a file does.
+MAX_CHARTS = 6
+
+# Reading less than this takes no time.
+LONG_WORK = 20_000_000
+
+
+def prevalences(estimates: "Estimates") -> None:
+    """Print one row per group, in per cent."""
+    names = [str(label) for label in estimates.classes]
+    shown = estimates.take(slice(MAX_ROWS))
+    bounds = shown.bounds
+    ends, middles = [], []
+    for b, label in enumerate(_labels(shown)):
+        mean = f"{shown.mean[b]:.2f}"
+        if bounds is not None:
+            mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
+        ends.append((label, f"{shown.n_items[b]:,}", mean))
+        middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
+    # What is left beside 8 characters of the name, the items, the mean class and "...", with 3 between columns.
+    room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
+    widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
+    fitting = int((np.cumsum(widths) <= room).sum())
+    hidden = [] if fitting == len(names) else ["..."]
+    kept = len(names) if not hidden else max(1, fitting - 1)
+    rows = [[a, b, *cells[:kept], *hidden, c] for (a, b, c), cells in zip(ends, middles, strict=True)]
+    headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class"]
+    table(headers, rows, total=len(estimates), hint="; --out writes all")
+
+
+def charts(estimates: "Estimates") -> None:
+    """Print a bar chart of each of the first groups."""
+    shown = estimates.take(slice(MAX_CHARTS))
+    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(shown)], screen().width)
+    for b, title in enumerate(titles):
+        bars(title if len(estimates) > 1 else "", shown.take([b]))
+
+
+def bars(title: str, estimate: "Estimates") -> None:
+    """Print one bar per class of a single estimate; with intervals, these beside it."""
+    console = screen()
+    if title:
+        console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
+    else:
+        console.print()
+    names = [plain(str(label)) for label in estimate.classes]
+    width = min(24, max(map(len, names)))
+    room = max(10, min(50, console.width - width - 28))
+    p = estimate.prevalences[0]
+    largest = float(p.max()) or 1.0
+    for i, name in enumerate(names):
+        line = f"  {name[:width]:>{width}}  {_bar(float(p[i]) / largest, room)} {100 * p[i]:3.0f} %"
+        if estimate.bounds is not None:
+            line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
+        console.print(line, overflow="crop", no_wrap=True)
+
+
+def _labels(estimates: "Estimates") -> list[str]:
+    return [""] * len(estimates) if estimates.keys is None else estimates.keys.labels()
+
+
+def _name(estimates: "Estimates") -> str:
+    return "" if estimates.keys is None else estimates.keys.name
+
+
+def _bar(part: float, room: int) -> str:
+    """Draw a bar of `part` of the room, in eighths of a character.
+
+    >>> _bar(0.5, 4) + "|"
+    '██  |'
+    """
+    eighths = round(8 * room * min(max(part, 0.0), 1.0))
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(room)
+
+
+@contextmanager
+def progress(what: str, n_bytes: int) -> Iterator[Callable[[int], object] | None]:
+    """Show a progress bar on the terminal if there is one and the work is long; give the function that moves it."""
+    if n_bytes < LONG_WORK or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(plain(what), total=n_bytes)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def percentages(p: Any, classes: Sequence[Any]) -> str:
+    """Return a distribution as one line.
+
+    >>> percentages([0.25, 0.5, 0.25], [1, 2, 3])
+    '1: 25 %, 2: 50 %, 3: 25 %'
+    """
+    return ", ".join(f"{label}: {100 * x:.0f} %" for label, x in zip(classes, np.asarray(p), strict=True))

@@ -1,0 +1,116 @@
+"""What is said on the terminal: plain characters only, and options where the library speaks of parameters."""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from ordinalq.text import plain
+
+# Parameters of the library that have another name as an option.
+SYNONYMS = {
+    "overwrite": "force",
+    "trusted": "trust",
+    "level": "interval",
+    "of": "interval_of",
+    "dates": "date_format",
+    "n_samples": "samples",
+}
+# Lists show how they are written.
+LISTS = {"classes": " a,b,c"}
+
+# name=[...], name=True, name='word', name={'column': 'word'} and name=PATH, as in Python.
+KEYWORD = re.compile(r"\b([a-z_]+)=(\[\.\.\.\]|True|'([^']*)'|\{'([^']*)': '([^']*)'\}|[A-Z]+\b)")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines; what would move the cursor or change the terminal is a blank."""
+    typer.echo("\n".join(plain(line) for line in text.split("\n")), err=err)
+
+
+def say_json(value: Any) -> None:
+    """Print JSON; characters that are not printable are escaped, numbers that it lacks are null."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str)
+    typer.echo("".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text))
+
+
+def finite(value: Any) -> Any:
+    """Replace the numbers that JSON lacks by null.
+
+    >>> finite({"a": [1.5, float("nan")]})
+    {'a': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {str(name): finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def in_options(text: str, options: Mapping[str, str]) -> str:
+    """Say of parameters how they are given as options.
+
+    Parameters
+    ----------
+    text : str
+        In which parameters are written as in Python: ``quoting='none'``, ``features=[...]``.
+    options : dict of str to str
+        Parameter -> option of the verb; others stay as they are.
+
+    Examples
+    --------
+    >>> in_options("give quoting='none', or tau=True.", {"quoting": "--quoting"})
+    'give --quoting none, or tau=True.'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = SYNONYMS.get(match[1], match[1])
+        if name not in options:
+            return match[0]
+        value = ""
+        if match[3] is not None:
+            value = f" {match[3]}"
+        elif match[4] is not None:
+            value = f" {match[4]}={match[5]}"
+        elif match[2].isupper():
+            value = f" {match[2]}"
+        elif match[2] == "[...]":
+            value = LISTS.get(name, "")
+        return f"{options[name]}{value}"
+
+    return KEYWORD.sub(option, text)
+
+
+def one_line(text: str, options: Mapping[str, str]) -> str:
+    """Return a message of the library as one line of the command line."""
+    return plain(in_options(" ".join(text.split()), options))
+
+
+class OneLine(logging.Formatter):
+    """Messages of the library in the log, as the command line says them."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__("%(message)s")
+        self.options = options
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        return one_line(record.getMessage(), self.options)
+
+
+def listed(text: str) -> list[str]:
+    """Return the names in a comma-separated list.
+
+    >>> listed("a, b,c")
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _escaped(character: str) -> str:
+    """Return a character as JSON escapes it."""
+    return json.dumps(character)[1:-1] if ord(character) > 0xFF or ord(character) < 0x20 else f"\\u{ord(character):04x}"

@@ -1,0 +1,238 @@
+"""CSV and TSV files, read by pyarrow block by block; where it fails, the slow reader says why.
+
+A cell is text or, if empty, missing; what it means is decided once for the whole table (`ordinalq.files.columns`), so
+that no portion of a file is read differently from another. Columns that are known to hold numbers are read as such.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
+from ordinalq.files.opening import Source, Utf8
+from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# What is read at once.
+BLOCK = 1 << 24
+# So much tells the names of the columns, and whether the cells of a TSV file are quoted.
+HEADER = 1 << 16
+SAMPLE = 1 << 22
+
+
+class Part(NamedTuple):
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    lines : range or ndarray of int
+        Line (or row, counted from 0, in Parquet) of the file of each row.
+    done : int
+        Bytes of the file that are read after it.
+    """
+
+    table: "pa.Table"
+    lines: Any
+    done: int
+
+
+class Delimited:
+    """A table in a CSV or TSV file.
+
+    Parameters
+    ----------
+    source : Source
+    encoding : str
+    tabs : bool
+        Whether cells are separated by tabs; otherwise by commas, or by semicolons if the first line has no comma.
+    quoting : {"auto", "minimal", "none"}
+        Whether quotes around a cell protect separators and line breaks in it ("minimal"), or are characters like
+        others ("none"). "auto" takes them for protection in CSV files, and in TSV files whose cells are clearly quoted.
+    """
+
+    def __init__(self, source: Source, encoding: str, tabs: bool, quoting: str) -> None:
+        self.source = source
+        self.encoding = encoding
+        self.tabs = tabs
+        self.quoting = quoting
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        with Utf8(self.source, self.encoding) as text:
+            return self._header(text)[0]
+
+    def parts(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+        """Yield the rows, block by block."""
+        with Utf8(self.source, self.encoding) as text:
+            names, dialect, n_lines, rest = self._header(text)
+            if columns is not None:
+                require_columns(names, columns, self.source.name)
+            reader = _Reader(names, columns, numbers, dialect, self.source.name)
+            line = n_lines + 1
+            final = False
+            while not final:
+                new = text.read(BLOCK)
+                while new.endswith(b"\r") and (more := text.read(1)):  # the end of a line is not cut
+                    new += more
+                final = not new
+                self._check_text(new, line, rest)
+                block = rest + new if rest else new
+                found = reader.read(block, line, final)
+                if found.table is not None:
+                    done = self.source.n_bytes if final else text.position()
+                    yield Part(found.table, found.lines, done)
+                rest = block[found.n_bytes :]
+                line += found.n_lines
+                if len(rest) > MAX_ROW:
+                    raise endless(self.source.name, line)
+
+    def _header(self, text: Utf8) -> tuple[list[str], Dialect, int, bytes]:
+        """Return the names of the columns, the dialect, the number of lines of the header, and what was read after."""
+        block = text.read(SAMPLE if self.tabs else HEADER)
+        while (b"\n" not in block or block.endswith(b"\r")) and len(block) <= MAX_ROW and (more := text.read(HEADER)):
+            block += more
+        if not block:
+            raise ValueError(f"{self.source.name}: expected a header and rows, but the file is empty.")
+        self._check_text(block, 1, b"")
+        first = block[: end if (end := block.find(b"\n")) >= 0 else len(block)]
+        separator = "\t"
+        if not self.tabs:
+            # As spreadsheets write it where the comma is in the numbers.
+            separator = ";" if b";" in first and b"," not in first else ","
+        if (n_cells := first.count(separator.encode()) + 1) > MAX_COLUMNS:
+            raise ValueError(f"{self.source.name}, line 1: expected at most {MAX_COLUMNS:,} columns, got {n_cells:,}.")
+        dialect = Dialect(separator, self._is_quoted(block, separator))
+        found = first_row(block[: len(first) + 1].decode(), dialect, self.source.name)
+        while found is None:  # a quoted name with a line break
+            found = first_row(block.decode(errors="ignore"), dialect, self.source.name)
+            if found is None:
+                new = text.read(HEADER)
+                if not new or len(block) > MAX_ROW:
+                    raise endless(self.source.name, 1)
+                block += new
+        cells, n_lines, n_bytes = found
+        names = [name.strip() for name in cells]
+        if not any(names):
+            raise ValueError(f"{self.source.name}, line 1: expected the names of the columns, got an empty line.")
+        check_names(names, f"{self.source.name}, line 1")
+        return names, dialect, n_lines, block[n_bytes:]
+
+    def _is_quoted(self, block: bytes, separator: str) -> bool:
+        if self.quoting != "auto":
+            return self.quoting == "minimal"
+        if not self.tabs:
+            return True
+        # Texts may well have a quote: only if all of them stand at the edges of cells are they meant to protect.
+        sample = block[:SAMPLE]
+        if b'"' not in sample:
+            return False
+        found = rows_end(sample if len(sample) < len(block) else sample + b"\n", Dialect(separator, True))
+        return found is not None and found[0] > 0 and _has_quoted_cell(sample, separator)
+
+    def _check_text(self, new: bytes, line: int, rest: bytes) -> None:
+        if b"\0" in new:
+            line += _count_lines(rest) + _count_lines(new[: new.index(b"\0")])
+            raise ValueError(
+                f"{self.source.name}, line {line}: expected text, got a null character: the file is not text."
+            )
+
+
+class _Found(NamedTuple):
+    """What was read of a block: bytes and lines, and the rows with their lines, unless there are none."""
+
+    n_bytes: int
+    n_lines: int
+    table: "pa.Table | None"
+    lines: Any
+
+
+class _Reader:
+    """Turns blocks of rows into tables."""
+
+    def __init__(
+        self, names: list[str], columns: Sequence[str] | None, numbers: Collection[str], dialect: Dialect, name: str
+    ) -> None:
+        position = {name: j for j, name in reversed(list(enumerate(names)))}
+        self.kept = names if columns is None else list(columns)
+        self.chosen = list(range(len(names))) if columns is None else [position[name] for name in columns]
+        self.n_columns = len(names)
+        self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in numbers}
+        self.dialect = dialect
+        self.name = name
+
+    def read(self, block: bytes, line: int, final: bool) -> _Found:
+        """Read the complete rows of a block that starts with line number `line`."""
+        import pyarrow as pa
+
+        if final and not block.endswith(b"\n"):
+            block += b"\n"
+        found = rows_end(block, self.dialect)
+        if found is not None and not (final and found[0] < len(block)):
+            end, n_lines = found
+            if end == 0 or _is_blank(block, end):
+                return _Found(end, n_lines, None, None)
+            for numbers in (self.numbers, set()) if self.numbers else (set(),):
+                try:
+                    table = self._fast(block, end, numbers)
+                except pa.ArrowInvalid:
+                    continue
+                if table.num_rows == n_lines:
+                    return _Found(end, n_lines, table, range(line, line + n_lines))
+                lines = row_lines(block[:end], self.dialect) + line
+                if len(lines) == table.num_rows:
+                    return _Found(end, n_lines, table, lines)
+        rows = exact_rows(block, self.dialect, self.n_columns, line, self.name, final=final)
+        return _Found(rows.n_bytes, rows.n_lines, self._table(rows) if rows.cells else None, np.array(rows.lines))
+
+    def _fast(self, block: bytes, end: int, numbers: Collection[int]) -> "pa.Table":
+        import pyarrow as pa
+        from pyarrow import compute, csv
+
+        quoted = self.dialect.quoted and b'"' in block
+        kinds = {str(j): pa.float64() if j in numbers else pa.string() for j in self.chosen}
+        table = csv.read_csv(
+            pa.py_buffer(block).slice(0, end),
+            read_options=csv.ReadOptions(column_names=[str(j) for j in range(self.n_columns)]),
+            parse_options=csv.ParseOptions(
+                delimiter=self.dialect.separator, quote_char='"' if quoted else False, newlines_in_values=quoted
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=["", *MISSING_WORDS] if numbers else [""],
+                strings_can_be_null=not numbers,
+                check_utf8=False,  # it was decoded
+            ),
+        )
+        if numbers:
+            for j, field in enumerate(table.schema):
+                column = table.column(j)
+                if field.type == pa.string() and compute.any(empty := compute.equal(column, "")).as_py():
+                    table = table.set_column(j, field, compute.if_else(empty, pa.scalar(None, pa.string()), column))
+        return table.rename_columns(self.kept)
+
+    def _table(self, rows: Rows) -> "pa.Table":
+        import pyarrow as pa
+
+        columns = [pa.array([row[j] or None for row in rows.cells], type=pa.string()) for j in self.chosen]
+        return pa.Table.from_arrays(columns, names=self.kept)
+
+
+def _has_quoted_cell(sample: bytes, separator: str) -> bool:
+    edge = separator.encode()
+    return sample.startswith(b'"') or edge + b'"' in sample or b'\n"' in sample
+
+
+def _is_blank(block: bytes, end: int) -> bool:
+    """Say whether there are only empty lines; long blocks are seldom such."""
+    return not block[: min(end, 100)].strip(b"\r\n") and not block[:end].strip(b"\r\n")
+
+
+def _count_lines(block: bytes) -> int:
+    data = np.frombuffer(block, dtype=np.uint8)
+    n = int(np.count_nonzero(data == ord("\n")))
+    return n + block.count(b"\r") - block.count(b"\r\n") if b"\r" in block else n

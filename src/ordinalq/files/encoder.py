@@ -1,0 +1,99 @@
+"""From a table to numbers: an unfitted transformer for columns of numbers, dates and categories.
+
+The functions at its steps have public names, which saved models refer to.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalq.files.columns import MAX_CATEGORIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger("ordinalq")
+
+CALENDAR = ("year", "month", "day", "day_of_week", "hour")
+
+
+def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
+    """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
+
+    Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
+    All else: one column per category, gaps being a category of their own; beyond 30 categories the rarest share a
+    column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
+    variance 1, as linear classifiers want them.
+    """
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+    dates = [name for name in frame if pd.api.types.is_datetime64_any_dtype(frame[name])]
+    numbers = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name])]  # bool too
+    known = {*dates, *numbers}
+    categories = [name for name in frame if name not in known]
+    for name in categories:
+        distinct = frame[name].nunique()
+        if distinct > MAX_CATEGORIES:
+            logger.warning(
+                "column %r has %d distinct values: the %d most frequent are categories, the rest shares one; "
+                "leave it out with features=[...], convert it (dates, numbers), or give an encoder",
+                name,
+                distinct,
+                MAX_CATEGORIES - 1,
+            )
+
+    def imputer() -> Any:
+        filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        return make_pipeline(filled, StandardScaler()) if scale else filled
+
+    return make_column_transformer(
+        (make_pipeline(FunctionTransformer(to_float, feature_names_out="one-to-one"), imputer()), numbers),
+        (make_pipeline(FunctionTransformer(calendar, feature_names_out=calendar_names), imputer()), dates),
+        (
+            make_pipeline(
+                FunctionTransformer(to_object, feature_names_out="one-to-one"),
+                OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False),
+            ),
+            categories,
+        ),
+        verbose_feature_names_out=False,
+    )
+
+
+def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
+    """Return the names that a fitted encoder gives its columns; numbers if it gives none."""
+    try:
+        return tuple(map(str, encoder.get_feature_names_out()))
+    except AttributeError:  # of the encoder, or of a step of it
+        return tuple(f"feature_{j}" for j in range(n_features))
+
+
+def to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Make numbers floats."""
+    return frame.astype("float64")
+
+
+def to_object(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Make categories text, so that mixed columns can be sorted; gaps stay gaps."""
+    frame = frame.astype(object)
+    return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
+
+
+def calendar(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Make dates five numbers each."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {f"{name}_{unit}": getattr(frame[name].dt, unit).astype("float64") for name in frame for unit in CALENDAR}
+    )
+
+
+def calendar_names(_: Any, names: Sequence[str]) -> list[str]:
+    """Name the columns of `calendar`."""
+    return [f"{name}_{unit}" for name in names for unit in CALENDAR]

@@ -1,0 +1,202 @@
+"""JSON lines, one object per line, read by pyarrow block by block; what it cannot take is read one by one."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalq.files.delimited import BLOCK, Part
+from ordinalq.files.names import MAX_COLUMNS, require_columns
+from ordinalq.files.opening import Source, Utf8
+from ordinalq.files.rows import MAX_ROW
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+# Larger whole numbers are those of a double.
+LARGEST = 2**63
+
+
+class JsonLines:
+    """A table in a file of JSON lines; a row may lack keys.
+
+    Parameters
+    ----------
+    source : Source
+    encoding : str
+    """
+
+    def __init__(self, source: Source, encoding: str) -> None:
+        self.source = source
+        self.encoding = encoding
+
+    def columns(self) -> list[str]:
+        """Return the keys of the first row."""
+        for _, row in self._rows():
+            return list(row)
+        raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
+
+    def parts(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+        """Yield the rows, block by block."""
+        import pyarrow as pa
+
+        # The types that the last block had; at first those that the caller expects.
+        types: dict[str, pa.DataType] = {}
+        if columns is not None:
+            types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
+        seen: set[str] = set()
+        n_rows = 0
+        for block, line, done in self._blocks():
+            found = _fast(block, columns, types)
+            if found is None:
+                frame, lines = self._exact(block, line, columns)
+                yield Part(frame, lines, done)
+                seen.update(frame.columns if columns is None else (c for c in columns if frame[c].notna().any()))
+            else:
+                types = {field.name: field.type for field in found.schema}
+                yield Part(found, range(line, line + found.num_rows), done)
+                seen.update(name for name in found.column_names if found[name].null_count < found.num_rows)
+            n_rows += 1
+        # Any row may lack a key; that all rows lack it is known at the end.
+        if columns is not None and n_rows and not seen.issuperset(columns):
+            keys = {name: None for _, row in self._rows() for name in row}
+            require_columns(keys, columns, self.source.name)
+
+    def _blocks(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield blocks of whole lines, with the number of the first and the bytes read."""
+        with Utf8(self.source, self.encoding) as text:
+            rest, line, final, empty = b"", 1, False, True
+            while not final:
+                new = text.read(BLOCK)
+                final = not new
+                empty = empty and final
+                block = rest + new
+                end = len(block) if final else block.rfind(b"\n") + 1
+                rest = block[end:]
+                if len(rest) > MAX_ROW:
+                    line += block[:end].count(b"\n")
+                    raise ValueError(
+                        f"{self.source.name}, line {line}: expected one JSON object per line, got more than "
+                        f"{MAX_ROW:,} bytes."
+                    )
+                if block[:end].strip():
+                    yield block[:end], line, self.source.n_bytes if final else text.position()
+                line += block[:end].count(b"\n")
+            if empty:
+                raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
+
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        for block, line, _ in self._blocks():
+            yield from _parsed(block, line, self.source.name)
+
+    def _exact(self, block: bytes, line: int, columns: Sequence[str] | None) -> tuple[Any, Any]:
+        """Return the rows as a frame of Python's own values, and their lines; the error names the line of a bad one."""
+        import pandas as pd
+
+        rows, lines = [], []
+        names: dict[str, None] = dict.fromkeys(columns or ())
+        for number, row in _parsed(block, line, self.source.name):
+            if columns is None:
+                names.update(dict.fromkeys(row))
+                if len(names) > MAX_COLUMNS:
+                    raise ValueError(
+                        f"{self.source.name}, line {number}: expected at most {MAX_COLUMNS:,} columns, got more."
+                    )
+            for name in row if columns is None else columns:
+                if isinstance(value := row.get(name), list | dict):
+                    kind = "a list" if isinstance(value, list) else "an object"
+                    raise ValueError(
+                        f"{self.source.name}, line {number}: expected one value in {name!r}, got {kind}; "
+                        "give it columns of its own, or leave it out with features=[...]."
+                    )
+            rows.append(row)
+            lines.append(number)
+        data = {name: [row.get(name) for row in rows] for name in names}
+        return pd.DataFrame(data, dtype=object, index=range(len(rows))), np.array(lines)
+
+
+def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, "pa.DataType"]) -> "pa.Table | None":
+    """Return a block as a table, None where a row is not one object of plain values on one line."""
+    import pyarrow as pa
+    from pyarrow import json as reader
+
+    n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    if block.count(b":", 0, block.find(b"\n")) > MAX_COLUMNS:
+        return None
+
+    def read(known: dict[str, pa.DataType], others: str) -> pa.Table:
+        schema = pa.schema(list(known.items())) if known else None
+        options = reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
+        # A line must fit into a block of the reader.
+        return reader.read_json(
+            pa.py_buffer(block), reader.ReadOptions(block_size=max(len(block), 1)), parse_options=options
+        )
+
+    table = None
+    if columns is not None:
+        try:
+            table = read(types, "ignore")
+        except (pa.ArrowInvalid, UnicodeError):
+            table = None
+    if table is None:
+        try:
+            table = read({}, "infer")
+            # Words that look like a time stay as they were written.
+            times = {field.name: pa.string() for field in table.schema if pa.types.is_timestamp(field.type)}
+            if times:
+                table = read(times, "infer")
+        except (pa.ArrowInvalid, UnicodeError):
+            return None
+    names = table.column_names if columns is None else columns
+    if not names or table.num_rows != n_lines or not set(names) <= set(table.column_names):
+        return None
+    table = table.select(list(names))
+    table = table.cast(pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in table.schema]))
+    return None if any(pa.types.is_nested(field.type) for field in table.schema) else table
+
+
+def _parsed(block: bytes, line: int, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield number and content of each line that is not empty."""
+    for number, text in enumerate(block.decode().split("\n"), start=line):
+        if not text or text.isspace():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            row = json.loads(text, object_pairs_hook=_once, parse_int=_whole)
+        except _TwiceError as error:
+            raise ValueError(f"{where}: expected different keys, but {error.args[0]!r} occurs twice.") from error
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where}: expected one JSON object per line: {error}.") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"{where}: expected one JSON object per line, got {text.strip()[:40]!r}.")
+        if "\\u" in text:
+            for word in (*row, *row.values()):
+                if isinstance(word, str) and (half := SURROGATE.search(word)):
+                    raise ValueError(f"{where}: expected Unicode text, got half of a character, {half[0]!a}.")
+        yield number, row
+
+
+class _TwiceError(Exception):
+    """A key occurs twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _TwiceError(key[:80])
+            seen.add(key)
+    return row
+
+
+def _whole(digits: str) -> int | float:
+    """Return a whole number; one that no integer column holds is that of a double."""
+    if len(digits) > 20:  # more than Python converts, perhaps
+        return float(digits)
+    number = int(digits)
+    return number if -LARGEST <= number < LARGEST else float(digits)

@@ -1,0 +1,62 @@
+"""Names of columns, and words that stand for a missing value."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# What pandas takes for a missing value by default.
+MISSING_WORDS = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+# What other programs call a column without a name, which only numbers the rows.
+UNNAMED = ("", "__index_level_0__")
+
+# A line with more cells is hardly the header of a table; each column costs time and memory of its own.
+MAX_COLUMNS = 100_000
+
+
+def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
+    """Refuse a table that lacks some of the columns; the error lists them.
+
+    Parameters
+    ----------
+    present : iterable of str
+        Columns of the table.
+    names : sequence of str
+        Those that it must have.
+    where : str
+        What the error calls the table: its file, or "the table".
+    """
+    present = list(present)
+    known = set(present)
+    missing = [name for name in names if name not in known]
+    if missing:
+        # Other files have no line of names.
+        place = ", line 1" if where.removesuffix(".gz").endswith((".csv", ".tsv", ".arff")) else ""
+        named = [name for name in present if name not in UNNAMED]
+        raise ValueError(
+            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
+            f"{len(named)} columns: {_first(named)}."
+        )
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse a table with two columns of the same name, or with more columns than a table has."""
+    if len(names) > MAX_COLUMNS:
+        raise ValueError(f"{where}: expected at most {MAX_COLUMNS:,} columns, got {len(names):,}.")
+    seen = set(UNNAMED)
+    for name in names:
+        if name in seen and name not in UNNAMED:
+            raise ValueError(f"{where}: expected columns of different names, but {name!r} occurs twice.")
+        seen.add(name)
+
+
+def _first(names: Sequence[Any]) -> str:
+    """Return the first five names.
+
+    >>> _first(["a", "b"]), _first(range(8))
+    ("'a', 'b'", '0, 1, 2, 3, 4 and 3 more')
+    """
+    listed = [text if len(text := repr(name)) <= 60 else text[:57] + "..." for name in names[:5]]
+    return ", ".join(listed) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,151 @@
+"""Bytes of a file, packed or not, of a pipe, or of the standard input; as UTF-8, whatever the encoding was."""
+
+import codecs
+import gzip
+import os
+import stat
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from typing import IO
+
+STDIN = "-"
+CHUNK = 1 << 20
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """Open a file, unpacking ``.gz`` on the way."""
+    return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+class Source:
+    """A file that can be read as often as needed; what comes through a pipe is kept in a temporary file.
+
+    Parameters
+    ----------
+    path : str or Path
+        "-" stands for the standard input.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it.
+    path : Path
+        Where the bytes are; a temporary file vanishes with the source.
+    packed : bool
+        Whether the bytes are those of a ``.gz`` file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = "standard input" if str(path) == STDIN else str(path)
+        self.packed = Path(path).name.endswith(".gz")
+        self.path = Path(path)
+        if str(path) == STDIN:
+            self._spool(sys.stdin.buffer)
+            return
+        check_readable(self.path)
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            with open(path, "rb") as stream:
+                self._spool(stream)
+
+    def _spool(self, stream: IO[bytes]) -> None:
+        handle, name = tempfile.mkstemp(prefix="ordinalq-")
+        self.path = Path(name)
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
+        with open(handle, "wb") as file:
+            while block := stream.read(CHUNK):
+                file.write(block)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the file."""
+        return self.path.stat().st_size
+
+    def open(self) -> IO[bytes]:
+        """Open it for reading; what is packed is unpacked on the way."""
+        return gzip.open(self.path, "rb") if self.packed else self.path.open("rb")  # type: ignore[return-value]
+
+
+def check_readable(path: Path) -> None:
+    """Refuse what is no file, or a link to nothing."""
+    if path.is_dir():
+        raise ValueError(f"{path}: expected a file, got a folder.")
+    if path.is_symlink() and not path.exists():
+        raise FileNotFoundError(f"{path}: is a link to {os.readlink(path)}, which does not exist.")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file.")
+    if stat.S_ISSOCK(mode := path.stat().st_mode) or stat.S_ISBLK(mode):
+        raise ValueError(f"{path}: expected a file, got a device or a socket.")
+
+
+class Utf8:
+    """The text of a source as UTF-8 bytes, without byte order mark, in blocks of any size.
+
+    Bytes that are not in the encoding are a UnicodeDecodeError.
+    """
+
+    def __init__(self, source: Source, encoding: str) -> None:
+        self._stream = source.open()
+        self._packed = source.packed
+        name = codecs.lookup(encoding).name
+        self._is_utf8 = name in ("utf-8", "utf-8-sig")
+        self._decoder = codecs.getincrementaldecoder("utf-8" if self._is_utf8 else encoding)()
+        self._at_start = True
+
+    def __enter__(self) -> "Utf8":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        """Return about `size` bytes, none at the end; the last character may be cut."""
+        while raw := self._stream.read(size):
+            if self._at_start and self._is_utf8:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            self._at_start = False
+            if not self._is_utf8:
+                raw = self._decoder.decode(raw).encode()
+            elif not raw.isascii() or self._decoder.getstate()[0]:
+                self._decoder.decode(raw)  # only to see that it can be
+            if raw:
+                return raw
+        return self._decoder.decode(b"", final=True).encode()
+
+    def position(self) -> int:
+        """Return how many bytes of the file have been read; of a packed file, of what is packed."""
+        inner = getattr(self._stream, "fileobj", None) if self._packed else self._stream
+        return int(inner.tell()) if inner is not None else 0
+
+
+def check_encoding(encoding: str) -> str:
+    """Return the name of an encoding that Python knows as one of text."""
+    try:
+        "".encode(encoding)
+        if not isinstance(codecs.decode(b"", encoding), str):
+            raise LookupError
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}."
+        ) from error
+    return encoding
+
+
+def encoding_problem(source: Source, encoding: str) -> str:
+    """Find the first line that is not in the encoding."""
+    with source.open() as binary:
+        start = binary.read(2)
+        binary.seek(0)
+        if start in (b"\xff\xfe", b"\xfe\xff"):
+            return f"{source.name}: expected {encoding} text, got UTF-16: save it as UTF-8, or give its encoding."
+        for number, line in enumerate(binary, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return (
+                    f"{source.name}, line {number}: expected {encoding} text, got the byte 0x{byte:02x}; "
+                    "save the file as UTF-8, or give its encoding, such as cp1252."
+                )
+    return f"{source.name}: expected {encoding} text."

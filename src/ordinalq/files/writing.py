@@ -1,0 +1,116 @@
+"""Writing results: whole files or none."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ordinalq.files.table import ENDINGS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURES = ("png", "svg", "pdf")
+
+
+@contextmanager
+def replacing(path: Path, *, prefix: str = "", sync: bool = False) -> Iterator[Path]:
+    """Give a temporary name in the same folder, which becomes `path` at the end; an error leaves nothing behind.
+
+    Parameters
+    ----------
+    path : Path
+        A link is followed: what it points to is replaced.
+    prefix : str, default=""
+        Beginning of the temporary name, by which whoever owns the folder knows leftovers of a killed process.
+    sync : bool, default=False
+        Whether the bytes must be on the disk before the file gets its name.
+    """
+    path = path.resolve() if path.is_symlink() else path
+    try:
+        start = f"{prefix or '.'}{path.name[:100]}."
+        handle, name = tempfile.mkstemp(prefix=start, suffix=path.suffix[:20], dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            # mkstemp lets nobody else read; give what a plain `open` would have given.
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
+            if sync:
+                with temporary.open("rb") as file:
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(error.errno, f"{os.strerror(error.errno)}; nothing was written", str(path)) from error
+        raise
+
+
+def write_bytes(path: Path, content: bytes, *, prefix: str = "", sync: bool = False) -> None:
+    """Write a file as a whole or not at all, see :func:`replacing`."""
+    with replacing(path, prefix=prefix, sync=sync) as temporary:
+        temporary.write_bytes(content)
+
+
+def check_output(path: Path, *inputs: Path) -> Path:
+    """Return a path that can be written and is none of the inputs."""
+    if path.is_dir():
+        raise ValueError(f"{path}: expected the name of a file to write, got a folder.")
+    target = Path(os.path.realpath(path))
+    if path.is_symlink() and not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: is a link to {target}, whose folder does not exist.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} to.")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"{target.parent}: not allowed to write {path.name} there.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path}: expected the name of a file to write, got a device or a pipe.")
+    for given in inputs:
+        if path.exists() and given.exists() and path.samefile(given):
+            raise ValueError(f"{path}: expected another file to write than the one that is read.")
+    return path
+
+
+def table_format(path: Path) -> str:
+    """Return the format of a table to write, by the ending of its name."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in ENDINGS:
+        raise ValueError(f"{path}: expected a name that ends with .csv, .tsv, .jsonl or .parquet.")
+    return ENDINGS[ending]
+
+
+def picture_format(path: Path) -> str:
+    """Return the format of a picture to write, by the ending of its name."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in PICTURES:
+        raise ValueError(f"{path}: expected a name that ends with .png, .svg or .pdf.")
+    return ending
+
+
+def write_table(frame: "pd.DataFrame", path: Path, kind: str) -> None:
+    """Write a table in one of the formats of `ordinalq.files.table`; missing values are empty cells, or null."""
+    if kind == "parquet":
+        frame.to_parquet(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
+
+
+def save_picture(axes: Any, path: Path, kind: str) -> None:
+    """Write the figure of `axes` (one, or an array of them) and let go of it."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    figure = np.ravel(axes)[0].figure
+    try:
+        figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")
+    finally:
+        plt.close(figure)

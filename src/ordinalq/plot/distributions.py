@@ -1,0 +1,297 @@
+"""Distributions over ordered classes: one, those of many groups, and estimates against the truth."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.plot import style
+from ordinalq.plot.inputs import Distributions, Estimated, Values, distributions
+from ordinalq.text import cut, shortened
+from ordinalq.validation import check_integer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AxesArray = npt.NDArray[np.object_]
+
+# Above this many points single ones cannot be seen.
+MAX_POINTS = 3000
+# Classes of one column of a legend.
+MAX_COLUMN = 16
+
+
+def distribution(
+    p: Values | Estimated,
+    classes: Sequence[Any] | None = None,
+    lower: Values | None = None,
+    upper: Values | None = None,
+    truth: Values | None = None,
+    ax: "Axes | None" = None,
+    level: float | None = None,
+    xlabel: str = "",
+) -> "Axes":
+    """Draw one distribution over ordered classes as bars, with intervals and the true values where they are known.
+
+    Parameters
+    ----------
+    p : Estimates of one sample, or array-like (n,)
+        Shares of the classes, or numbers of items.
+    classes : sequence (n,), default=None
+        Names in ascending order; None stands for those of the estimates, or 1..n.
+    lower, upper : array-like (n,) or (1, n), default=None
+        Ends of the intervals; None stands for those of the estimates, if they have any.
+    truth : array-like (n,), default=None
+        True values.
+    ax : Axes, default=None
+        None stands for a new figure.
+    level : float, default=None
+        Of the intervals, such as 0.95, for the legend.
+    xlabel : str, default=""
+        What the classes are.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from ordinalq.plot import distribution
+    >>> ax = distribution([0.2, 0.5, 0.3], ["bad", "fair", "good"], lower=[0.1, 0.4, 0.2], upper=[0.3, 0.6, 0.4])
+    >>> ax.get_ylabel()
+    'share of items'
+    """
+    given = distributions("p", p, classes, lower=lower, upper=upper, truth=truth, level=level, one=True)
+    if ax is None:
+        width = min(2.4 + 0.55 * len(given.classes), 9.0)
+        ax = style.new_axes((width, 3.2 + style.name_height(given.classes, width)))
+    legend = _draw(ax, given, 0)
+    ax.set_ylim(0, given.top)
+    style.name_classes(ax, given.classes)
+    if xlabel:
+        ax.set_xlabel(cut(xlabel, style.NAME_LENGTH))
+        style.literal([ax.xaxis.label])
+    ax.set_ylabel(_quantity(given))
+    if len(legend) > 1:
+        # Above the axes: the bars of an unknown distribution may be high anywhere.
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+        ax.legend(list(legend.values()), list(legend), ncols=3, frameon=False, **place)
+    return ax
+
+
+def groups(
+    estimate: Values | Estimated,
+    classes: Sequence[Any] | None = None,
+    names: Sequence[Any] | None = None,
+    lower: Values | None = None,
+    upper: Values | None = None,
+    truth: Values | None = None,
+    n_items: Values | None = None,
+    max_groups: int = 30,
+    columns: int | None = None,
+    figure: Any = None,
+    level: float | None = None,
+    xlabel: str = "",
+) -> AxesArray:
+    """Draw the distributions of many groups as small multiples on common axes.
+
+    Parameters
+    ----------
+    estimate : Estimates, or array-like (B, n)
+        Shares of the classes in each group.
+    classes : sequence (n,), default=None
+        Names in ascending order; None stands for those of the estimates, or 1..n.
+    names : sequence (B,), default=None
+        Names of the groups; None stands for the keys of the estimates, or 1..B.
+    lower, upper, truth : array-like (B, n), default=None
+        Ends of the intervals, and true values; None stands for the intervals of the estimates, if they have any.
+    n_items : array-like (B,), default=None
+        Numbers of items of the groups, for the titles; None stands for those of the estimates.
+    max_groups : int, default=30
+        The first so many are drawn; a note says how many there are.
+    columns : int, default=None
+        Pictures in a row; None stands for a number that suits the number of groups.
+    figure : Figure or SubFigure, default=None
+        Where to draw; None stands for a new figure.
+    level : float, default=None
+        Of the intervals, such as 0.95, for the legend.
+    xlabel : str, default=""
+        What the classes are.
+
+    Returns
+    -------
+    ndarray of Axes (k,)
+        One per group drawn; ``axes[0].figure`` is the figure.
+
+    Examples
+    --------
+    >>> from ordinalq.plot import groups
+    >>> axes = groups([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]], names=["north", "south"])
+    >>> [ax.get_title(loc="left") for ax in axes]
+    ['north', 'south']
+    """
+    bounds: dict[str, Any] = {"lower": lower, "upper": upper, "truth": truth}
+    every = distributions("estimate", estimate, classes, names, **bounds, n_items=n_items, level=level)
+    given = every.first(check_integer("max_groups", max_groups, minimum=1))
+    k = len(given.P)
+    columns = _n_columns(k) if columns is None else min(check_integer("columns", columns, minimum=1), k)
+    width = min(max(1.1 + 0.17 * len(given.classes), 1.9), 3.4)
+    figure = _new_figure(given, columns, width) if figure is None else figure
+    grid = figure.subplots(-(-k // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for ax in grid[k:]:
+        ax.set_axis_off()
+    legend: dict[str, Any] = {}
+    for i, (ax, title) in enumerate(zip(grid, _titles(given, width), strict=False)):
+        legend |= _draw(ax, given, i)
+        style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.INK, pad=3)])
+        ax.tick_params(labelsize="small")
+        # Upright: slanted names would reach below the neighbour.
+        style.name_classes(ax, given.classes, size="small", width=width, upright=True)
+        # The axes are shared: where nothing is below, the names of the classes are here.
+        ax.tick_params(labelbottom=i + columns >= k)
+    grid[0].set_ylim(0, given.top)
+    figure.supylabel(_quantity(given), fontsize="medium")
+    if len(legend) > 1:
+        place: dict[str, Any] = {"loc": "outside upper right", "ncols": 3, "frameon": False, "fontsize": "small"}
+        figure.legend(list(legend.values()), list(legend), **place)
+    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P))
+    return np.asarray(grid[:k], dtype=np.object_)
+
+
+def estimate_against_truth(
+    estimate: Values | Estimated, truth: Values, classes: Sequence[Any] | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the estimated against the true shares of every class: right estimates lie on the diagonal.
+
+    More than 3000 points are counted in hexagons instead of being drawn one by one.
+
+    Parameters
+    ----------
+    estimate : Estimates, or array-like (B, n)
+        Estimated distributions of the samples.
+    truth : array-like (B, n)
+        True ones.
+    classes : sequence (n,), default=None
+        Names in ascending order; None stands for those of the estimates, or 1..n.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    given = distributions("estimate", estimate, classes, truth=truth)
+    if given.truth is None:
+        raise ValueError("truth must be the true distributions (B, n), got None.")
+    n = len(given.classes)
+    many = given.P.size > MAX_POINTS
+    if ax is None:
+        legend = 1.2 if many else 0.9 + style.LETTER_SMALL * min(max(map(len, given.classes)), style.NAME_LENGTH)
+        ax = style.new_axes((4.0 + legend, max(3.9, 0.8 + 0.2 * min(n, MAX_COLUMN))))
+    high = max(float(given.P.max()), float(given.truth.max())) * 1.04
+    (_hexagons if many else _points)(ax, given, high)
+    ax.plot([0, high], [0, high], color=style.INK, linewidth=1.0, linestyle="--", zorder=2)
+    ax.set(xlim=(0, high), ylim=(0, high), xlabel="true share", ylabel="estimated share")
+    ax.set_aspect("equal", adjustable="box")
+    style.tidy(ax)
+    return ax
+
+
+def bars(ax: "Axes", p: Values, x: Values | None = None) -> Any:
+    """Draw the bars of one distribution (n,) at x (n,), by default 0..n-1."""
+    x = np.arange(np.size(p)) if x is None else x
+    return ax.bar(
+        np.asarray(x), np.asarray(p), width=0.78, color=style.BAR, edgecolor=style.BLUE, linewidth=0.8, zorder=2
+    )
+
+
+def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
+    """Draw the i-th distribution; return its legend."""
+    n = len(given.classes)
+    x = np.arange(n)
+    legend: dict[str, Any] = {"estimate": bars(ax, given.P[i])}
+    if given.lower is not None and given.upper is not None:
+        # From end to end, whether or not the estimate lies in between.
+        middle, half = (given.lower[i] + given.upper[i]) / 2, (given.upper[i] - given.lower[i]) / 2
+        caps = 3 if n <= 10 else 2
+        label = "interval" if given.level is None else f"{100 * given.level:g} % interval"
+        legend[label] = ax.errorbar(
+            x, middle, half, fmt="none", ecolor=style.INK, elinewidth=1.2, capsize=caps, zorder=4
+        )
+    if given.truth is not None:
+        look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.INK, "markeredgewidth": 0.8}
+        legend["truth"] = ax.plot(x, given.truth[i], "D", markersize=5, zorder=5, **look)[0]
+    style.tidy(ax, grid="y")
+    ax.set_xlim(-0.6, n - 0.4)
+    return legend
+
+
+def _quantity(given: Distributions) -> str:
+    return "share of items" if given.are_shares else "number of items"
+
+
+def _n_columns(k: int) -> int:
+    """Return a number of columns for k pictures: about as many rows, with few places left empty."""
+    square = int(np.ceil(np.sqrt(k)))
+    return k if k <= 3 else min(range(square, square + 2), key=lambda c: (-k % c, c))
+
+
+def _new_figure(given: Distributions, columns: int, width: float) -> Any:
+    from matplotlib.figure import Figure
+
+    k = len(given.P)
+    # Names of classes stand below the last row, and below the one before where the last is not full.
+    named = style.name_height(given.classes, width, style.LETTER_SMALL, upright=True) * (1 if k % columns == 0 else 2)
+    size = (width * columns + 0.6, 1.5 * -(-k // columns) + 0.7 + named)
+    return Figure(figsize=size, layout="constrained")
+
+
+def _titles(given: Distributions, width: float) -> list[str]:
+    """Return the names of the groups, cut to a width in inches, and their sizes."""
+    sizes = [""] * len(given.P) if given.n_items is None else [f" ({size:,.0f})" for size in given.n_items]
+    room = max(int(width / style.LETTER_SMALL) - max(map(len, sizes)) - 2, 4)
+    return [name + size for name, size in zip(shortened(given.groups, room), sizes, strict=True)]
+
+
+def _name_groups(figure: Any, xlabel: str, shown: int, total: int) -> None:
+    """Say below the pictures what the classes are, and how many groups are not shown."""
+    if shown < total:
+        part = f"the first {shown} of {total} groups"
+        label = figure.supxlabel(
+            f"{xlabel} ({part})" if xlabel else part, fontsize="small", color=style.SOFT, x=0.99, ha="right"
+        )
+        style.literal([label])
+    elif xlabel:
+        style.literal([figure.supxlabel(xlabel, fontsize="medium")])
+
+
+def _points(ax: "Axes", given: Distributions, high: float) -> None:
+    """Draw each class of each sample."""
+    assert given.truth is not None
+    look: dict[str, Any] = {
+        "s": 26,
+        "alpha": 1 if len(given.P) <= 50 else 0.6,
+        "edgecolors": style.INK,
+        "linewidths": 0.3,
+    }
+    for i, (name, color) in enumerate(zip(given.classes, style.shades(len(given.classes)), strict=True)):
+        # Classes are ordered, and so are their colours; markers tell neighbours apart.
+        marker = style.MARKERS[i % len(style.MARKERS)]
+        label = cut(name, style.NAME_LENGTH)
+        ax.scatter(given.truth[:, i], given.P[:, i], color=color, marker=marker, label=label, zorder=3, **look)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
+    legend = ax.legend(title="class", ncols=1 if len(given.classes) <= MAX_COLUMN else 2, **place)
+    style.literal(legend.get_texts())
+
+
+def _hexagons(ax: "Axes", given: Distributions, high: float) -> None:
+    """Count the points in hexagons."""
+    from matplotlib.colors import LogNorm
+
+    assert given.truth is not None
+    # Rare hexagons light and common ones dark, on a logarithmic scale: some hold a thousand times more than others.
+    look: dict[str, Any] = {"norm": LogNorm(vmin=0.4), "cmap": "Blues", "linewidths": 0.1, "mincnt": 1}
+    place: dict[str, Any] = {"gridsize": 42, "extent": (0, high, 0, high)}
+    cells = ax.hexbin(given.truth.ravel(), given.P.ravel(), **place, **look)
+    style.figure_of(ax).colorbar(cells, ax=ax, label=f"classes of {len(given.P):,} samples")

@@ -1,0 +1,154 @@
+"""What a picture is given: estimates or plain arrays, checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.text import plain
+from ordinalq.validation import Floats, check_vectors
+
+Values = npt.ArrayLike
+# The parts of Distributions that have one entry per distribution.
+OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items")
+
+
+@runtime_checkable
+class Estimated(Protocol):
+    """What pictures ask of estimates: what `predict_groups` and `predict_interval` return has it."""
+
+    @property
+    def classes(self) -> Any:
+        """Labels (n,), ascending."""
+
+    @property
+    def prevalences(self) -> Floats:
+        """Estimates (B, n)."""
+
+    @property
+    def n_items(self) -> Any:
+        """Sizes (B,)."""
+
+    @property
+    def keys(self) -> Any:
+        """Groups, whose ``labels()`` are for people, or None."""
+
+    @property
+    def bounds(self) -> Any:
+        """Intervals with ``level``, ``lower`` and ``upper`` (B, n), or None."""
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
+
+    ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,); each of them may be None.
+    """
+
+    P: Floats
+    classes: list[str]
+    groups: list[str]
+    lower: Floats | None
+    upper: Floats | None
+    truth: Floats | None
+    n_items: Floats | None
+    level: float | None
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether all sum to one; otherwise they are numbers of items."""
+        return bool((np.abs(self.P.sum(axis=1) - 1) < 1e-3).all())
+
+    @property
+    def top(self) -> float:
+        """Upper end of the axis: a little above all that is drawn."""
+        highest = max(float(V.max()) for V in (self.P, self.upper, self.truth) if V is not None)
+        return 1.06 * highest if highest > 0 else 1.0
+
+    def first(self, k: int) -> "Distributions":
+        """Return the first k of them."""
+        known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
+        parts: dict[str, Any] = {name: getattr(self, name)[:k] for name in known}
+        return replace(self, **parts)
+
+
+def distributions(
+    name: str,
+    estimate: "Values | Estimated",
+    classes: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    *,
+    lower: Values | None = None,
+    upper: Values | None = None,
+    truth: Values | None = None,
+    n_items: Values | None = None,
+    level: float | None = None,
+    one: bool = False,
+) -> Distributions:
+    """Return what was given under `name` and beside it, checked; what is None is taken from the estimates.
+
+    With `one`, the shape of a single distribution is (n,) or (1, n).
+    """
+    if isinstance(estimate, Estimated):
+        known = estimate
+        classes = known.classes if classes is None else classes
+        groups = known.keys.labels() if groups is None and known.keys is not None else groups
+        n_items = known.n_items if n_items is None else n_items
+        if known.bounds is not None and lower is None and upper is None:
+            lower, upper = known.bounds.lower, known.bounds.upper
+            level = known.bounds.level if level is None else level
+        estimate = known.prevalences
+        if one and len(estimate) != 1:
+            many = f"the estimates of {len(estimate)} groups; choose one by its key, or draw them all by plot.groups"
+            raise ValueError(f"{name} must be one distribution, got {many}.")
+    P = _vectors(name, estimate)
+    if P.size == 0 or (one and len(P) != 1) or (not one and np.ndim(estimate) == 1):
+        raise ValueError(f"{name} must have shape {'(n,)' if one else '(B, n)'}, got shape {np.shape(estimate)}.")
+    given: dict[str, Any] = {"lower": lower, "upper": upper, "truth": truth}
+    others = {other: None if value is None else _vectors(other, value) for other, value in given.items()}
+    for other, V in others.items():
+        if V is not None and V.shape != P.shape:
+            expected = P.shape[1:] if one else P.shape
+            raise ValueError(f"{other} must have the shape of {name}, {expected}, got {np.shape(given[other])}.")
+    if (P < 0).any():
+        raise ValueError(f"{name} must be >= 0, got {P.min():g}.")
+    if (lower is None) != (upper is None):
+        raise ValueError("lower and upper must be given together: they are the ends of the intervals.")
+    if others["lower"] is not None and others["upper"] is not None and (others["lower"] > others["upper"]).any():
+        raise ValueError("lower must not be above upper.")
+    if n_items is not None and np.shape(n_items) != (len(P),):
+        raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
+    sizes = None if n_items is None else array("n_items", n_items)
+    titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
+    return Distributions(P, labels, titles, **others, n_items=sizes, level=level)
+
+
+def _vectors(name: str, value: Any) -> Floats:
+    """Return distributions (B, n); one may have the shape (n,)."""
+    if hasattr(value, "columns"):
+        raise TypeError(
+            f"{name} must be estimates or an array, got a {type(value).__name__}, whose columns may be anything: give "
+            "the estimates themselves, or the columns of the classes as an array."
+        )
+    return np.atleast_2d(check_vectors(name, value, min_classes=2))
+
+
+def names(name: str, value: Sequence[Any] | None, n: int) -> list[str]:
+    """Return n names that can be printed; 1..n for None."""
+    found = [str(i + 1) for i in range(n)] if value is None else [plain(str(v)) for v in value]
+    if len(found) != n:
+        raise ValueError(f"{name} must be {n} names, got {len(found)}.")
+    return found
+
+
+def array(name: str, value: Values) -> Floats:
+    """Return finite numbers."""
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
+    if found.size == 0 or not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite numbers, got {value!r:.80}.")
+    return found

@@ -1,0 +1,124 @@
+"""Paths: what the strength of a regularizer does to the error."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalq.plot.inputs import Values, array
+from ordinalq.plot.style import INK, LOOKS, new_axes, tidy
+from ordinalq.validation import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def tau_path(
+    taus: Values,
+    errors: Values,
+    standard_errors: Values | None = None,
+    chosen: float | None = None,
+    label: str | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the error against the strength of the regularizer, with a place of its own for tau = 0.
+
+    Parameters
+    ----------
+    taus : array-like (k,)
+        Strengths >= 0, in any order.
+    errors : array-like (k,)
+        Error of each.
+    standard_errors : array-like (k,), default=None
+        Standard errors of these, drawn as bars.
+    chosen : float, default=None
+        One of the taus, to be marked.
+    label : str, default=None
+        For the legend, where several paths are drawn into the same axes.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> from ordinalq.plot import tau_path
+    >>> ax = tau_path([0, 1e-3, 1e-1], [0.05, 0.03, 0.04], chosen=1e-3)
+    >>> ax.get_xticks().tolist()
+    [0.0, 0.001, 0.01, 0.1]
+    """
+    x = _series("taus", taus)
+    y = _series("errors", errors, len(x))
+    spread = np.zeros(len(x)) if standard_errors is None else _series("standard_errors", standard_errors, len(x))
+    if (x < 0).any():
+        raise ValueError(f"taus must be >= 0, got {x.min():g}.")
+    if chosen is not None and not np.isclose(x, chosen, rtol=1e-9, atol=0).any():
+        raise ValueError(f"chosen must be one of taus, got {chosen!r}.")
+    order = np.argsort(x, kind="stable")
+    x, y, spread = x[order], y[order], spread[order]
+    ax = new_axes((4.8, 3.2)) if ax is None else ax
+    color, marker, dashes = LOOKS[len(ax.containers) % len(LOOKS)]
+    _tau_axis(ax, x)
+    look: dict[str, Any] = {"color": color, "marker": marker, "markersize": 5.5, "capsize": 3, "elinewidth": 1.1}
+    for part, line in ((x > 0, dashes), (x == 0, "none")):
+        # No line to tau = 0, which is infinitely far away on this axis.
+        if part.any() or line == dashes:
+            bars = None if standard_errors is None else spread[part]
+            name = label if line == dashes else None
+            ax.errorbar(x[part], y[part], bars, linestyle=line, linewidth=1.6, label=name, zorder=3, **look)
+    if (x == 0).any():
+        del ax.containers[-1]  # which count the paths
+    if chosen is not None:
+        _mark(ax, x, y, int(np.argmin(np.abs(x - chosen))), alone=label is None)
+    ax.set_xlabel("tau, strength of the regularizer")
+    ax.set_ylabel("error")
+    tidy(ax)
+    if label is not None:
+        ax.legend(frameon=False, fontsize="small", markerscale=0.8)
+    return ax
+
+
+def _mark(ax: "Axes", x: Floats, y: Floats, i: int, *, alone: bool) -> None:
+    """Draw a ring around the chosen point, and name it."""
+    # With several paths the legend explains the rings, once; a text could cover another path.
+    known = "chosen" in ax.get_legend_handles_labels()[1]
+    ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
+    label = None if alone or known else "chosen"
+    ax.plot(x[i], y[i], marker="o", markeredgewidth=1.4, zorder=4, label=label, **ring)
+    if not alone:
+        return
+    side = "left" if i == 0 and len(x) > 1 else "right" if i == len(x) - 1 and i > 0 else "center"
+    place = ({"left": -7, "right": 7, "center": 0}[side], -12)
+    look: dict[str, Any] = {"ha": side, "va": "top", "color": INK, "fontsize": "small", "zorder": 5}
+    ax.annotate(f"chosen: {x[i]:g}", (x[i], y[i]), xytext=place, textcoords="offset points", **look)
+    ax.margins(y=0.18)
+
+
+def _tau_axis(ax: Any, x: Floats) -> None:
+    """Make the x axis logarithmic; a tau of zero, also one drawn before, is a decade left of the smallest other."""
+    from matplotlib.ticker import NullLocator
+
+    x = np.unique(np.concatenate([x, *(np.asarray(line.get_xdata(), dtype=np.float64) for line in ax.lines)]))
+    positive = x[x > 0]
+    low, high = (positive[0], positive[-1]) if len(positive) else (1.0, 1.0)
+    # A twentieth of the axis is left free at both sides.
+    free = (high / low) ** 0.05 * 1.3
+    if x[0] > 0:
+        ax.set_xscale("log")
+        ax.set_xlim(low / free, high * free)
+    else:
+        ax.set_xscale("symlog", linthresh=low, linscale=1.0)
+        ax.set_xlim(-0.3 * low, high * free)
+        ax.set_xticks([0])
+    if x[0] == 0 and len(positive):
+        powers = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
+        ax.set_xticks([0, *10.0 ** powers[:: 1 + len(powers) // 8]])
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _series(name: str, value: Values, n: int | None = None) -> Floats:
+    found = array(name, value)
+    if found.ndim != 1 or (n is not None and len(found) != n):
+        raise ValueError(f"{name} must be one number per tau{'' if n is None else f', {n}'}, got shape {found.shape}.")
+    return found

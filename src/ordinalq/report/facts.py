@@ -1,0 +1,152 @@
+"""What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ordinalq.experiments.methods import known_methods
+from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.pairs import split_pair
+from ordinalq.methods.catalog import BEYOND
+from ordinalq.report.formats import short
+from ordinalq.validation import Floats
+
+LEVEL = 0.01
+BOLD = (
+    "Bold: not significantly worse than the best mean of the column (Wilcoxon signed-rank test, "
+    f"p >= {short(LEVEL, 2)}, no correction)."
+)
+QUICK = "Profile quick: fewer samples and a smaller classifier grid than the paper's; ratios to it say little."
+KEYS = ["method", "protocol", "measure"]
+
+
+def display_name(method: str) -> str:
+    """Return the paper's name of a method; other names stay.
+
+    >>> display_name("OPACC"), display_name("LR-CC")
+    ('o-PACC', 'LR-CC')
+    """
+    entry = known_methods().get(method)
+    return (entry.paper_name if entry else "") or method
+
+
+def group_of(method: str) -> str:
+    """Return the group of a method: that of the catalog, or the classifier of "CLASSIFIER-QUANTIFIER".
+
+    >>> group_of("OPACC"), group_of("OLR-AT-CC"), group_of("MyMethod")
+    ('new ordinal', 'OLR-AT', 'beyond the paper')
+    """
+    entry = known_methods().get(method)
+    return entry.group if entry else split_pair(method)[0] or BEYOND
+
+
+def data_name(outcome: Outcome) -> str:
+    """Return the name of the data set."""
+    return str(outcome.about["data"]["name"])
+
+
+def compares_classifiers(outcome: Outcome) -> bool:
+    """Whether methods are pairs of a classifier and a quantifier."""
+    return bool(outcome.about["experiment"]["kind"] == "classifiers")
+
+
+def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
+    """Return the errors (B,) of the methods that have one for every test sample."""
+    errors = outcome.errors(protocol, measure)
+    longest = max((len(column) for column in errors.values()), default=0)
+    return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
+
+
+def statistics(column: Floats | None) -> dict[str, Any]:
+    """Return mean, standard deviation (divisor B - 1) and number of errors (B,); NaN where there are too few."""
+    B = 0 if column is None else len(column)
+    return {
+        "mean": np.nan if column is None else float(np.mean(column)),
+        "std": float(np.std(column, ddof=1)) if column is not None and B > 1 else np.nan,
+        "n_samples": B,
+    }
+
+
+def truth(outcome: Outcome, protocol: str) -> Floats:
+    """Return the true distributions of the test samples of a protocol, (B, n)."""
+    rows = outcome.truth[outcome.truth["protocol"] == protocol].sort_values("sample")
+    return np.asarray(rows[[name for name in rows.columns if name.startswith("p_")]].to_numpy(), dtype=np.float64)
+
+
+def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd.DataFrame:
+    """Return the rows of a method, protocol and measure."""
+    return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
+
+
+def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict[str, Any]:
+    """Return the row of the selected configuration, its JSON on one line; nothing where all of them failed."""
+    rows = rows_of(outcome.selected, method, protocol, measure)
+    if rows.empty:
+        return {"classifier": "", "parameters": ""}
+    row = {str(key): value for key, value in rows.iloc[0].items()}
+    return row | {key: one_line(row[key]) for key in ("classifier", "parameters")}
+
+
+def unconverged(outcome: Outcome) -> dict[tuple[str, str, str], int]:
+    """Count the test samples that did not converge: (method, protocol, measure) -> number, where there are any."""
+    rows = outcome.estimates[~outcome.estimates["converged"].astype(bool)]
+    return {key: int(count) for key, count in rows.groupby(KEYS).size().items()}  # type: ignore[misc]
+
+
+def parsed(text: Any) -> dict[str, Any]:
+    """Read the parameters of a configuration from their JSON."""
+    found = json.loads(text) if isinstance(text, str) and text else {}
+    return found if isinstance(found, dict) else {}
+
+
+def one_line(text: Any) -> str:
+    """Return the JSON of a configuration on one line, for a cell of CSV; nothing where there is none."""
+    return json.dumps(parsed(text)) if isinstance(text, str) and text else ""
+
+
+# Sentences
+
+
+def sample_counts(outcome: Outcome) -> str:
+    """Say how many test samples each protocol has."""
+    return ", ".join(f"{len(truth(outcome, protocol))} ({protocol})" for protocol in outcome.protocols)
+
+
+def failures(outcome: Outcome) -> list[str]:
+    """Say which methods failed, in how many configurations, and with what message."""
+    lines = []
+    for method in outcome.methods:
+        rows = outcome.validation[outcome.validation["method"] == method]
+        bad = rows[~np.isfinite(rows["error"].astype(float))]
+        if len(bad):
+            said = next((str(message) for message in bad["message"] if message and isinstance(message, str)), "")
+            total, count = (len(part[["classifier", "parameters"]].drop_duplicates()) for part in (rows, bad))
+            told = f": {said}" if said else ""
+            lines.append(f"{display_name(method)} failed in {count} of {total} configurations{told}")
+    return lines
+
+
+def missing_notes(outcome: Outcome, measures: Iterable[str], *, absent: bool = True) -> list[str]:
+    """Say which cells are empty, and how many samples did not converge."""
+    columns = [(protocol, measure) for measure in measures for protocol in outcome.protocols]
+    found = [results(outcome, protocol, measure) for protocol, measure in columns]
+    empty = [display_name(method) for method in outcome.methods if any(method not in column for column in found)]
+    counts = unconverged(outcome)
+    unfinished = [
+        f"{display_name(method)} {counts[method, protocol, measure]} ({measure.upper()}, {protocol})"
+        for method in outcome.methods
+        for protocol, measure in columns
+        if (method, protocol, measure) in counts
+    ]
+    notes = []
+    if empty and absent:
+        notes.append(f"A dash: the method failed, or has no result for every test sample: {', '.join(empty)}.")
+    if unfinished:
+        notes.append(
+            "Test samples whose minimization did not converge; their estimates count all the same: "
+            f"{', '.join(unfinished)}."
+        )
+    return notes

@@ -1,0 +1,91 @@
+"""The paper's example distributions, and the real ones it shows, with their jaggedness."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from ordinalq import reference
+from ordinalq.ordinal import jaggedness
+from ordinalq.plot.distributions import bars
+from ordinalq.plot.style import tidy
+from ordinalq.report.picture import Picture, sheet
+from ordinalq.validation import Floats
+
+SIGMA, SUBSCRIPTS = "\N{GREEK SMALL LETTER SIGMA}", "₀₁₂₃₄₅"
+FOLD = "The paper's example distributions, and how smooth real ones are"
+
+
+@cache
+def paper_pictures() -> tuple[Picture, ...]:
+    """Draw the example distributions of the paper, and the real ones it shows, with their jaggedness."""
+    return tuple(_paper_pictures())
+
+
+def _paper_pictures() -> Iterator[Picture]:
+    examples = {name.partition("_")[0]: p for name, p in reversed(reference.example_distributions().items())}
+    named = {i: f"{SIGMA}{SUBSCRIPTS[i]}" for i in range(1, 6)}
+    yield _bars_picture(
+        {named[i]: examples[f"sigma{i}"] for i in (1, 2)},
+        "examples_smooth_and_jagged",
+        "A smooth and a jagged distribution",
+        f"{SIGMA}₁ and {SIGMA}₂ of the paper. Jaggedness ξ₁ sums the squared second differences: small on the left, "
+        "where neighbouring classes agree, large on the right.",
+    )
+    yield _bars_picture(
+        {named[i]: examples[f"sigma{i}"] for i in (3, 4, 5)},
+        "examples_orders",
+        "Three orders of jaggedness",
+        f"{SIGMA}₃ to {SIGMA}₅ of the paper. ξ₀ is zero for constant shapes, ξ₁ for straight lines ({SIGMA}₄), ξ₂ for "
+        f"parabolas ({SIGMA}₅, which is printed with a sum of .985).",
+        orders=(0, 1, 2),
+    )
+    yield _bars_picture(
+        {entry.name: entry.p for entry in reference.amazon_categories()},
+        "amazon_categories",
+        "Star distributions of 28 categories of Amazon reviews",
+        "Real ordinal distributions are smooth: every category is far below the mean ξ₁ of uniformly drawn "
+        "distributions (.0995 for five classes).",
+        across=7,
+    )
+    yield _bars_picture(
+        {"Crab nebula, FACT telescope": reference.fact_spectrum().p},
+        "fact_spectrum",
+        "Expected energies of gamma rays from the Crab nebula",
+        "Flux times effective area in 12 bins of log10(energy / GeV) from 2.4 to 4.2: the distribution behind the "
+        "protocol real of Fact-OQ.",
+    )
+
+
+def _bars_picture(
+    distributions: Mapping[str, Floats],
+    name: str,
+    title: str,
+    caption: str,
+    orders: Sequence[int] = (1,),
+    across: int = 3,
+) -> Picture:
+    """Draw distributions, `across` of them on one axis: a panel of its own for each would take seconds."""
+    across = min(across, len(distributions))
+    labels, P = list(distributions), list(distributions.values())
+    n = len(P[0])
+    down = -(-len(labels) // across)
+    small = across > 3
+    width, height, room = (1.5, 1.25, 1.3) if small else (2.7, 2.4, 1.22)
+    with sheet(max(0.6 + width * across, 4.2), 0.3 + height * down) as (figure, save):
+        panels = figure.subplots(down, 1, sharey=True, squeeze=False).ravel()
+        top = max(float(np.max(p)) for p in P)
+        for row, axes in enumerate(panels):
+            ticks: list[float] = []
+            for column, (label, p) in enumerate(zip(labels[row * across :][:across], P[row * across :], strict=False)):
+                x = column * (n + 1.4) + np.arange(1, n + 1)
+                bars(axes, p, x)
+                values = "  ".join(f"ξ{SUBSCRIPTS[k]} = {float(jaggedness(p, order=k)):.3f}" for k in orders)
+                text = f"{label}\n{values}"
+                axes.text(float(x.mean()), top * room, text, ha="center", va="top", fontsize=6.5 if small else 9)
+                ticks += x.tolist()
+            tidy(axes, grid="y")
+            axes.set_xticks(ticks, [str(1 + i % n) for i in range(len(ticks))])
+            axes.set(xlim=(0.2, across * (n + 1.4) - 0.6), ylim=(0, top * (room + 0.02)))
+            axes.tick_params(length=0, labelsize=7)
+        return save(name, title, caption, section="background", fold=FOLD)

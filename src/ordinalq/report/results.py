@@ -1,0 +1,178 @@
+"""The tables of errors: of the methods, on one data set or on several, and of classifiers in quantifiers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ordinalq import reference
+from ordinalq.evaluation import p_against_best
+from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.pairs import split_pair
+from ordinalq.report.facts import (
+    BOLD,
+    LEVEL,
+    QUICK,
+    data_name,
+    display_name,
+    group_of,
+    missing_notes,
+    results,
+    sample_counts,
+    selected,
+    statistics,
+    unconverged,
+)
+from ordinalq.report.formats import Table, short
+from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
+
+# The reference's table of ordinal classifiers has its own rule: bold means p > .005.
+CLASSIFIER_LEVEL = 0.005
+PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
+OURS = mean_and_std(shade="log")
+METHOD = words("method", "method", display_name)
+
+
+def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
+    """Return one row per protocol and method, with everything that is known about the cell."""
+    table = reference.results()
+    data = outcome.about["experiment"].get("paper")
+    counts = unconverged(outcome)
+    rows = []
+    for protocol in outcome.protocols:
+        errors = results(outcome, protocol, measure)
+        p_values = p_against_best(errors) if errors else {}
+        for method in outcome.methods:
+            found = statistics(errors.get(method))
+            paper = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper(), {})
+            chosen = selected(outcome, method, protocol, measure)
+            rows.append(
+                {"method": method, "protocol": protocol, "measure": measure}
+                | found
+                | {
+                    "p_value": p_values.get(method, np.nan),
+                    "bold": p_values.get(method, 0.0) >= LEVEL,
+                    "paper_mean": paper.get("mean", np.nan),
+                    "paper_std": paper.get("std", np.nan),
+                    "paper_bold": paper.get("bold"),
+                    "ratio": found["mean"] / paper["mean"] if paper else np.nan,
+                    "classifier": chosen["classifier"],
+                    "parameters": chosen["parameters"],
+                    "unconverged": counts.get((method, protocol, measure), 0),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def results_table(outcome: Outcome, measure: str) -> Table:
+    """Return the errors of all methods under all protocols: mean ± std, boldface, the paper's figure and the ratio."""
+    facts = result_facts(outcome, measure)
+    notes = [
+        f"Mean and standard deviation over test samples: {sample_counts(outcome)}.",
+        "Parameters were selected on validation samples of the same protocol by the same measure.",
+        BOLD,
+    ]
+    if facts["paper_mean"].notna().any():
+        data = outcome.about["experiment"]["paper"]
+        notes.append(f"Paper: as printed for {data}, bold as printed. Ratio: our mean over the paper's.")
+        notes += [] if outcome.about["experiment"]["profile"] == "full" else [QUICK]
+    columns, rows = lay_out(
+        facts,
+        rows=["method"],
+        heads=[METHOD],
+        cells=[OURS, PRINTED, Show("ratio", "ratio", number(2), needs="paper_mean")],
+        across=["protocol"],
+        above=lambda fact: str(fact["protocol"]),
+        group=lambda fact: group_of(fact["method"]),
+    )
+    title = f"{measure.upper()} on {data_name(outcome)}"
+    return Table(measure, title, columns, rows, facts, (*notes, *missing_notes(outcome, [measure])))
+
+
+def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
+    """Return the errors on several data sets side by side, with the paper's means."""
+    having = [outcome for outcome in outcomes if measure in outcome.measures]
+    parts = [result_facts(one, measure).assign(data=data_name(one), position=i) for i, one in enumerate(having)]
+    facts = pd.concat(parts, ignore_index=True)
+    columns, rows = lay_out(
+        facts,
+        rows=["method"],
+        heads=[METHOD],
+        cells=[OURS, Show("paper", "paper_mean", number(4), bold="paper_bold", needs="paper_mean")],
+        across=["position", "protocol"],  # two data sets may have the same name
+        above=lambda fact: f"{fact['data']}, {fact['protocol']}",
+        group=lambda fact: group_of(fact["method"]),
+    )
+    notes = (
+        "Mean and standard deviation over the test samples of each data set.",
+        BOLD,
+        "Paper: mean and boldface as printed.",
+        *(f"{data_name(one)}: {note}" for one in outcomes for note in missing_notes(one, [measure])),
+    )
+    facts = facts.drop(columns="position")
+    return Table(measure, f"{measure.upper()} on all data sets", columns, rows, facts, notes)
+
+
+def classifier_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per measure, protocol, quantifier and classifier."""
+    pairs = [split_pair(method) for method in outcome.methods]
+    classifiers, quantifiers = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
+    printed = reference.ordinal_classifiers()
+    counts = unconverged(outcome)
+    rows = []
+    for measure, protocol, quantifier in (
+        (m, p, q) for m in outcome.measures for p in outcome.protocols for q in quantifiers
+    ):
+        errors = results(outcome, protocol, measure)
+        column = {c: errors[f"{c}-{quantifier}"] for c in classifiers if f"{c}-{quantifier}" in errors}
+        p_values = p_against_best(column) if column else {}
+        for classifier in classifiers:
+            method = f"{classifier}-{quantifier}"
+            found = statistics(column.get(classifier))
+            comparable = protocol == "APP" and measure == "nmd"
+            paper = printed.get(classifier, {}).get(quantifier, {}) if comparable else {}
+            p_value = p_values.get(classifier, np.nan)
+            chosen = selected(outcome, method, protocol, measure)
+            rows.append(
+                {"classifier": classifier, "quantifier": quantifier, "protocol": protocol, "measure": measure}
+                | found
+                | {
+                    "p_value": p_value,
+                    "bold": bool(p_value > CLASSIFIER_LEVEL),
+                    "percent_vs_lr": 100 * (found["mean"] / np.mean(column["LR"]) - 1) if "LR" in column else np.nan,
+                    "paper_mean": paper.get("mean", np.nan),
+                    "paper_bold": paper.get("bold"),
+                    "classifier_parameters": chosen["classifier"],
+                    "parameters": chosen["parameters"],
+                    "unconverged": counts.get((method, protocol, measure), 0),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def ordinal_classifier_table(outcome: Outcome) -> Table:
+    """Return classifiers (rows) by quantifiers (columns): mean ± std, percent versus LR, and the paper's figure."""
+    facts = classifier_facts(outcome)
+    columns, rows = lay_out(
+        facts,
+        rows=["measure", "protocol", "classifier"],
+        heads=[words("classifier", "classifier")],
+        cells=[
+            OURS,
+            Show("vs LR, %", "percent_vs_lr", number(1, signed=True)),
+            Show("paper", "paper_mean", short, bold="paper_bold"),
+        ],
+        across=["quantifier"],
+        above=lambda fact: str(fact["quantifier"]),
+        group=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
+        shaded_within=["measure", "protocol"],
+    )
+    notes = (
+        f"Mean and standard deviation over test samples: {sample_counts(outcome)}. Percent: mean relative to LR.",
+        f"Bold: p > {short(CLASSIFIER_LEVEL, 3)} against the best of the column (Wilcoxon), the rule of the reference.",
+        "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only.",
+        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD; or nothing is printed.",
+        *missing_notes(outcome, outcome.measures, absent=False),
+    )
+    title = f"Ordinal classifiers on {data_name(outcome)}"
+    return Table("ordinal_classifiers", title, columns, rows, facts, notes)

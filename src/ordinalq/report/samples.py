@@ -1,0 +1,92 @@
+"""The tables about samples: those of a run, and the protocols of the paper."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from ordinalq import reference
+from ordinalq.experiments.outcome import Outcome
+from ordinalq.measures import nmd
+from ordinalq.ordinal import jaggedness
+from ordinalq.protocols import protocol_table
+from ordinalq.report.facts import data_name, truth
+from ordinalq.report.formats import Table
+from ordinalq.report.layout import Show, lay_out, number, words
+
+
+def sample_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per protocol: number of test samples, mean jaggedness, mean shift from the training set."""
+    p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
+    data = str(outcome.about["experiment"].get("paper"))
+    printed = reference.protocols().get(data, {})
+    rows = []
+    for protocol in outcome.protocols:
+        P = truth(outcome, protocol)
+        name = f"APP-OQ({reference.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
+        paper = printed.get(name, {})
+        rows.append(
+            {
+                "protocol": protocol,
+                "n_samples": len(P),
+                "xi1": float(np.mean(jaggedness(P))),
+                "nmd_to_training": float(np.mean(nmd(p_train, P))),
+                "xi1_paper": paper.get("xi1", np.nan),
+                "nmd_to_training_paper": paper.get("nmd_to_training", np.nan),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def samples_table(outcome: Outcome) -> Table:
+    """Return what the test samples of each protocol are like: number, jaggedness and shift from the training set."""
+    facts = sample_facts(outcome)
+    columns, rows = lay_out(
+        facts,
+        rows=["protocol"],
+        heads=[words("protocol", "protocol")],
+        cells=[
+            Show("test samples", "n_samples"),
+            Show("jaggedness", "xi1", number(4)),
+            Show("shift", "nmd_to_training", number(4)),
+            Show("jaggedness, paper", "xi1_paper", number(4), needs="xi1_paper"),
+            Show("shift, paper", "nmd_to_training_paper", number(4), needs="xi1_paper"),
+        ],
+    )
+    notes = (
+        "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample.",
+    )
+    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, notes, section="run")
+
+
+def protocols_table(outcome: Outcome) -> Table:
+    """Return the paper's table of protocols, recomputed; the real distributions of Amazon are those of its samples."""
+    vectors = None
+    if outcome.about["experiment"].get("paper") == "Amazon-OQ-BK" and "real" in outcome.protocols:
+        vectors = np.unique(truth(outcome, "real"), axis=0)
+    facts = _protocols().copy() if vectors is None else protocol_table(amazon_vectors=vectors)
+    columns, rows = lay_out(
+        facts,
+        rows=["data", "protocol"],
+        heads=[words("protocol", "protocol")],
+        cells=[
+            Show("ours", "xi1", number(4), above="jaggedness xi_1"),
+            Show("paper", "xi1_paper", number(4), above="jaggedness xi_1"),
+            Show("ours", "nmd", number(4), above="shift NMD(p_L, p)"),
+            Show("paper", "nmd_paper", number(4), above="shift NMD(p_L, p)"),
+        ],
+        group=lambda fact: str(fact["data"]),
+    )
+    notes = ["Means over 20,000 drawn samples of 1000 items; they do not depend on any classifier or method."]
+    if vectors is None:
+        notes.append("A dash in the row real of Amazon-OQ-BK: it needs the published samples of that data set.")
+    notes.append("A dash at Fact-OQ: its training distribution p_L is not published.")
+    notes.append("NPP: the printed row is a comment in the source of the paper; how it was made is not known.")
+    fold = "The paper's table of protocols, recomputed"
+    return Table("protocols", "Protocols", columns, rows, facts, tuple(notes), section="background", fold=fold)
+
+
+@cache
+def _protocols() -> pd.DataFrame:
+    """Return the table of protocols without the real distributions of Amazon; it takes seconds."""
+    return protocol_table()

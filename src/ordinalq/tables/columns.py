@@ -1,0 +1,106 @@
+"""Numbers from the columns of a table: columns by their kinds, then an encoder of all of them."""
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from ordinalq.files.cells import some
+from ordinalq.files.columns import check_kind, typed
+from ordinalq.files.encoder import table_encoder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_TERMS = 50_000
+
+
+class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+    """Takes the columns it knows of a table, in their order, and reads them by their kind.
+
+    Parameters
+    ----------
+    kinds : dict of str to {"text", "number", "date", "category"}
+        The columns, see `ordinalq.files.columns`.
+
+    Attributes
+    ----------
+    categories_ : dict of str to ndarray of str
+        Those of the training table, by column.
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+
+    def fit(self, X: Any, y: Any = None) -> "TypedColumns":
+        """Check the table."""
+        for name, kind in self.kinds.items():
+            check_kind(f"kinds[{name!r}]", kind)
+        frame = typed(as_pandas(X), self.kinds)
+        names = [name for name, kind in self.kinds.items() if kind == "category"]
+        self.categories_ = {name: np.unique(frame[name].dropna().to_numpy(dtype=str)) for name in names}
+        self.feature_names_in_ = np.array(list(self.kinds), dtype=object)
+        self.n_features_in_ = len(self.kinds)
+        return self
+
+    def transform(self, X: Any) -> "pd.DataFrame":
+        """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
+        frame = typed(as_pandas(X), self.kinds)
+        for name, known in self.categories_.items():
+            words = frame[name].dropna()
+            if len(words) and not words.isin(known).any():
+                warnings.warn(
+                    f"no value of column {name!r} was seen in training: there {some(known)}, here "
+                    f"{some(words.unique())}; are they written in the same way?",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return frame
+
+
+def as_pandas(frame: Any) -> "pd.DataFrame":
+    """Return a pandas or polars frame as one of pandas."""
+    import pandas as pd
+
+    found = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas() if hasattr(frame, "to_pandas") else None
+    if found is None:
+        raise TypeError(
+            f"frame must be a pandas or polars frame, because the model knows its columns, got {type(frame).__name__}."
+        )
+    return found
+
+
+def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
+    """Return the unfitted transformer that makes numbers of typed columns.
+
+    Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
+    :func:`ordinalq.files.encoder.table_encoder`, numbers being scaled to unit variance.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The training table, typed.
+    kinds : dict
+        See :class:`TypedColumns`.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    others = [name for name, kind in kinds.items() if kind != "text"]
+    steps: list[Any] = []
+    for name in texts:
+        vectorizer = TfidfVectorizer(
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            min_df=2 if len(frame) < 2000 else 5,
+            max_features=MAX_TERMS,
+            dtype=np.float32,
+        )
+        steps.append((f"words of {name}", vectorizer, name))
+    if others:
+        steps.append(("other columns", table_encoder(frame[others], scale=True), others))
+    # With words the matrix is sparse, whatever else is in it.
+    return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)

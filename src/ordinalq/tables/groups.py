@@ -1,0 +1,124 @@
+"""Groups that a column of a file names, in their own type and order, however the file is read."""
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalq.contract.summary import Summary
+from ordinalq.files.cells import as_words, is_words, where
+from ordinalq.files.names import MISSING_WORDS
+from ordinalq.keys import Keys
+from ordinalq.samples import Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A longer name is that of a wrong column.
+MAX_NAME = 100_000
+
+WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class GroupColumn:
+    """The groups of rows that come in portions.
+
+    In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
+    words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
+    columns have a type of their own.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    format : str
+        Of the file.
+    """
+
+    def __init__(self, name: str, format: str) -> None:  # noqa: A002
+        self.name = name
+        self._native = format == "parquet"
+        # JSON tells strings from numbers; in the other files all cells are words.
+        self._tells_strings = format == "jsonl"
+        self._has_strings = False
+
+    def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
+        """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
+        import pandas as pd
+
+        column = frame[self.name]
+        if is_words(column) or not self._native:
+            values = as_words(column)
+            self._has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
+            column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
+            longest = max((len(word) for word in column.dropna().unique()), default=0)
+            if longest > MAX_NAME:
+                raise ValueError(
+                    f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
+                    "characters; is it the right column?"
+                )
+        return Samples.from_groups(column, y, classes=classes, missing=True)
+
+    def typed(self, summary: Summary) -> Summary:
+        """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
+        keys = summary.keys
+        if keys is None or self._native or (self._tells_strings and self._has_strings):
+            return summary
+        values = _values([word for word in keys.tolist() if word is not None])
+        if values is None:
+            return summary
+        order = np.append(np.argsort(values, kind="stable"), [len(values)] * keys.has_missing).astype(np.intp)
+        return reordered(summary, order, _keys(values, keys))
+
+
+def reordered(summary: Summary, order: Any, keys: Keys) -> Summary:
+    """Return the samples in another order, `order` (B,), with other keys."""
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    totals = {name: total[order] for name, total in summary.totals.items()}
+    items = tuple(part._replace(rows=rank[part.rows]) for part in summary.items)
+    return Summary(summary.n_items[order], totals, items, keys)
+
+
+def _keys(values: Any, old: Keys) -> Keys:
+    """Return sorted values as keys, with a missing one at the end if there was one."""
+    import pandas as pd
+
+    column = pd.Series([*values.tolist(), None] if old.has_missing else values, name=old.name)
+    if old.has_missing and values.dtype.kind in "ib":
+        column = column.astype("Int64" if values.dtype.kind == "i" else "boolean")
+    keys, _ = Keys.of(column)
+    return keys
+
+
+def _known(word: str | None) -> str | None:
+    """Return a word, None where it stands for a missing value: an empty cell, or "NA" and the like."""
+    return None if not word or word in MISSING_WORDS else word
+
+
+def _values(words: Iterable[str]) -> Any:
+    """Return words as an array of the type that all of them have; None where they are just words.
+
+    >>> _values(["10", "9"]), _values(["2024-01-31"]), _values(["true", "false"]), _values(["007", "8"])
+    (array([10,  9]), array([datetime.date(2024, 1, 31)], dtype=object), array([ True, False]), None)
+    """
+    words = list(words)
+    if not words:
+        return None
+    if all(WHOLE_NUMBER.fullmatch(word) for word in words):
+        return np.array([int(word) for word in words], dtype=np.int64)
+    if all(NUMBER.fullmatch(word) for word in words):
+        numbers = np.array([float(word) for word in words])
+        return numbers if np.isfinite(numbers).all() and len(np.unique(numbers)) == len(words) else None
+    if {word.lower() for word in words} <= {"true", "false"} and len({word.istitle() for word in words}) == 1:
+        return np.array([word.lower() == "true" for word in words])
+    if all(ISO_DAY.fullmatch(word) for word in words):
+        try:
+            return np.array([dt.date.fromisoformat(word) for word in words], dtype=object)
+        except ValueError:  # no such day
+            return None
+    return None

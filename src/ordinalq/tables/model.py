@@ -1,0 +1,284 @@
+"""A model of tables: columns, an encoder and a quantifier, from a frame to estimates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.files.cells import where
+from ordinalq.files.columns import column_kinds, typed
+from ordinalq.files.names import UNNAMED, require_columns
+from ordinalq.inference.diagnosis import diagnose
+from ordinalq.inference.groups import estimate
+from ordinalq.inference.verdict import Diagnosis
+from ordinalq.keys import is_polars
+from ordinalq.labels import encode_labels
+from ordinalq.samples import Samples
+from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
+from ordinalq.tables.labels import labelled_rows, parsed_classes
+from ordinalq.validation import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class TableModel(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+    """Columns of a table, the encoder that makes numbers of them, and a quantifier.
+
+    Parameters
+    ----------
+    quantifier : Quantifier, default=None
+        Unfitted; None stands for ``OPACC()``.
+    text, features, categories : list of str, default=()
+        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
+        but the target if neither `text` nor `features` name any.
+    dates : dict of str to str, default=None
+        Formats of columns of dates, such as ``{"day": "%m/%d/%Y"}``; ISO 8601 needs none.
+
+    Attributes
+    ----------
+    quantifier_ : Quantifier
+        Fitted.
+    columns_, encoder_ : transformers
+        From a frame to typed columns, and from these to numbers.
+    classes_ : ndarray (n,)
+        Classes in ascending order.
+    target_ : str
+        Column of the labels.
+    n_items_, n_skipped_ : int
+        Training items, and rows without a label that were left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"price": np.arange(90.0), "shop": ["a", "b", "c"] * 30})
+    >>> frame["stars"] = np.repeat([1, 2, 3], 30)
+    >>> model = TableModel(features=["price"]).fit(frame, target="stars")
+    >>> model.predict_groups(frame, by="shop").frame()[["shop", "n_items"]]
+      shop  n_items
+    0    a       30
+    1    b       30
+    2    c       30
+    """
+
+    def __init__(
+        self,
+        quantifier: Quantifier | None = None,
+        *,
+        text: Sequence[str] = (),
+        features: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        dates: Mapping[str, str] | None = None,
+    ) -> None:
+        self.quantifier = quantifier
+        self.text = text
+        self.features = features
+        self.categories = categories
+        self.dates = dates
+
+    def fit(
+        self, frame: Any, target: str, *, classes: Sequence[Any] | None = None, skip_unlabelled: bool = False
+    ) -> Self:
+        """Fit encoder and quantifier on a labelled table.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            One row per item.
+        target : str
+            Column of the labels.
+        classes : list, default=None
+            Labels in ascending order; numbers need none.
+        skip_unlabelled : bool, default=False
+            Leave out rows without a label, which are an error otherwise.
+
+        Returns
+        -------
+        self
+        """
+        asked = self.asked_columns(target)
+        frame = as_pandas(frame)
+        require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
+        columns = asked or [str(name) for name in frame.columns if name not in (target, *UNNAMED)]
+        rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
+        kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
+        quantifier = self._unfitted()
+        self._check_kinds(kinds, target, quantifier, where(frame))
+        self.columns_ = TypedColumns(kinds).fit(rows)
+        self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
+        try:
+            X = self.encoder_.fit_transform(table)
+        except ValueError as error:
+            if "vocabulary" in str(error) or "no terms remain" in str(error):
+                words = [name for name, kind in kinds.items() if kind == "text"]
+                raise ValueError(
+                    f"{where(frame)}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
+                    "is it the right column?"
+                ) from error
+            raise
+        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y))
+        self.classes_ = self.quantifier_.classes_
+        self.target_ = target
+        self.n_items_ = len(y)
+        self.accuracy_ = _accuracy(self.quantifier_, y)
+        return self
+
+    def asked_columns(self, target: str) -> list[str]:
+        """Return the columns to learn from, none if all are."""
+        named = [*self.text, *self.features, *self.categories, *(self.dates or ())]
+        if target in named:
+            raise ValueError(f"the target {target!r} must not be among the columns to learn from.")
+        both = (set(self.text) & set(self.categories)) | (set(self.dates or ()) & {*self.text, *self.categories})
+        if both:
+            raise ValueError(f"column {min(both)!r} must be either text or category, or a date, not two of them.")
+        return list(dict.fromkeys(named)) if self.text or self.features else []
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """Name and kind of each column that is used."""
+        check_is_fitted(self, "columns_")
+        return dict(self.columns_.kinds)
+
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+        check_is_fitted(self, "quantifier_")
+        return self.quantifier_
+
+    def encode(self, frame: Any) -> Any:
+        """Return what the quantifier takes for items, (N, d)."""
+        check_is_fitted(self, "quantifier_")
+        return self.encoder_.transform(self.columns_.transform(frame))
+
+    def scores(self, frame: Any) -> Floats:
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
+
+    def predict(self, frame: Any) -> Floats:
+        """Estimate the class distribution of all rows as one sample, (n,)."""
+        S = self.scores(frame)
+        return np.asarray(self.fitted().predict_scores(S, Samples.whole(len(S)))[0])
+
+    def predict_groups(self, frame: Any, by: Any, *, level: float | None = None, plan: Plan | None = None) -> Estimates:
+        """Estimate the class distribution of each group of rows.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            With the columns that the model was fitted on.
+        by : str or array-like (N,)
+            Column of the groups, or the groups themselves. They keep their type and come sorted, ordered categories in
+            their own order; rows without a group are one of their own, the last.
+        level : float, default=None
+            Of intervals, such as 0.95; None gives none.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+
+        Returns
+        -------
+        Estimates
+        """
+        return self._estimate(frame, by, None if level is None else check_level(level), plan)
+
+    def predict_interval(
+        self, frame: Any, level: float = 0.95, by: Any = None, *, plan: Plan | None = None
+    ) -> Estimates:
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        return self._estimate(frame, by, check_level(level), plan)
+
+    def diagnose(self, frame: Any) -> Diagnosis:
+        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        quantifier = self.fitted()
+        return diagnose(quantifier, quantifier.summarize(self.scores(frame), checks=True))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to a file, see :func:`ordinalq.save_model`."""
+        from ordinalq.tables.saving import save_model  # which knows this class
+
+        save_model(self, path, overwrite=overwrite)
+
+    def _estimate(self, frame: Any, by: Any, level: float | None, plan: Plan | None) -> Estimates:
+        quantifier = self.fitted()
+        groups = by
+        if isinstance(by, str):
+            require_columns(frame.columns, [by], "the table")
+            check_names(quantifier.classes_, by)
+            groups = frame[by]
+        S = self.scores(frame)
+        samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
+        if samples.n_items != len(S):
+            raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
+        found = estimate(quantifier, quantifier.summarize(S, samples), level, plan)
+        return replace(found, polars=is_polars(frame) or is_polars(by))
+
+    def _unfitted(self) -> Quantifier:
+        if self.quantifier is None:
+            from ordinalq.methods.adjusted import OPACC
+
+            return OPACC()
+        if not isinstance(self.quantifier, Quantifier):
+            raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(self.quantifier).__name__}.")
+        unfitted: Quantifier = clone(self.quantifier)
+        return unfitted
+
+    @staticmethod
+    def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
+        if not kinds:
+            raise ValueError(
+                f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
+            )
+        words = [name for name, kind in kinds.items() if kind == "text"]
+        if words and quantifier.on == "features":
+            raise ValueError(
+                f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
+                f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
+            )
+
+
+def _accuracy(quantifier: Quantifier, y: Any) -> float | None:
+    """Return the part of the training items whose class the classifier finds when they are held out."""
+    S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
+    if S is None:
+        return None
+    _, codes = encode_labels(y, quantifier.classes_)
+    scored = ~np.isnan(S).any(axis=1)
+    return float((S[scored].argmax(axis=1) == codes[scored]).mean())
+
+
+def needed_columns(model: Any) -> dict[str, str]:
+    """Return the columns that a model reads, with their kinds; those of a quantifier that knows names are numbers."""
+    if isinstance(model, TableModel):
+        return model.kinds_
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if not names:
+        raise ValueError(
+            "the model was not fitted on a table with named columns, so that a file cannot be matched to it."
+        )
+    return dict.fromkeys(names, "number")
+
+
+def fitted_quantifier(model: Any) -> Quantifier:
+    """Return the quantifier of a table model, a search or a pipeline that ends with one, or the model itself."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Pipeline):
+        model = model.steps[-1][1]
+    if not isinstance(model, Quantifier) and hasattr(model, "fitted"):
+        model = model.fitted()
+    if not isinstance(model, Quantifier):
+        raise TypeError(f"model must be a quantifier, or a pipeline that ends with one, got {type(model).__name__}.")
+    return model
+
+
+def scores_of(model: Any, frame: "pd.DataFrame") -> Floats:
+    """Return what the quantifier of a model sees of a frame (N, ...): class scores, or features."""
+    if isinstance(model, TableModel):
+        return model.scores(frame)
+    # Fitted on numbers, as quantifiers without a table are.
+    return np.asarray(model.scores(typed(frame, needed_columns(model))), dtype=np.float64)

@@ -1,0 +1,144 @@
+"""Estimates of a table in a file, read in portions, and what can be said of them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Scored, Summary
+from ordinalq.files.names import require_columns
+from ordinalq.files.table import TableFile
+from ordinalq.inference.diagnosis import diagnose
+from ordinalq.inference.groups import estimate
+from ordinalq.inference.verdict import Diagnosis
+from ordinalq.keys import Keys
+from ordinalq.samples import Samples
+from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.model import fitted_quantifier, needed_columns, scores_of
+
+# The key of all rows as one group.
+WHOLE = "all"
+# Groups with fewer items for each class are not diagnosed: nearly anything fits them.
+MIN_PER_CLASS = 10
+# Portions that wait until they are merged: often enough for the memory, seldom enough for the time.
+WAITING = 16
+
+
+def predict_table(
+    model: Any,
+    file: TableFile,
+    *,
+    by: str | None = None,
+    level: float | None = None,
+    plan: Plan | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Estimates:
+    """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
+
+    Parameters
+    ----------
+    model : TableModel or quantifier
+        A quantifier must have been fitted on a frame of numbers, whose columns the table has.
+    file : TableFile
+        Of any size.
+    by : str, default=None
+        Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
+        numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
+        last. None takes all rows as one group, "all".
+    level : float, default=None
+        Of intervals, such as 0.95; None gives none.
+    plan : Plan, default=None
+        How intervals are made.
+    progress : callable, default=None
+        Told how many bytes have been read so far.
+    """
+    quantifier = fitted_quantifier(model)
+    level = None if level is None else check_level(level)
+    check_names(quantifier.classes_, by)
+    summary = summarize_table(model, file, by=by, progress=progress)
+    return estimate(quantifier, summary, level, plan)
+
+
+def summarize_table(
+    model: Any,
+    file: TableFile,
+    *,
+    by: str | None = None,
+    checks: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Summary:
+    """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
+    quantifier = fitted_quantifier(model)
+    kinds = needed_columns(model)
+    columns = list(dict.fromkeys([*kinds, *([] if by is None else [by])]))
+    if not file.lacks_keys:
+        require_columns(file.columns(), list(kinds), file.name)
+        require_columns(file.columns(), columns, file.name)
+    numbers = [name for name, kind in kinds.items() if kind == "number" and name != by]
+    groups = None if by is None else GroupColumn(by, file.format)
+    parts: list[Summary] = []
+    for frame in file.portions(columns, progress, numbers=numbers):
+        samples = None if groups is None else groups.samples(frame)
+        parts.append(quantifier.summarize(scores_of(model, frame), samples, checks=checks).compact())
+        if len(parts) == WAITING:
+            parts = [Summary.merged(parts)]
+    summary = Summary.merged(parts)
+    if groups is not None:
+        return groups.typed(summary)
+    return Summary(summary.n_items, summary.totals, summary.items, Keys(pd.Index([WHOLE])))
+
+
+class Diagnoses(NamedTuple):
+    """What is known of a table as one sample, and of its large groups by their names."""
+
+    whole: Diagnosis
+    groups: dict[str, Diagnosis]
+
+    @property
+    def judged(self) -> dict[str, bool]:
+        """Of the groups whose fit was tested, whether it is plausible."""
+        verdicts = {name: one.shift_is_plausible for name, one in self.groups.items()}
+        return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+
+    @property
+    def misfits(self) -> list[str]:
+        """Names of the groups that are no mixture of the known classes."""
+        return [name for name, plausible in self.judged.items() if not plausible]
+
+
+def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
+    """Say how far the estimates of a summarized table can be trusted.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Of the model.
+    summary : Summary
+        As :func:`summarize_table` gives it with ``checks=True``.
+    groups : bool
+        Whether groups with at least ten items per class are looked at one by one.
+    """
+    found = {}
+    if groups and summary.keys is not None:
+        names = summary.keys.labels()
+        for row in range(len(summary)):
+            if summary.n_items[row] >= MIN_PER_CLASS * len(quantifier.classes_):
+                found[names[row]] = diagnose(quantifier, summary[row : row + 1])
+    return Diagnoses(diagnose(quantifier, _united(summary)), found)
+
+
+def _united(summary: Summary) -> Summary:
+    """Return the summary of all samples as one."""
+    if len(summary) == 1:
+        return summary
+    whole = Keys(pd.Index([WHOLE]))
+    totals = {name: total.sum(axis=0, keepdims=True) for name, total in summary.totals.items()}
+    n_items = summary.n_items.sum(keepdims=True)
+    if not summary.items:
+        return Summary(n_items, totals, (), whole)
+    S, _ = summary.scored()
+    return Summary(n_items, totals, (Scored(S, Samples.whole(len(S)), np.zeros(1, dtype=np.intp)),), whole)

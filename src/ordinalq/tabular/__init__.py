@@ -1,1 +1,0 @@
-"""From a table of items to a fitted model and estimates: files, columns, saved models."""

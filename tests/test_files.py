@@ -1,0 +1,332 @@
+"""Reading users' tables: the fast reader gives what the slow one gives, and says what is wrong in the same words."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from ordinalq.files import cells, columns, delimited, writing
+from ordinalq.files.columns import column_kinds, natural, typed
+from ordinalq.files.names import MAX_COLUMNS
+from ordinalq.files.rows import MAX_CELL
+from ordinalq.files.table import open_table
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# Delimited text
+
+
+def reference(text, separator=","):
+    """Rows and lines by the csv module alone; None for what it refuses."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows, lines = [], []
+    try:
+        n_columns = len(next(reader))
+        for row in reader:
+            if row:
+                if len(row) != n_columns:
+                    return None
+                rows.append([cell or None for cell in row])
+                lines.append(reader.line_num)
+    except csv.Error:
+        return None
+    return (rows, lines) if rows else None
+
+
+def random_text(rng):
+    """Cells with quotes, separators and line breaks, written properly or thrown together."""
+    alphabet = ["a", "b", '"', '""', " ", "é", 'x"y', "\n", "\r\n", ",", "1"]
+    if rng.random() < 0.7:
+        rows = [["".join(rng.choice(alphabet, rng.integers(6))) for _ in range(3)] for _ in range(rng.integers(1, 12))]
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator=str(rng.choice(["\n", "\r\n"]))).writerows([["a", "b", "c"], *rows])
+        return stream.getvalue()
+    return "a,b,c\n" + "".join(rng.choice([*alphabet, ",", ",", "\n"], rng.integers(1, 60)))
+
+
+def test_any_text_gives_the_rows_lines_and_refusals_of_the_csv_module(rng, tmp_path, monkeypatch):
+    seen = {True: 0, False: 0}
+    for _ in range(400):
+        monkeypatch.setattr(delimited, "BLOCK", int(rng.choice([7, 20, 50, 1 << 20])))
+        text = random_text(rng)
+        path = written(tmp_path / "t.csv", text)
+        expected = reference(text)
+        seen[expected is not None] += 1
+        if expected is None:
+            with pytest.raises(ValueError, match="t.csv"):
+                open_table(path).read()
+            continue
+        frame = open_table(path).read()
+        found = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+        assert (found, frame.index.tolist()) == expected, text
+    assert min(seen.values()) > 40
+
+
+def test_numbers_come_as_numbers_where_all_are_such(tmp_path):
+    path = written(tmp_path / "t.csv", "a,b,c\n1,x,NA\n -2.5 ,NA,\n1e3,,7\n")
+    frame = open_table(path).read()
+    assert [frame[name].iloc[0] for name in "abc"] == ["1", "x", "NA"]
+    [frame] = open_table(path).portions(["c", "a", "b"], numbers=["a", "c"])
+    assert list(frame.columns) == ["c", "a", "b"]
+    assert_array_equal(frame["a"], [1, -2.5, 1000])
+    assert_array_equal(frame["c"], [np.nan, np.nan, 7])
+    assert frame["b"].iloc[:2].tolist() == ["x", "NA"]
+    assert frame["b"].isna().tolist() == [False, False, True]
+    [frame] = open_table(path).portions(["b"], numbers=["b"])  # they are none
+    assert frame["b"].iloc[0] == "x"
+
+
+def test_progress_and_encodings_of_other_alphabets(tmp_path):
+    text = "größe,wort\n" + "1,für\n" * 1000
+    for encoding in ("cp1252", "utf-16", "utf-8-sig", "latin-1"):
+        path = written(tmp_path / "t.csv", text.encode(encoding))
+        frame = open_table(path, encoding="utf-8" if encoding == "utf-8-sig" else encoding).read()
+        assert list(frame.columns) == ["größe", "wort"]
+        assert set(frame["wort"]) == {"für"}
+
+
+@pytest.mark.parametrize(
+    ("text", "quoting", "expected"),
+    [
+        ('a\tb\n"Great" thing\t1\n5" screen\t2\n', "auto", ['"Great" thing', '5" screen']),
+        ('a\tb\nsay "x\t1\n"y\t2\n', "auto", ['say "x', '"y']),
+        ('a\tb\n"two\tcells"\t1\n"x ""y"""\t2\n', "auto", ["two\tcells", 'x "y"']),
+        ('a\tb\n"two"\t1\nx\t2\n', "none", ['"two"', "x"]),
+        ('a\tb\n"two\nlines"\t1\nx\t2\n', "minimal", ["two\nlines", "x"]),
+    ],
+)
+def test_quotes_in_tab_separated_texts_are_literal_unless_cells_are_clearly_quoted(text, quoting, expected, tmp_path):
+    assert open_table(written(tmp_path / "t.tsv", text), quoting=quoting).read()["a"].tolist() == expected
+
+
+def test_errors_about_quotes_name_the_remedy(tmp_path):
+    path = written(tmp_path / "t.csv", 'a,b\n"Great" thing,1\n')
+    with pytest.raises(ValueError, match=r"t.csv, line 2: ',' expected after '\"'; if quotes .* give quoting='none'"):
+        open_table(path).read()
+    assert open_table(path, quoting="none").read()["a"].tolist() == ['"Great" thing']
+    late = 'a\tb\n"x"\t1\n' + "y\t1\n" * 10 + '"Great" thing\t2\n'
+    with pytest.raises(ValueError, match=r"line 13: '\t' expected after '\"'; if quotes .* give quoting='none'"):
+        open_table(written(tmp_path / "t.tsv", late), quoting="minimal").read()
+    with pytest.raises(ValueError, match="quoting must be one of 'auto', 'minimal', 'none', got 'some'"):
+        open_table(path, quoting="some")
+
+
+def test_many_columns_take_linear_time_and_too_many_are_refused_at_once(tmp_path):
+    times = []
+    for n in (2500, 20_000):
+        names = [f"column_{j}" for j in range(n)]
+        path = written(tmp_path / "t.csv", ",".join(names) + "\n" + ("1," * n)[:-1] + "\n")
+        start = time.process_time()
+        assert open_table(path).read(names[::-1]).shape == (1, n)
+        times.append(time.process_time() - start)
+    assert times[1] < 3
+    names = ",".join(f"c{j}" for j in range(10**6))
+    path = written(tmp_path / "t.csv", names + "\n")
+    start = time.process_time()
+    with pytest.raises(ValueError, match=f"line 1: expected at most {MAX_COLUMNS:,} columns, got 1,000,000"):
+        open_table(path).read()
+    row = json.dumps(dict.fromkeys(names.split(","), 1))
+    with pytest.raises(ValueError, match=f"at most {MAX_COLUMNS:,} columns"):
+        open_table(written(tmp_path / "t.jsonl", row + "\n")).read()
+    assert time.process_time() - start < 10
+
+
+def test_rows_without_end_are_refused_before_they_fill_the_memory(tmp_path):
+    path = written(tmp_path / "t.csv", b'a,b\n1,"' + b"x" * 40_000_000)
+    with pytest.raises(ValueError, match=f"line 2: a quoted cell does not end, or has more than {MAX_CELL:,} char"):
+        open_table(path).read()
+    path = written(tmp_path / "t.jsonl", b'{"a": "' + b"x" * 40_000_000)
+    with pytest.raises(ValueError, match="line 1: expected one JSON object per line, got more than"):
+        open_table(path).read()
+
+
+# JSON lines
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"a": 1, "a": 2}', "line 2: expected different keys, but 'a' occurs twice"),
+        (b'{"a": "\\ud800"}', r"line 2: expected Unicode text, got half of a character, '\\ud800'"),
+        (b'{"\\udfff": 1}', "line 2: expected Unicode text, got half of a character"),
+        (b'{"a": 1} {"a": 2}', "line 2: expected one JSON object per line"),
+        (b'{"a": ', "line 2: expected one JSON object per line"),
+        (b'{"a": {"b": 1}}', "line 2: expected one value in 'a', got an object"),
+        (b'{"a": [1]}', "line 2: expected one value in 'a', got a list"),
+        (b"[" * 100_000, "line 2: expected one JSON object per line"),
+        (b'{"a": 1' + b"0" * 5000 + b"}{", "line 2: expected one JSON object per line"),
+    ],
+)
+def test_bad_json_lines_are_named(line, message, tmp_path):
+    path = written(tmp_path / "t.jsonl", b'{"a": 0}\n' + line + b"\n")
+    with pytest.raises(ValueError, match=message):
+        open_table(path).read()
+
+
+def test_json_values_of_any_kind_keep_their_lines_and_values(tmp_path):
+    rows = ['{"a": 1, "b": "2024-01-01"}', "", '{"b": "2024-01-01 10:00:00", "c": true}', '{"a": 2.5}']
+    frame = open_table(written(tmp_path / "t.jsonl", "\n".join(rows))).read()
+    assert frame.index.tolist() == [1, 3, 4]
+    assert frame["b"].tolist()[:2] == ["2024-01-01", "2024-01-01 10:00:00"]  # as they were written
+    assert cells.as_words(frame["a"]) == ["1", None, "2.5"]
+    mixed = '{"a": 1}\n{"a": "x"}\n{"a": null}\n'
+    assert open_table(written(tmp_path / "t.jsonl", mixed)).read()["a"].tolist() == [1, "x", None]
+
+
+@pytest.mark.parametrize("value", ["true", "1" * 400, "1e999", "Infinity"])
+def test_values_that_are_no_numbers_are_refused_as_such(value, tmp_path):
+    path = written(tmp_path / "t.jsonl", '{"a": 1}\n{"a": 2}\n' + f'{{"a": {value}}}\n')
+    [frame] = open_table(path).portions(["a"], numbers=["a"])
+    with pytest.raises(ValueError, match="line 3: expected a (finite )?number in column 'a', got"):
+        typed(frame, {"a": "number"})
+    whole = written(tmp_path / "t.jsonl", '{"a": true}\n{"a": false}\n')
+    with pytest.raises(ValueError, match="expected numbers in column 'a', as in training, got true and false"):
+        typed(open_table(whole).read(), {"a": "number"})
+
+
+def test_keys_that_no_row_has_are_missing_columns(tmp_path):
+    path = written(tmp_path / "t.jsonl", '{"a": 1}\n{"a": 2, "b": null}\n')
+    assert open_table(path).read(["a", "b"])["b"].isna().all()
+    with pytest.raises(ValueError, match="1 of 2 columns are missing: 'c'; there are 2 columns: 'a', 'b'"):
+        open_table(path).read(["a", "c"])
+
+
+# Where tables come from
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name")
+def test_pipes_are_read_like_files(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("a,b\n1,x\n2,y\n"))
+    writer.start()
+    file = open_table(pipe)
+    writer.join()
+    assert file.columns() == ["a", "b"]
+    for _ in range(2):
+        assert file.read()["b"].tolist() == ["x", "y"]
+    with pytest.raises(ValueError, match=r"pipe.csv, line 1: 1 of 1 columns are missing"):
+        file.read(["c"])
+    kept = file.path
+    assert kept.exists()
+    del file
+    assert not kept.exists()
+
+
+def test_standard_input_is_a_table(tmp_path):
+    code = (
+        "from ordinalq.files.table import open_table\n"
+        "file = open_table('-', 'csv'); print(file.name, file.columns(), len(file.read()))\n"
+        "try: file.read(['c'])\n"
+        "except ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=b"a,b\n1,2\n", capture_output=True, check=True)
+    assert done.stdout.decode().splitlines() == [
+        "standard input ['a', 'b'] 1",
+        "standard input: 1 of 1 columns are missing: 'c'; there are 2 columns: 'a', 'b'.",
+    ]
+    with pytest.raises(ValueError, match="standard input: expected a file .* give its format"):
+        open_table("-")
+
+
+def test_links_to_nothing_are_named(tmp_path):
+    link = tmp_path / "t.csv"
+    link.symlink_to(tmp_path / "absent.csv")
+    with pytest.raises(FileNotFoundError, match=r"t.csv: is a link to .*absent.csv, which does not exist"):
+        open_table(link)
+
+
+# Kinds
+
+
+def kinds_of(**table):
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in table.items()})
+    return column_kinds(frame, list(frame.columns))
+
+
+def test_columns_without_any_value_are_left_out_with_a_note(caplog):
+    assert kinds_of(a=["1", "2"], b=[None, None], c=["NA", "NA"]) == {"a": "number"}
+    assert "column 'b' is left out: it has no value at all" in caplog.text
+    assert "column 'c' is left out: it has no value at all, but words such as NA" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("dates", "kind", "day"),
+    [
+        (["1/31/2024", "12/01/2023"], "date:%m/%d/%Y", "2024-01-31"),
+        (["31/1/2024", "01/12/2023"], "date:%d/%m/%Y", "2024-01-31"),
+        (["31.01.2024", "01.02.2024"], "date:%d.%m.%Y", "2024-01-31"),
+        (["01-31-2024 6:30 PM", "02-01-2024 7:00 AM"], "date:%m-%d-%Y %I:%M %p", "2024-01-31 18:30"),
+        (["1/31/2024 18:30", "2/1/2024 07:00"], "date:%m/%d/%Y %H:%M", "2024-01-31 18:30"),
+    ],
+)
+def test_dates_with_the_month_first_or_last_are_dates(dates, kind, day):
+    frame = pd.DataFrame({"day": [*dates, None]}, dtype=object)
+    kinds = column_kinds(frame, ["day"])
+    assert kinds == {"day": kind}
+    assert typed(frame, kinds)["day"].iloc[0] == pd.Timestamp(day, tz="UTC")
+    with pytest.raises(ValueError, match="row 0: expected a date such as .* in column 'day', got 'soon'"):
+        typed(pd.DataFrame({"day": ["soon"]}), kinds)
+
+
+def test_dates_that_may_be_read_in_two_ways_ask_for_their_format(caplog):
+    frame = pd.DataFrame({"day": ["1/2/2024", "3/4/2024"]}, dtype=object)
+    assert column_kinds(frame, ["day"]) == {"day": "category"}
+    assert "the day may come before or after the month: name its format with dates={'day': '%m/%d/%Y'}" in caplog.text
+    kinds = column_kinds(frame, ["day"], dates={"day": "%d/%m/%Y"})
+    assert typed(frame, kinds)["day"].dt.month.tolist() == [2, 4]
+
+
+def test_tables_have_their_natural_types_in_both_wings(tmp_path):
+    text = "n,whole,day,word,gap,zip\n1.5,1,2024-01-31,NA,1,01\nNA,2,,x,,02\n"
+    frame = natural(open_table(written(tmp_path / "t.csv", text)).read())
+    assert [frame[name].dtype.kind for name in ("n", "whole", "gap")] == ["f", "i", "f"]
+    assert pd.api.types.is_datetime64_any_dtype(frame["day"])
+    assert frame["word"].tolist() == ["NA", "x"]
+    assert frame.index.tolist() == [2, 3]
+
+
+def test_many_columns_have_kinds_in_linear_time():
+    frame = pd.DataFrame(np.ones((3, 20_000)), columns=[f"c{j}" for j in range(20_000)])
+    start = time.process_time()
+    assert len(column_kinds(frame, list(frame.columns), text=["c1"], categories=["c2"])) == 20_000
+    assert time.process_time() - start < 8
+    assert columns.MAX_CATEGORIES == 30
+
+
+# Writing
+
+
+def test_full_disks_are_named_and_leave_nothing(tmp_path):
+    import errno
+
+    with pytest.raises(OSError, match="nothing was written") as caught, writing.replacing(tmp_path / "r.csv"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "r.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_are_followed_and_stay_links(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    link = tmp_path / "r.csv"
+    link.symlink_to(tmp_path / "old.csv")
+    writing.write_bytes(writing.check_output(link), b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "old.csv").read_text() == "new"
+    link.unlink()
+    link.symlink_to(tmp_path / "absent" / "x.csv")
+    with pytest.raises(FileNotFoundError, match="is a link to .*x.csv, whose folder does not exist"):
+        writing.check_output(link)

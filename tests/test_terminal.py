@@ -1,0 +1,57 @@
+"""Tables in the terminal, and the words in them."""
+
+import pytest
+
+from ordinalq import terminal
+from ordinalq.text import nearest, plain, shortened
+
+
+def printed(capsys, *arguments, width=60, **options):
+    screen = terminal.screen(width)
+    screen.width = width
+    terminal.table(*arguments, console=screen, **options)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_first_columns_are_flush_left_and_numbers_flush_right(capsys):
+    lines = printed(capsys, ["name", "items"], [["a", "1"], ["a longer one", "1,234"]], total=2)
+    assert [line.rstrip() for line in lines if line.strip("─ ")] == [
+        "name           items",
+        "a                  1",
+        "a longer one   1,234",
+    ]
+
+
+def test_a_narrow_terminal_shortens_one_column_and_keeps_names_apart(capsys):
+    names = ["a very long name of a group, black", "a very long name of a group, white"]
+    lines = printed(capsys, ["name", "items"], [[name, "123"] for name in names], width=24)
+    assert all(len(line) <= 24 for line in lines)
+    assert len(set(lines[-2:])) == 2
+    assert all(line.rstrip().endswith("123") for line in lines[-2:])
+
+
+@pytest.mark.parametrize(("n", "total", "last"), [(41, None, "... and 1 more; see elsewhere."), (3, 9, "and 6 more")])
+def test_rows_that_are_not_shown_are_counted(capsys, n, total, last):
+    lines = printed(capsys, ["name"], [[str(i)] for i in range(n)], total=total, hint="; see elsewhere")
+    assert last in lines[-1]
+
+
+def test_headings_have_lines_tables_a_title_and_groups_an_end(capsys):
+    rows = [["a", terminal.Bold("1")], ["b", "2"], ["c", "3"]]
+    lines = [line.rstrip() for line in printed(capsys, ["m", "APP\nmean"], rows, title="NMD", ends=[1])]
+    assert lines[0] == "NMD"
+    assert [line.split() for line in lines[1:3]] == [["APP"], ["m", "mean"]]
+    assert lines[-2].strip("─ ") == ""
+
+
+def test_names_from_files_cannot_move_the_cursor_or_be_markup(capsys):
+    lines = printed(capsys, ["name"], [["a\x1b[2Jb"], ["[bold]c[/]"]])
+    assert "\x1b" not in "".join(lines)
+    assert lines[-1].rstrip() == "[bold]c[/]"
+    assert plain("a\tb\x00") == "a b "
+
+
+def test_names_are_cut_in_the_middle_only_where_they_would_be_the_same():
+    assert shortened(["abcdefghij", "klmnopqrst"], 5) == ["abcd…", "klmn…"]
+    assert len(set(shortened(["abcdefghij", "abcdefghik"], 5))) == 2
+    assert nearest("xyz", ["PACC"]) == ""
