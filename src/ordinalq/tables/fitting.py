@@ -1,13 +1,12 @@
 """From a table in a file to a fitted model."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
-from ordinalq.methods.catalog import Entry, catalog
+from ordinalq.methods.catalog import find_method
 from ordinalq.tables.model import TableModel
 from ordinalq.validation import check_choice
 
@@ -15,17 +14,6 @@ CLASSIFIERS = ("logistic", "forest")
 
 # Of the logistic regression: held-out scores are as good with five folds as with ten, for half the time.
 N_FOLDS = 5
-
-
-def find_method(name: str) -> Entry:
-    """Return the catalog's entry of a method; the error for a typing mistake suggests the nearest name."""
-    entries = {entry.name: entry for entry in catalog()}
-    if name in entries:
-        return entries[name]
-    known = {alias.lower(): entry.name for entry in entries.values() for alias in (entry.name, entry.paper_name)}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {known[near[0]]}?" if near else "."
-    raise ValueError(f"method must be one of {', '.join(entries)}, got {name!r}{hint}")
 
 
 def build_quantifier(
@@ -41,7 +29,7 @@ def build_quantifier(
     Parameters
     ----------
     method : str
-        Name in the catalog.
+        Name in the catalog, or path package.module:Class of a method of one's own.
     parameters : dict, default=None
         Of the method, by name.
     classifier : {"logistic", "forest"}, default=None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class TableModel(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class TableModel(BaseEstimator):
     """Columns of a table, the encoder that makes numbers of them, and a quantifier.
 
     Parameters
