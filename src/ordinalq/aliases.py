@@ -56,13 +56,14 @@ ALIASES = {
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
+    "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",
     "CrossFitted": "ordinalq.classify.held_out:CrossFitted",
     "InSample": "ordinalq.classify.held_out:InSample",
     "OutOfBag": "ordinalq.classify.held_out:OutOfBag",
-    "LeastAbsoluteDeviation": "ordinalq.classify.ordinal:LeastAbsoluteDeviation",
-    "OrdinalLogisticAT": "ordinalq.classify.ordinal:OrdinalLogisticAT",
-    "OrdinalLogisticIT": "ordinalq.classify.ordinal:OrdinalLogisticIT",
-    "OrdinalRidge": "ordinalq.classify.ordinal:OrdinalRidge",
+    "LeastAbsoluteDeviation": "ordinalq.classify.rounded:LeastAbsoluteDeviation",
+    "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",
+    "OrdinalLogisticIT": "ordinalq.classify.thresholds:OrdinalLogisticIT",
+    "OrdinalRidge": "ordinalq.classify.rounded:OrdinalRidge",
     # Tables.
     "TableModel": "ordinalq.tables.model:TableModel",
     "TypedColumns": "ordinalq.tables.columns:TypedColumns",
