@@ -22,6 +22,8 @@ from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.facts import Smoothing
+    from ordinalq.contract.quantifier import Quantifier
     from ordinalq.tables.predicting import Diagnoses
 
 # Groups without a good fit that are named.
@@ -98,7 +100,7 @@ def fit(
         skip_unlabelled=skip_unlabelled,
     )
     info = saving.save_model(model, out, overwrite=force)
-    smoothing = model.fitted().smoothing()
+    smoothing = _smoothing(model.fitted())
     if json:
         result = {
             "model": str(out),
@@ -178,7 +180,7 @@ def predict(
         if plot is not None:
             axes = _plotted(estimates, info.target)
             writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
-    if interval is not None and quantifier.smoothing() is not None:
+    if interval is not None and _smoothing(quantifier) is not None:
         say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
     if json:
         say_json(_result(estimates, found, by))
@@ -283,6 +285,12 @@ def _pairs(option: str, example: str, given: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"{option} must be key=value, such as {example}, got {pair!r}.")
         found[key.strip()] = value
     return found
+
+
+def _smoothing(quantifier: "Quantifier") -> "Smoothing | None":
+    """Return how much estimates are smoothed, None where they are not."""
+    found = quantifier.smoothing()
+    return None if found is None or found.value == 0 else found
 
 
 def _short(value: Any) -> str:

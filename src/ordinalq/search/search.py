@@ -127,7 +127,7 @@ class SampleSearch(Services, BaseEstimator):
         -------
         self
         """
-        task = self._prepare(y, X_pool, classes)
+        task = prepared(self, y, X_pool, classes)
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
@@ -160,7 +160,7 @@ class SampleSearch(Services, BaseEstimator):
         -------
         self
         """
-        task = self._prepare(y, S_pool, classes)
+        task = prepared(self, y, S_pool, classes)
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
@@ -232,43 +232,9 @@ class SampleSearch(Services, BaseEstimator):
         """Return the best quantifier's estimates of summarized samples."""
         return self.fitted().solve(summary)
 
-    def _prepare(self, y: Any, pool: Any, classes: Any) -> Task:
-        """Check the arguments and return the task."""
-        if not isinstance(self.quantifier, Quantifier):
-            raise TypeError(
-                f"quantifier must be a quantifier of ordinalq, for example PACC(), got {self.quantifier!r}."
-            )
-        ordered, _ = encode_labels(y, classes, every_class=True)
-        protocols = check_samples(self.samples, pool, ordered)
-        measures = check_measures(self.measure)
-        configurations = list(configurations_of(self.grid))
-        quantifiers = [configured(self.quantifier, configuration) for configuration in configurations]
-        for configuration, quantifier in zip(configurations, quantifiers, strict=True):
-            try:
-                quantifier.check_parameters(len(ordered))
-                if quantifier.on == "scores":
-                    held_out(quantifier.classifier)
-            except (TypeError, ValueError) as error:
-                where = f" (in grid: {configuration})" if configuration else ""
-                raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-        return Task(configurations, quantifiers, y, ordered, protocols, measures, self.refit)
-
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
-        """Make the table from pairs of positions and outcomes, and keep the best quantifier of each column."""
-        table: dict[int, Judgement] = {}
-        best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
-        fitted: dict[int, Quantifier] = {}
-        for chosen, outcome in outcomes:
-            for i, judgement in zip(chosen, outcome.judgements, strict=True):
-                table[i] = judgement
-                for column in task.columns:
-                    best[column] = min(best[column], (judgement.error[column], i))
-            fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
-            # Those that another classifier configuration has beaten are large, and not needed any more.
-            wanted = {i for _, i in best.values()}
-            fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
-        if all(judgement.message for judgement in table.values()):
-            raise ValueError(f"every configuration failed, the first with {table[0].message}")
+        """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
+        table, best, fitted = gathered(task, outcomes)
         self.classes_ = task.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
@@ -290,3 +256,44 @@ class SampleSearch(Services, BaseEstimator):
                 raise ValueError(f"{what} must be one of {', '.join(map(repr, known))}, got {name!r}.")
             chosen.append(known[0] if name is None else name)
         return chosen[0], chosen[1]
+
+
+def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
+    """Check the arguments and return the task."""
+    if not isinstance(search.quantifier, Quantifier):
+        raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
+    ordered, _ = encode_labels(y, classes, every_class=True)
+    protocols = check_samples(search.samples, pool, ordered)
+    measures = check_measures(search.measure)
+    configurations = list(configurations_of(search.grid))
+    quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
+    for configuration, quantifier in zip(configurations, quantifiers, strict=True):
+        try:
+            quantifier.check_parameters(len(ordered))
+            if quantifier.on == "scores":
+                held_out(quantifier.classifier)
+        except (TypeError, ValueError) as error:
+            where = f" (in grid: {configuration})" if configuration else ""
+            raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
+    return Task(configurations, quantifiers, y, ordered, protocols, measures, search.refit)
+
+
+def gathered(
+    task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
+) -> tuple[dict[int, Judgement], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
+    """Return each configuration's judgement, error and position of the best of each column, and the best, fitted."""
+    table: dict[int, Judgement] = {}
+    best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
+    fitted: dict[int, Quantifier] = {}
+    for chosen, outcome in outcomes:
+        for i, judgement in zip(chosen, outcome.judgements, strict=True):
+            table[i] = judgement
+            for column in task.columns:
+                best[column] = min(best[column], (judgement.error[column], i))
+        fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
+        # Those that another classifier configuration has beaten are large, and not needed any more.
+        wanted = {i for _, i in best.values()}
+        fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
+    if all(judgement.message for judgement in table.values()):
+        raise ValueError(f"every configuration failed, the first with {table[0].message}")
+    return table, best, fitted
