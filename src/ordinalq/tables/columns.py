@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_TERMS = 50_000
 
 
-class TypedColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+class TypedColumns(TransformerMixin, BaseEstimator):
     """Takes the columns it knows of a table, in their order, and reads them by their kind.
 
     Parameters

@@ -1,31 +1,24 @@
 """From a table in a file to a fitted model."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
-from ordinalq.methods.catalog import Entry, catalog
+from ordinalq.methods.catalog import find_method
 from ordinalq.tables.model import TableModel
 from ordinalq.validation import check_choice
 
-CLASSIFIERS = ("logistic", "forest")
+# Names, and parameters that suit tables of users.
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "logistic": {"max_iter": 1000},
+    "forest": {"n_estimators": 300, "min_samples_leaf": 3, "class_weight": "balanced_subsample"},
+}
 
 # Of the logistic regression: held-out scores are as good with five folds as with ten, for half the time.
 N_FOLDS = 5
-
-
-def find_method(name: str) -> Entry:
-    """Return the catalog's entry of a method; the error for a typing mistake suggests the nearest name."""
-    entries = {entry.name: entry for entry in catalog()}
-    if name in entries:
-        return entries[name]
-    known = {alias.lower(): entry.name for entry in entries.values() for alias in (entry.name, entry.paper_name)}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {known[near[0]]}?" if near else "."
-    raise ValueError(f"method must be one of {', '.join(entries)}, got {name!r}{hint}")
 
 
 def build_quantifier(
@@ -41,7 +34,7 @@ def build_quantifier(
     Parameters
     ----------
     method : str
-        Name in the catalog.
+        Name in the catalog, or "module:Class" of one that is not.
     parameters : dict, default=None
         Of the method, by name.
     classifier : {"logistic", "forest"}, default=None
@@ -69,23 +62,8 @@ def build_quantifier(
 
 
 def _classifier(name: str, n_jobs: int | None, random_state: int) -> Any:
-    check_choice("classifier", name, CLASSIFIERS)
-    if name == "forest":
-        from sklearn.ensemble import RandomForestClassifier
-
-        return RandomForestClassifier(
-            300,
-            oob_score=True,
-            min_samples_leaf=3,
-            class_weight="balanced_subsample",
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-    from sklearn.linear_model import LogisticRegression
-
-    from ordinalq.classify.held_out import CrossFitted
-
-    return CrossFitted(LogisticRegression(max_iter=1000), cv=N_FOLDS, n_jobs=n_jobs, random_state=random_state)
+    check_choice("classifier", name, tuple(CLASSIFIERS))
+    return scoring_classifier(name, CLASSIFIERS[name], n_folds=N_FOLDS, n_jobs=n_jobs, random_state=random_state)
 
 
 def fit_table(
