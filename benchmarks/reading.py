@@ -2,8 +2,8 @@
 
     python benchmarks/reading.py [--rows 200000] [--tiny]
 
-The table has ten columns: seven of numbers, a text, a group and a date. "ours" is what `ordinalq predict` does: portions
-of the columns that a model needs, numbers as floats, checked text, a line number for every row.
+The table has ten columns: seven of numbers, a text, a group and a date. "ours" is what `ordinalq predict` does:
+portions of the columns that a model needs, numbers as floats, checked text, a line number for every row.
 """
 
 import argparse

@@ -97,8 +97,12 @@ def __getattr__(name: str) -> Any:
         from ordinalq.classify import ordinal
 
         return getattr(ordinal, name)
-    if name in ("TableModel", "load_model", "save_model"):
+    if name in ("load_model", "save_model"):
         from ordinalq.tables import saving
 
         return getattr(saving, name)
+    if name == "TableModel":
+        from ordinalq.tables import model
+
+        return model.TableModel
     raise AttributeError(f"module 'ordinalq' has no attribute {name!r}")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
     from ordinalq.contract.facts import Smoothing
     from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.tables.description import ModelInfo
+    from ordinalq.tables.model import TableModel
     from ordinalq.tables.predicting import Diagnoses
 
 # Groups without a good fit that are named.
@@ -50,6 +52,7 @@ def methods(json: JsonOption = False) -> None:
 
 
 @app.command()
+# long: half of it are the options
 def fit(
     table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
@@ -75,7 +78,6 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
-    from ordinalq.cli.show import percentages
     from ordinalq.files.table import open_table
     from ordinalq.files.writing import check_output
     from ordinalq.tables import saving
@@ -100,27 +102,37 @@ def fit(
         skip_unlabelled=skip_unlabelled,
     )
     info = saving.save_model(model, out, overwrite=force)
-    smoothing = _smoothing(model.fitted())
     if json:
-        result = {
-            "model": str(out),
-            "method": info.method,
-            "n_items": model.n_items_,
-            "n_skipped": model.n_skipped_,
-            "accuracy": model.accuracy_,
-            "classes": info.classes,
-            "p_train": info.p_train,
-            "columns": info.columns,
-        }
-        say_json(result if smoothing is None else {**result, smoothing.parameter: smoothing.value})
-        return
-    strength = ""
+        say_json({"model": str(out), **_fitted(model, info)})
+    else:
+        _say_fitted(model, info, out)
+
+
+def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
+    """Return what `fit --json` prints."""
+    smoothing = _smoothing(model.fitted())
+    return {
+        "method": info.method,
+        "n_items": model.n_items_,
+        "n_skipped": model.n_skipped_,
+        "accuracy": model.accuracy_,
+        "classes": info.classes,
+        "p_train": info.p_train,
+        "columns": info.columns,
+        **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
+    }
+
+
+def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
+    from ordinalq.cli.show import percentages
+
+    smoothing, strength = _smoothing(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
     say(f"{out}: {info.method} on {model.n_items_:,} items{strength}")
     if model.n_skipped_:
-        say(f"left out:  {model.n_skipped_:,} rows without {target!r}")
+        say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
     say(f"training:  {percentages(info.p_train, info.classes)}")
     if model.accuracy_ is not None:
@@ -128,6 +140,7 @@ def fit(
 
 
 @app.command()
+# long: half of it are the options
 def predict(
     model: ModelArgument,
     table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
@@ -153,7 +166,7 @@ def predict(
     from ordinalq.files import writing
     from ordinalq.files.table import open_table
     from ordinalq.inference.groups import estimate
-    from ordinalq.tables.model import fitted_quantifier
+    from ordinalq.tables.inner import fitted_quantifier
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
     from ordinalq.tables.saving import load_model_and_info
     from ordinalq.validation import check_choice

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.tables.model import TableModel
 from ordinalq.text import plain
 from ordinalq.version import __version__
 
@@ -64,9 +63,8 @@ def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
     import sklearn
     import skops
 
-    columns = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
-    if isinstance(model, TableModel):
-        columns = model.kinds_
+    names = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
+    columns = getattr(model, "kinds_", names)  # those of a table model
     held_out = getattr(quantifier, "held_out_", None)
     return ModelInfo(
         format=FORMAT,
@@ -83,7 +81,7 @@ def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
         p_train=quantifier.p_train_.tolist(),
         n_held_out=None if held_out is None else len(held_out[1]),
         columns=dict(columns),
-        target=model.target_ if isinstance(model, TableModel) else None,
+        target=getattr(model, "target_", None),
     )
 
 

@@ -13,8 +13,9 @@ from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import labelled_rows, parsed_classes
-from ordinalq.tables.model import TableModel, fitted_quantifier, needed_columns, scores_of
+from ordinalq.tables.model import TableModel, needed_columns, scores_of
 from ordinalq.validation import check_choice, check_integer
 
 if TYPE_CHECKING:

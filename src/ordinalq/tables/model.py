@@ -20,9 +20,11 @@ from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import is_polars
 from ordinalq.labels import encode_labels
+from ordinalq.methods.adjusted import OPACC
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
 from ordinalq.tables.labels import labelled_rows, parsed_classes
+from ordinalq.tables.saving import save_model
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -109,8 +111,8 @@ class TableModel(BaseEstimator):
         columns = asked or [str(name) for name in frame.columns if name not in (target, *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier = self._unfitted()
-        self._check_kinds(kinds, target, quantifier, where(frame))
+        quantifier = _unfitted(OPACC() if self.quantifier is None else self.quantifier)
+        _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
         try:
@@ -199,8 +201,6 @@ class TableModel(BaseEstimator):
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model to a file, see :func:`ordinalq.save_model`."""
-        from ordinalq.tables.saving import save_model  # which knows this class
-
         save_model(self, path, overwrite=overwrite)
 
     def _estimate(self, frame: Any, by: Any, level: float | None, plan: Plan | None) -> Estimates:
@@ -217,28 +217,27 @@ class TableModel(BaseEstimator):
         found = estimate(quantifier, quantifier.summarize(S, samples), level, plan)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
-    def _unfitted(self) -> Quantifier:
-        if self.quantifier is None:
-            from ordinalq.methods.adjusted import OPACC
 
-            return OPACC()
-        if not isinstance(self.quantifier, Quantifier):
-            raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(self.quantifier).__name__}.")
-        unfitted: Quantifier = clone(self.quantifier)
-        return unfitted
+def _unfitted(quantifier: Quantifier) -> Quantifier:
+    """Return an unfitted copy of a quantifier."""
+    if not isinstance(quantifier, Quantifier):
+        raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
+    unfitted: Quantifier = clone(quantifier)
+    return unfitted
 
-    @staticmethod
-    def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
-        if not kinds:
-            raise ValueError(
-                f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
-            )
-        words = [name for name, kind in kinds.items() if kind == "text"]
-        if words and quantifier.on == "features":
-            raise ValueError(
-                f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
-                f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
-            )
+
+def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
+    """Refuse columns that the quantifier cannot learn from."""
+    if not kinds:
+        raise ValueError(
+            f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
+        )
+    words = [name for name, kind in kinds.items() if kind == "text"]
+    if words and quantifier.on == "features":
+        raise ValueError(
+            f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
+            f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
+        )
 
 
 def _accuracy(quantifier: Quantifier, y: Any) -> float | None:
@@ -261,19 +260,6 @@ def needed_columns(model: Any) -> dict[str, str]:
             "the model was not fitted on a table with named columns, so that a file cannot be matched to it."
         )
     return dict.fromkeys(names, "number")
-
-
-def fitted_quantifier(model: Any) -> Quantifier:
-    """Return the quantifier of a table model, a search or a pipeline that ends with one, or the model itself."""
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(model, Pipeline):
-        model = model.steps[-1][1]
-    if not isinstance(model, Quantifier) and hasattr(model, "fitted"):
-        model = model.fitted()
-    if not isinstance(model, Quantifier):
-        raise TypeError(f"model must be a quantifier, or a pipeline that ends with one, got {type(model).__name__}.")
-    return model
 
 
 def scores_of(model: Any, frame: "pd.DataFrame") -> Floats:

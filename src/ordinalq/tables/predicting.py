@@ -18,7 +18,8 @@ from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import Keys
 from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
-from ordinalq.tables.model import fitted_quantifier, needed_columns, scores_of
+from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.model import needed_columns, scores_of
 
 # The key of all rows as one group.
 WHOLE = "all"

@@ -20,7 +20,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.writing import check_output, replacing
 from ordinalq.tables.contents import check_contents
 from ordinalq.tables.description import META, ModelInfo, check_meta, checksum, describe, plain_labels
-from ordinalq.tables.model import TableModel, fitted_quantifier
+from ordinalq.tables.inner import fitted_quantifier, with_quantifier
 from ordinalq.tables.payload import (
     OWN,
     SCHEMA,
@@ -72,7 +72,8 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     path = check_output(Path(path))
     if path.exists() and not overwrite and not is_model(path):
         raise FileExistsError(f"{path}: exists and is no model of ordinalq; name another file, or say overwrite=True.")
-    model = model if isinstance(model, Quantifier | TableModel) or hasattr(model, "steps") else quantifier
+    if hasattr(model, "best_quantifier"):
+        model = quantifier
     info = describe(model, quantifier)
     packed, pairs = _pack(model, quantifier)
     payload = payload_of(packed)
@@ -201,7 +202,7 @@ def _packed(members: dict[str, bytes], compression: int) -> bytes:
     return stream.getvalue()
 
 
-def _pack(model: Any, quantifier: Any) -> tuple[Any, list[str]]:
+def _pack(model: Any, quantifier: Quantifier) -> tuple[Any, list[str]]:
     """Return a copy in which dictionaries of the quantifier with keys that JSON lacks are lists of pairs, and which."""
     odd = [
         name
@@ -213,14 +214,7 @@ def _pack(model: Any, quantifier: Any) -> tuple[Any, list[str]]:
     packed = copy.copy(quantifier)
     for name in odd:
         setattr(packed, name, list(getattr(quantifier, name).items()))
-    if model is quantifier:
-        return packed, odd
-    model = copy.copy(model)
-    if isinstance(model, TableModel):
-        model.quantifier_ = packed
-    else:
-        model.steps = [*model.steps[:-1], (model.steps[-1][0], packed)]
-    return model, odd
+    return with_quantifier(model, packed), odd
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -1,0 +1,33 @@
+"""The quantifier inside of a model: of a table model, a search or a pipeline, or the model itself."""
+
+import copy
+from typing import Any
+
+from ordinalq.contract.quantifier import Quantifier
+
+
+def fitted_quantifier(model: Any) -> Quantifier:
+    """Return the quantifier of a table model, a search or a pipeline that ends with one, or the model itself."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Pipeline):
+        model = model.steps[-1][1]
+    if not isinstance(model, Quantifier) and hasattr(model, "fitted"):
+        model = model.fitted()
+    if not isinstance(model, Quantifier):
+        raise TypeError(f"model must be a quantifier, or a pipeline that ends with one, got {type(model).__name__}.")
+    return model
+
+
+def with_quantifier(model: Any, quantifier: Quantifier) -> Any:
+    """Return a copy of a model with another quantifier in the place of its own."""
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(model, Quantifier):
+        return quantifier
+    changed = copy.copy(model)
+    if isinstance(model, Pipeline):
+        changed.steps = [*model.steps[:-1], (model.steps[-1][0], quantifier)]
+    else:
+        changed.quantifier_ = quantifier
+    return changed
