@@ -127,9 +127,8 @@ class Samples:
 
         Examples
         --------
-        >>> samples = Samples.from_groups(["pen", "ink", "pen"])
-        >>> samples.groups_.tolist(), samples.sizes.tolist()
-        (['ink', 'pen'], [1, 2])
+        >>> Samples.from_groups(["pen", "ink", "pen"]).sizes.tolist()
+        [1, 2]
         """
         keys, codes = Keys.of(groups)
         if keys.has_missing and not missing:
@@ -211,13 +210,6 @@ class Samples:
             yield slice(start, stop)
             start = stop
 
-    def counts(self, rows: slice = slice(None)) -> sparse.csr_array:
-        """Return the sparse matrix of the chosen samples, (B', N): how often each item was drawn."""
-        start, stop, _ = rows.indices(len(self))
-        offsets = self.offsets[start : stop + 1]
-        items = self.items[offsets[0] : offsets[-1]]
-        return sparse.csr_array((np.ones(len(items)), items, offsets - offsets[0]), shape=(stop - start, self.n_items))
-
     def average(self, F: Any) -> Floats:
         """Mean embedding of each sample, q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding).
 
@@ -242,11 +234,13 @@ class Samples:
         F = sparse.csr_array(F) if sparse.issparse(F) else F
         for rows in self.chunks():
             offsets = self.offsets[rows.start : rows.stop + 1]
+            items = self.items[offsets[0] : offsets[-1]]
             if isinstance(F, OneHot):
-                Q[rows] = F.count(self.items[offsets[0] : offsets[-1]], np.diff(offsets))
-            else:
-                total = self.counts(rows) @ F
-                Q[rows] = total.toarray() if sparse.issparse(total) else total
+                Q[rows] = F.count(items, np.diff(offsets))
+                continue
+            drawn, shape = (np.ones(len(items)), items, offsets - offsets[0]), (len(offsets) - 1, self.n_items)
+            total = sparse.csr_array(drawn, shape=shape) @ F
+            Q[rows] = total.toarray() if sparse.issparse(total) else total
         return Q
 
     def smoothest(self, fraction: float) -> "Samples":

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.evaluation import find_measure
 from ordinalq.inference.services import Services
 from ordinalq.labels import encode_labels
@@ -33,7 +32,6 @@ from ordinalq.search.judging import (
     run,
     units,
 )
-from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
 
 # What a fit on items leaves besides the results.
@@ -155,10 +153,6 @@ class SampleSearch(Services, BaseEstimator):
             Scores of the items that the samples consist of.
         classes : array-like (n,), default=None
             All labels in ascending order.
-
-        Returns
-        -------
-        self
         """
         task = prepared(self, y, S_pool, classes)
         check_consistent_length(S, y)
@@ -181,11 +175,6 @@ class SampleSearch(Services, BaseEstimator):
             Name of the samples; may be left out where there is only one.
         measure : str or callable, default=None
             May be left out where there is only one.
-
-        Returns
-        -------
-        dict
-            The entries of the grid.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])
@@ -204,8 +193,6 @@ class SampleSearch(Services, BaseEstimator):
     @property
     def best_estimator_(self) -> Quantifier:
         """The best quantifier, fitted; only with one protocol and one measure."""
-        if not hasattr(self, "results_"):
-            raise AttributeError("best_estimator_ is there after fit.")
         return self.best_quantifier()
 
     def scores(self, X: Any) -> Floats:
@@ -223,14 +210,6 @@ class SampleSearch(Services, BaseEstimator):
     def predict_scores(self, S: Any, samples: Any) -> Floats:
         """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
         return self.fitted().predict_scores(S, samples)
-
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False) -> Summary:
-        """Return what the best quantifier needs of samples of scored items S (N, n)."""
-        return self.fitted().summarize(S, samples, checks=checks)
-
-    def solve(self, summary: Summary) -> Solution:
-        """Return the best quantifier's estimates of summarized samples."""
-        return self.fitted().solve(summary)
 
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
