@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
-from ordinalq.problem import Data
+from ordinalq.problem import Data, row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -130,14 +130,21 @@ class LeastSquares(Loss):
         R = data.expected(P) - Q
         if self.weights is None:
             H = np.broadcast_to(2 * M.T @ M, (len(P), M.shape[1], M.shape[1]))
-            return Derivatives((R * R).sum(axis=1), 2 * R @ M, H)
+            return Derivatives((R * R).sum(axis=1), 2 * row_product(R, M), H)
         deviation = np.sqrt(1 + np.maximum(1, data.sizes - Q.shape[1])[:, None] * Q)
         W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
-        return Derivatives((W * R * R).sum(axis=1), 2 * (W * R) @ M, 2 * weighted_gram(W, M))
+        return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return M'M and M'(q - o)."""
-        return (data.M.T @ data.M, data.signal @ data.M) if self.weights is None else None
+        """Return D'D and D'(q - o - m), D = M - m 1' with the mean column m.
+
+        On the simplex M p = m + D p. Where columns are nearly equal, their differences would be lost in M'M.
+        """
+        if self.weights is not None:
+            return None
+        m = data.M.mean(axis=1)
+        D = data.M - m[:, None]
+        return D.T @ D, row_product(data.signal - m, D)
 
 
 class Poisson(Loss):
@@ -158,7 +165,7 @@ class Poisson(Loss):
         curvature = ratio / np.maximum(V, 1e-150)
         N = data.sizes[:, None]
         H = weighted_gram(N * curvature, data.M)
-        return Derivatives(self._value(V, data), N * (1 - ratio) @ data.M, H)
+        return Derivatives(self._value(V, data), N * row_product(1 - ratio, data.M), H)
 
     def value(self, P: Floats, data: Data) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0."""
@@ -219,7 +226,7 @@ class Hellinger(Loss):
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         if self.squared:
-            G, H = (1 - root) @ M, weighted_gram(curvature, M)
+            G, H = row_product(1 - root, M), weighted_gram(curvature, M)
             value = (h * h).sum(axis=1)
         else:
             weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
@@ -288,13 +295,14 @@ class Energy(Loss):
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
         Q, M = data.Q, data.M
-        MP = P @ M
+        MP = row_product(P, M)
         H = np.broadcast_to(-2 * M, (len(P), *M.shape))
         return Derivatives((P * (2 * Q - MP)).sum(axis=1), 2 * (Q - MP), H)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats]:
-        """Return -M and -q."""
-        return -data.M, -data.Q
+        """Return -M and -q, up to what is constant on the simplex: the means m of the rows of M are in b instead."""
+        m = data.M.mean(axis=1)
+        return m[:, None] + m - m.mean() - data.M, m - data.Q
 
 
 class CumulativeSquares(Loss):
@@ -334,7 +342,7 @@ class MatchDistance(Loss):
         """Return value, a subgradient and a zero Hessian."""
         R = data.expected(P) - data.Q
         B, n = P.shape
-        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ data.M, np.zeros((B, n, n)))
+        return Derivatives(np.abs(R).sum(axis=1), row_product(np.sign(R), data.M), np.zeros((B, n, n)))
 
     def absolute(self, data: Data) -> tuple[Floats, Floats]:
         """Return SM and S(q - o)."""
@@ -353,8 +361,14 @@ ALL_LOSSES = (
 )
 
 
+# Products of two entries of M that are made at once for a batch, 16 megabytes; beyond, each sample has its own product.
+MAX_PAIRS = 2**21
+
+
 def weighted_gram(W: Floats, M: Floats) -> Floats:
-    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product."""
-    n = M.shape[1]
-    pairs = (M[:, :, None] * M[:, None, :]).reshape(len(M), n * n)
-    return (W @ pairs).reshape(len(W), n, n)
+    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product where M is small."""
+    d, n = M.shape
+    if d * n * n <= MAX_PAIRS:
+        pairs = (M[:, :, None] * M[:, None, :]).reshape(d, n * n)
+        return row_product(W, pairs).reshape(len(W), n, n)
+    return np.array([(M.T * w) @ M for w in W]).reshape(len(W), n, n)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ordinalq.losses import Loss
 from ordinalq.problem import Data
-from ordinalq.regularizers import NoPenalty, Regularizer
+from ordinalq.regularizers import NoPenalty, Penalty, Regularizer
 from ordinalq.samples import Samples
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats
@@ -23,6 +23,8 @@ Rows = npt.NDArray[np.intp]
 
 # Samples of a linear objective that are treated in one pass: their Hessians stay in the cache.
 PASS = 2048
+# Numbers in the Hessians of a pass at most, 16 megabytes: many classes go in smaller passes.
+HESSIANS = 2**21
 # Numbers in the score ratios of a block of samples, half a megabyte, and of a pass of blocks.
 BLOCK = 2**16
 BLOCKS = 2**20
@@ -50,12 +52,20 @@ class Objective(ABC):
         """Return the values of the samples `rows` (B',) at P (B', n)."""
         return self.derivatives(P, rows).value
 
+    def gradient(self, P: Floats, rows: Rows) -> Floats:
+        """Return the gradients of the samples `rows` (B',) at P (B', n)."""
+        return self.derivatives(P, rows).gradient
+
     def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
         """Return Hessians (B', n, n) of convex functions that touch the objective at P and lie above it, or None."""
         return None
 
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A (n, n) and b (B, n) if the objective is p'Ap - 2 b'p up to a constant, else None."""
+        return None
+
+    def split(self) -> tuple["Objective", Penalty] | None:
+        """Return the objective without its regularizer, and the parts of this, where it is a :class:`Penalty`."""
         return None
 
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
@@ -125,6 +135,15 @@ class LinearObjective(Objective):
             return None
         return form[0] + penalty[0] / 2, form[1] + penalty[1] / 2
 
+    def split(self) -> tuple[Objective, Penalty] | None:
+        """Return the loss alone, and the parts of the regularizer."""
+        penalty = self.regularizer.penalty(self.n_classes)
+        if penalty is None:
+            return None
+        bare = copy(self)
+        bare.regularizer, bare.convex = NoPenalty(), self.loss.convex
+        return bare, penalty
+
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
         """Return D, C, K, k where the loss is a sum of absolute residuals and the regularizer a quadratic form."""
         form = self.loss.absolute(self.data)
@@ -138,8 +157,9 @@ class LinearObjective(Objective):
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
         """Yield portions of the samples."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
-        for start in range(0, len(everyone), PASS):
-            rows = everyone[start : start + PASS]
+        step = max(1, min(PASS, HESSIANS // self.n_classes**2))
+        for start in range(0, len(everyone), step):
+            rows = everyone[start : start + step]
             part = copy(self)
             part.data, part.scale = self.data.take(rows), self.scale[rows]
             part.n_samples = len(rows)
@@ -221,6 +241,15 @@ class MixtureObjective(Objective):
         inside = ramp < sizes[:, None]
         index = items[np.where(inside, offsets[:, None] + ramp, offsets[:, None])]
         return Block(chosen, self.ratios[index].transpose(0, 2, 1).copy(), inside / sizes[:, None])
+
+    def split(self) -> tuple[Objective, Penalty] | None:
+        """Return the likelihood alone, and the parts of the regularizer."""
+        penalty = self.regularizer.penalty(self.n_classes)
+        if penalty is None:
+            return None
+        bare = copy(self)
+        bare.regularizer, bare.convex = NoPenalty(), True
+        return bare, penalty
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "MixtureObjective"]]:
         """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""

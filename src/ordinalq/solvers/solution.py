@@ -57,6 +57,14 @@ class Solution:
         return cls(*(np.concatenate(field) for field in fields))
 
 
+def optimality_gap(P: Floats, G: Floats) -> Floats:
+    """Return p.g - min_i g_i, (B,), for P (B, n) and the gradient G (B, n).
+
+    No point of the simplex has a smaller value than a convex function's at p less this gap.
+    """
+    return np.asarray((P * (G - G.min(axis=1, keepdims=True))).sum(axis=1))
+
+
 def kkt_residual(P: Floats, G: Floats) -> Floats:
     """max_i max(-ghat_i, p_i |ghat_i|) with ghat = g - (p.g) 1: zero exactly at the KKT points of the simplex.
 
