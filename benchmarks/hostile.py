@@ -222,15 +222,16 @@ def refined(problem, data, x, free, C):
         _, g, H = long_loss(problem, data, x)
         full = g + C.T @ r
         lam = full[free].mean()
-        rest = np.concatenate([full[free] - lam, C @ x - r / tau if m else [], [0.0]]).astype(np.float64)
-        K = np.zeros((k + m + 1, k + m + 1))
         size = float(np.abs(H).max()) or 1.0
+        rest = np.concatenate([full[free] - lam, C @ x - r / tau if m else [], [size * (x.sum() - 1)]]).astype(np.float64)
+        K = np.zeros((k + m + 1, k + m + 1))
         K[:k, :k] = H[np.ix_(free, free)]
-        K[:k, k : k + m] = C.T[free] * size
-        K[k : k + m, :k] = C[:, free] * size
+        unit = min(size, np.sqrt(size * tau))  # of r, so that all entries are of one size
+        K[:k, k : k + m] = C.T[free] * unit
+        K[k : k + m, :k] = C[:, free] * unit
         if m:
-            K[np.arange(k, k + m), np.arange(k, k + m)] = -size * size / tau
-            rest[k : k + m] *= size
+            K[np.arange(k, k + m), np.arange(k, k + m)] = -unit * unit / tau
+            rest[k : k + m] *= unit
         K[:k, -1] = K[-1, :k] = size
         try:
             change = -np.linalg.lstsq(K, rest, rcond=1e-15)[0]
@@ -240,7 +241,7 @@ def refined(problem, data, x, free, C):
         new[free] += change[:k]
         if problem.loss == "poisson" and (data.M @ new.astype(np.float64) < -1e-12).any():
             return
-        x, r = new, r + size * change[k : k + m]
+        x, r = new, r + unit * change[k : k + m]
         if step >= 1:
             yield x, r
 

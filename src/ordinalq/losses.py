@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
-from ordinalq.problem import Data, row_product
+from ordinalq.problem import Data, reference_column, row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -60,12 +60,17 @@ class Loss(BaseEstimator, ABC):
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; the data are prepared.
 
-        M p + o, which q is compared with, is ``data.expected(P)``.
+        M p + o, which q is compared with, is ``data.expected(P)``; ``data.columns`` take the place of M in gradient and
+        Hessian, so that a solver may ask for more accurate ones that hold along the simplex only.
         """
 
     def value(self, P: Floats, data: Data) -> Floats:
         """Return the value (B,) alone; infinite outside the domain of the loss."""
         return self.derivatives(P, data).value
+
+    def gradient(self, P: Floats, data: Data) -> Floats:
+        """Return the gradient (B, n) alone."""
+        return self.derivatives(P, data).gradient
 
     def majorizer(self, P: Floats, data: Data) -> Floats | None:
         """Return Hessians (B, n, n) of convex functions that touch the loss at P and lie above it, or None."""
@@ -126,7 +131,7 @@ class LeastSquares(Loss):
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        Q, M = data.Q, data.M
+        Q, M = data.Q, data.columns
         R = data.expected(P) - Q
         if self.weights is None:
             H = np.broadcast_to(2 * M.T @ M, (len(P), M.shape[1], M.shape[1]))
@@ -136,13 +141,13 @@ class LeastSquares(Loss):
         return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return D'D and D'(q - o - m), D = M - m 1' with the mean column m.
+        """Return D'D and D'(q - o - m), D = M - m 1' with one column m of M: on the simplex M p = m + D p.
 
-        On the simplex M p = m + D p. Where columns are nearly equal, their differences would be lost in M'M.
+        Where columns are nearly equal, their differences would be lost in M'M.
         """
         if self.weights is not None:
             return None
-        m = data.M.mean(axis=1)
+        m = reference_column(data.M)
         D = data.M - m[:, None]
         return D.T @ D, row_product(data.signal - m, D)
 
@@ -164,8 +169,8 @@ class Poisson(Loss):
         ratio = data.Q / np.maximum(V, 1e-150)
         curvature = ratio / np.maximum(V, 1e-150)
         N = data.sizes[:, None]
-        H = weighted_gram(N * curvature, data.M)
-        return Derivatives(self._value(V, data), N * row_product(1 - ratio, data.M), H)
+        H = weighted_gram(N * curvature, data.columns)
+        return Derivatives(self._value(V, data), N * row_product(1 - ratio, data.columns), H)
 
     def value(self, P: Floats, data: Data) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0."""
@@ -221,7 +226,7 @@ class Hellinger(Loss):
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        M, n_blocks, (B, n) = data.M, data.n_blocks, P.shape
+        M, n_blocks, (B, n) = data.columns, data.n_blocks, P.shape
         mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
@@ -246,7 +251,7 @@ class Hellinger(Loss):
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         weight = np.repeat(1 / (2 * h), V.shape[1] // data.n_blocks, axis=1)
-        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.M)
+        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.columns)
         return above if unit is None else above / (unit * unit)[:, :, None]
 
     def value(self, P: Floats, data: Data) -> Floats:

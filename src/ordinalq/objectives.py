@@ -64,6 +64,10 @@ class Objective(ABC):
         """Return A (n, n) and b (B, n) if the objective is p'Ap - 2 b'p up to a constant, else None."""
         return None
 
+    def along_simplex(self) -> "Objective":
+        """Return the objective, perhaps with derivatives that hold along the simplex only, but are more accurate."""
+        return self
+
     def split(self) -> tuple["Objective", Penalty] | None:
         """Return the objective without its regularizer, and the parts of this, where it is a :class:`Penalty`."""
         return None
@@ -113,6 +117,18 @@ class LinearObjective(Objective):
         fit = self.loss.derivatives(P, data)
         penalty = self.regularizer.derivatives(P, data.sizes)
         return Derivatives(*(a + b for a, b in zip(fit, penalty, strict=True)))
+
+    def gradient(self, P: Floats, rows: Rows) -> Floats:
+        """Return the gradient of loss plus regularizer."""
+        data = self.data.take(rows)
+        gradient = self.loss.gradient(P, data)
+        return gradient if type(self.regularizer) is NoPenalty else gradient + self.regularizer.derivatives(P, data.sizes).gradient
+
+    def along_simplex(self) -> "LinearObjective":
+        """Return the objective with derivatives that hold along the simplex only, but are more accurate."""
+        part = copy(self)
+        part.data = self.data.along_simplex()
+        return part
 
     def value(self, P: Floats, rows: Rows) -> Floats:
         """Return loss plus regularizer."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ordinalq.solvers.systems import Mask, PlainSystems, Rows, Systems
 from ordinalq.validation import Floats
 
-# A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the scale of
-# the problem: well above the errors of the small linear systems, far below what is seen in a result.
+# A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the size of the
+# terms it is the sum of: well above the errors of the small linear systems, far below what is seen in a result.
 ROUNDING = 1e-13
 # The primal-dual rounds end after 2 to 5 unless they cycle.
 MAX_ROUNDS = 6
@@ -26,14 +26,14 @@ TO_BOUNDARY = 0.995
 
 def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return the minima (B, n) and the rounds needed; the guess `free` (B, n) has at least one class in every row."""
-    b, scale = systems.b, systems.scale
+    b = systems.b
     P = np.zeros(b.shape)
     n_iter = np.full(len(b), MAX_ROUNDS, dtype=np.int64)
     free = free.copy()
     open_ = np.arange(len(b))
     for round_ in range(1, MAX_ROUNDS + 1):
-        P[open_], mu = systems.solve(free[open_], open_)
-        wrong = np.where(free[open_], P[open_] < -ROUNDING, mu < -ROUNDING * scale[open_, None])
+        P[open_], mu, size = systems.solve(free[open_], open_)
+        wrong = np.where(free[open_], P[open_] < -ROUNDING, mu < -ROUNDING * size)
         done = ~wrong.any(axis=1)
         n_iter[open_[done]] = round_
         open_, wrong = open_[~done], wrong[~done]
@@ -66,14 +66,14 @@ def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.
     moves = np.zeros(len(rows), dtype=np.int64)
     open_ = np.arange(len(rows))
     for _ in range(10 * n):
-        X, mu = systems.solve(free[open_], rows[open_])
-        scale = systems.scale[rows[open_]]
+        X, mu, size = systems.solve(free[open_], rows[open_])
         moves[open_] += 1
         inside = ~(free[open_] & (X < 0)).any(axis=1)
         # Feasible: take it; done unless a multiplier is negative, whose class then gets mass.
         P[open_[inside]] = X[inside]
-        entering = np.where(free[open_], 0, mu).argmin(axis=1)
-        done = inside & (mu[np.arange(len(open_)), entering] >= -ROUNDING * scale)
+        negative = np.where(free[open_], 0, mu + ROUNDING * size)
+        entering = negative.argmin(axis=1)
+        done = inside & (negative[np.arange(len(open_)), entering] >= 0)
         grow = open_[inside & ~done]
         free[grow, entering[inside & ~done]] = True
         # Infeasible: go as far as p >= 0 allows; the class that stops the step loses its mass.

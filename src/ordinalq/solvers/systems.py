@@ -33,15 +33,12 @@ class Systems(ABC):
     Attributes
     ----------
     b : ndarray (B, n)
-    scale : ndarray (B,)
-        Size of the terms that a gradient is the sum of, hence of its rounding errors.
     """
 
     b: Floats
-    scale: Floats
 
     @abstractmethod
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
 
         Returns
@@ -49,6 +46,8 @@ class Systems(ABC):
         p : ndarray (B', n)
         mu : ndarray (B', n)
             Multipliers of p >= 0: the gradient less its value on the free classes.
+        size : ndarray (B', n)
+            Size of the terms that mu is the sum of, hence of its rounding errors.
         """
 
 
@@ -61,18 +60,20 @@ class PlainSystems(Systems):
 
     def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
         self.A, self.b, self.alone = A, b, alone
-        self.scale = np.abs(A).max(axis=(-2, -1)) + np.abs(b).max(axis=1)
+        self._absolute = np.abs(A)
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
-        """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
+        """Return p, mu and its size: with the multiplier lam of the sum, A p - b = lam + mu/2, mu = 0 on free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
             P, lam = _own_systems(A[rows], b, free)
             AP = np.matmul(A[rows], P[:, :, None])[:, :, 0]
+            size = np.matmul(self._absolute[rows], np.abs(P)[:, :, None])[:, :, 0]
         else:
             P, lam = _shared_systems(A, b, free, alone=self.alone)
             AP = row_product(P, A) if self.alone else P @ A
-        return P, 2 * (AP - b - lam[:, None])
+            size = row_product(np.abs(P), self._absolute)
+        return P, 2 * (AP - b - lam[:, None]), size + np.abs(b) + np.abs(lam)[:, None]
 
 
 def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[Floats, Floats]:
@@ -131,12 +132,11 @@ class StiffSystems(Systems):
     def __init__(self, A: Floats, b: Floats, penalty: Penalty) -> None:
         self.A, self.b, self.penalty = A, b, penalty
         self.r = np.zeros((len(b), len(penalty.c)))
-        self.scale = np.abs(A).max(axis=(-2, -1)) + np.abs(b).max(axis=1)
         self._faces: dict[bytes, _Face] = {}
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
-        """Return p and mu, and keep r and the scale of the gradients."""
-        P, mu = np.zeros(free.shape), np.zeros(free.shape)
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
+        """Return p, mu and its size, and keep r."""
+        P, mu, size = np.zeros(free.shape), np.zeros(free.shape), np.zeros(free.shape)
         for i, (row, chosen) in enumerate(zip(rows, free, strict=True)):
             key = chosen.tobytes()
             if key not in self._faces:
@@ -146,8 +146,9 @@ class StiffSystems(Systems):
             pull = self.r[row] @ self.penalty.C
             gradient = 2 * (A @ P[i] - self.b[row]) + pull
             mu[i] = np.where(chosen, 0.0, gradient - gradient[chosen].mean())
-            self.scale[row] = np.abs(A).max() + np.abs(self.b[row]).max() + np.abs(pull).max()
-        return P, mu
+            size[i] = np.abs(A) @ np.abs(P[i]) + np.abs(self.b[row]) + np.abs(self.r[row]) @ np.abs(self.penalty.C)
+            size[i] += size[i][chosen].max()
+        return P, mu, size
 
 
 class _Face:
