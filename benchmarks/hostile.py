@@ -210,7 +210,8 @@ def convex_minimum(problem, data, p):
         free = p > support
         for x, r in refined(problem, data, np.where(free, p, 0), free, C):
             best = max(best, bound(x, r))
-    return float(value), float(best)
+    # All but the energy distance, which lacks a constant, are sums of what is not negative.
+    return float(value), float(best if problem.loss == "energy" else max(best, 0))
 
 
 def refined(problem, data, x, free, C):
@@ -257,7 +258,7 @@ def linear_minimum(data, p):
     if run.x is None:
         return value, value
     y = np.clip(run.eqlin.marginals[:d], -1, 1)
-    return value, float(y @ c - (y @ D).max())
+    return value, max(float(y @ c - (y @ D).max()), 0.0)
 
 
 def hellinger_value(problem, data, P):

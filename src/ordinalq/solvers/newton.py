@@ -16,9 +16,9 @@ from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
 from ordinalq.solvers.flat import nearest_to_uniform
-from ordinalq.solvers.quadratic import EXCESS, SMALL_EXCESS, is_stiff, solve_qp
+from ordinalq.solvers.quadratic import is_stiff, solve_qp
 from ordinalq.solvers.quadratic import along_simplex as projected
-from ordinalq.solvers.solution import Solution, kkt_residual
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
 
 Rows = npt.NDArray[np.intp]

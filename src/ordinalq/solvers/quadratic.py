@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from ordinalq.objectives import Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
+from ordinalq.simplex import centred_gradient
 from ordinalq.solvers.active_set import active_set
-from ordinalq.solvers.solution import Solution, kkt_residual, optimality_gap
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
 from ordinalq.solvers.systems import INFINITE, RANK, STIFF, Mask, PlainSystems, StiffSystems, Systems
 from ordinalq.validation import Floats
 
@@ -28,8 +29,6 @@ DELICATE = 1e-6
 RIDGE = 1e-8
 # Proximal steps towards an optimum near uniform: the first finds it, the others remove the ridge's effect.
 PROXIMAL_STEPS = 3
-# An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
-EXCESS, SMALL_EXCESS = 5e-10, 5e-13
 # How often an answer that is not confirmed is corrected by its own, more accurate gradient.
 CORRECTIONS = 4
 
@@ -55,34 +54,37 @@ class QuadraticSolver(BaseEstimator):
         value = objective.value(P, rows)
         gradient = found.gradient(bare.gradient(P, rows), P)
         limit = np.maximum(EXCESS * np.abs(value), SMALL_EXCESS)
+        confirmed = optimality_gap(P, gradient) <= limit
         for _ in range(CORRECTIONS):
-            open_ = np.flatnonzero(~(optimality_gap(P, gradient) <= limit))
+            open_ = np.flatnonzero(~confirmed)
             if len(open_) == 0:
                 break
             g = bare.gradient(P[open_], open_)
             again = solve_qp(A, row_product(P[open_], A) - g / 2, P[open_] > 0, penalty=penalty, alone=True)
             new, new_value = again.p, objective.value(again.p, open_)
             new_gradient = again.gradient(bare.gradient(new, open_), new)
+            # The gap counts every class as if all mass could go there; what a correction gains is nearer to the truth.
+            gain = -(centred_gradient(P[open_], gradient[open_]) * (new - P[open_])).sum(axis=1)
+            confirmed[open_] = (gain <= limit[open_]) & again.regular
             better = optimality_gap(new, new_gradient) < optimality_gap(P[open_], gradient[open_])
-            if not better.any():
-                break
             chosen = open_[better]
             P[chosen], value[chosen], gradient[chosen] = new[better], new_value[better], new_gradient[better]
             n_iter[chosen] += again.n_iter[better]
-        gap = optimality_gap(P, gradient)
-        return Solution(P, value, n_iter, gap <= limit, kkt_residual(P, gradient) / objective.scale)
+            confirmed |= optimality_gap(P, gradient) <= limit
+        return Solution(P, value, n_iter, confirmed, kkt_residual(P, gradient) / objective.scale)
 
 
 class QPSolution(NamedTuple):
     """Minima p (B, n), rounds n_iter (B,), and how the penalty's gradient follows from them.
 
-    r (B, m) is tau (C p - c) where the penalty is stiff, else None.
+    r (B, m) is tau (C p - c) where the penalty is stiff, else None; ``regular`` problems needed no ridge.
     """
 
     p: Floats
     n_iter: npt.NDArray[np.int64]
     penalty: Penalty | None
     r: Floats | None
+    regular: bool = True
 
     def gradient(self, bare: Floats, P: Floats) -> Floats:
         """Return the gradient (B, n) of the whole at P, from that of the objective without the penalty."""
@@ -124,26 +126,49 @@ def solve_qp(
     free = np.ones(b.shape, dtype=bool) if free is None else free
     if A.ndim == 3:
         return _solve(A, b, free, penalty, alone=True)
-    curvature = np.sort(np.abs(np.linalg.eigvalsh(along_simplex(A))))
-    stiff = penalty is not None and is_stiff(penalty, curvature[-1])
-    if penalty is not None and stiff:
-        curvature = np.sort(np.abs(np.linalg.eigvalsh(_unseen(A, penalty))))
-        size = np.abs(np.linalg.eigvalsh(along_simplex(A))).max()
-    else:
-        if penalty is not None:
-            A, b = _merged(A, b, penalty)
-            curvature = np.sort(np.abs(np.linalg.eigvalsh(along_simplex(A))))
-        # One eigenvalue belongs to the direction (1, ..., 1), which the projection has set to zero.
-        curvature, size = curvature[1:], curvature[-1]
+    stiff = penalty is not None and is_stiff(penalty, np.abs(along_simplex(A)).max())
     kept = penalty if stiff else None
-    if len(curvature) and curvature[0] <= SINGULAR * size:
-        positive = curvature[curvature > SINGULAR * size]
-        ridge = RIDGE * np.sqrt(size * positive[0]) if len(positive) else (size if size > 0 else 1.0)
-        found = _nearest_to_uniform(A, b, ridge, kept)
+    if penalty is not None and not stiff:
+        A, b = _merged(A, b, penalty)
+    judged = _judge(A if kept is None else _unseen(A, kept), scaled=kept is None)
+    if judged.ridge > 0:
+        found = _nearest_to_uniform(A, b, judged.ridge, kept)
     else:
-        alone = alone or (len(curvature) > 0 and curvature[0] <= DELICATE * size)
-        found = _solve(A, b, free, kept, alone=alone)
+        found = _solve(A, b, free, kept, alone=alone or judged.delicate)
     return found if stiff else found._replace(penalty=penalty)
+
+
+class _Judged(NamedTuple):
+    """Whether the last digits of a problem are seen in p, and the ridge that a singular one needs, else 0."""
+
+    delicate: bool
+    ridge: float
+
+
+def _judge(A: Floats, *, scaled: bool) -> _Judged:
+    """Judge A (n, n) along the simplex; where it is not `scaled`, as a whole.
+
+    The coordinates are all p_i but one. Each is scaled by its own curvature, for a column of M that is much longer than
+    the others makes no problem singular.
+    """
+    if scaled:
+        i = int(np.abs(A.diagonal()).argmin())
+        A = A - A[i] - A[:, i, None] + A[i, i]
+        A = np.delete(np.delete(A, i, axis=0), i, axis=1)
+    if A.size == 0:
+        return _Judged(False, 0.0)
+    curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
+    unit = np.sqrt(np.maximum(A.diagonal(), 0)) if scaled else np.ones(len(A))
+    safe = np.where(unit > 0, unit, 1.0)
+    relative = np.sort(np.abs(np.linalg.eigvalsh(A / (safe[:, None] * safe))))
+    zero = int((relative <= SINGULAR * relative[-1]).sum())
+    if zero == 0:
+        return _Judged(bool(relative[0] <= DELICATE * relative[-1]), 0.0)
+    size = curvature[-1] if curvature[-1] > 0 else 1.0
+    if zero == len(curvature):
+        return _Judged(True, float(size))
+    # Small also for the classes whose columns are not long, should the mass be theirs.
+    return _Judged(True, float(RIDGE * min(np.sqrt(size * curvature[zero]), np.median(A.diagonal()[unit > 0]))))
 
 
 def is_stiff(penalty: Penalty, curvature: float) -> bool:
@@ -197,4 +222,4 @@ def _nearest_to_uniform(A: Floats, b: Floats, ridge: float, penalty: Penalty | N
     for _ in range(PROXIMAL_STEPS):
         found = _solve(A + ridge * np.eye(n), b + ridge * P, P > 0, penalty, alone=True)
         P, rounds = found.p, rounds + found.n_iter
-    return found._replace(n_iter=rounds)
+    return found._replace(n_iter=rounds, regular=False)

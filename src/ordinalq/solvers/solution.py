@@ -10,6 +10,10 @@ from ordinalq.simplex import centred_gradient
 from ordinalq.validation import Floats
 
 
+# An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
+EXCESS, SMALL_EXCESS = 5e-10, 5e-13
+
+
 @dataclass(frozen=True)
 class Solution:
     """Minimisers of B objectives over the simplex; a failure is data, not an exception.
