@@ -10,7 +10,7 @@ from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, Le
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
-from ordinalq.solvers import quadratic
+from ordinalq.solvers import active_set
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
@@ -245,7 +245,7 @@ def test_degenerate_problems_that_make_the_guess_cycle_are_solved_by_the_safe_me
     # Without any round of the fast method, everything goes to the safe one.
     objectives = [random_objective(rng, LeastSquares(), tau=1e-3) for _ in range(50)]
     fast = [QuadraticSolver().minimize(objective) for objective in objectives]
-    monkeypatch.setattr(quadratic, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(active_set, "MAX_ROUNDS", 1)
     for objective, expected in zip(objectives, fast, strict=True):
         safe = QuadraticSolver().minimize(objective)
         assert safe.kkt.max() <= 1e-10

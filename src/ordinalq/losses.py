@@ -92,6 +92,13 @@ class Loss(BaseEstimator, ABC):
         """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
         return []
 
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
+
+        None where that is not known.
+        """
+        return None
+
     def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
         """Say for which samples (B,) of which sizes (B,) the loss may have several minima."""
         return np.zeros(len(sizes), dtype=bool)
@@ -140,6 +147,10 @@ class LeastSquares(Loss):
         W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
         return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
 
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that all rows are: squares are strictly convex."""
+        return np.ones(data.Q.shape, dtype=bool)
+
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
         """Return D'D and D'(q - o - m), D = M - m 1' with one column m of M: on the simplex M p = m + D p.
 
@@ -182,6 +193,10 @@ class Poisson(Loss):
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = V - Q - xlogy(Q, np.divide(V, Q, out=np.ones_like(V), where=Q > 0))
         return np.asarray(data.sizes * terms.sum(axis=1))
+
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that those with items are: -q ln v is strictly convex, v alone linear."""
+        return data.Q > 0
 
     def scale(self, sizes: Floats) -> Floats:
         """Return N: the likelihood counts per item."""
@@ -272,6 +287,10 @@ class Hellinger(Loss):
         smoothing = 0.0 if self.squared else self.smoothing
         h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + smoothing**2)
         return mass, Q, V, h, unit
+
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
+        return data.Q > 0
 
     def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
         """Say which samples are small: most of their bins are empty, which makes corners to get caught in."""

@@ -28,8 +28,20 @@ HESSIANS = 2**21
 # Numbers in the score ratios of a block of samples, half a megabyte, and of a pass of blocks.
 BLOCK = 2**16
 BLOCKS = 2**20
+# Items per class that are looked at first for directions that no item sees, and when these see all of them.
+SOME_ITEMS, ALL_SEEN = 8, 1e-10
 # Floor of densities: an item that p cannot explain has a density of zero.
 TINY = 1e-300
+
+
+class Seen(NamedTuple):
+    """What the samples of a batch see of p: along d the objective is constant where d'Gd = 0 and sum d = 0.
+
+    ``matrices`` (k, n, n) are the different G, ``which`` (B,) says which of them is a sample's.
+    """
+
+    matrices: Floats
+    which: Rows
 
 
 class Objective(ABC):
@@ -83,6 +95,10 @@ class Objective(ABC):
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples (B,) other starts may lead to better minima."""
         return np.zeros(self.n_samples, dtype=bool)
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return in which directions the objectives of the samples `rows` (B',) change at all; None if unknown."""
+        return None
 
     @abstractmethod
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "Objective"]]:
@@ -169,6 +185,23 @@ class LinearObjective(Objective):
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples the loss may have several minima."""
         return self.loss.ambiguous(self.data.sizes)
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""
+        counted = self.loss.counted(self.data.take(rows))
+        smoothed = self.regularizer.seen(self.n_classes)
+        if counted is None or smoothed is None:
+            return None
+        # Samples with the same empty bins see the same.
+        sets, which = np.unique(np.packbits(counted, axis=1), axis=0, return_inverse=True)
+        kinds = np.unpackbits(sets, axis=1, count=counted.shape[1]).astype(bool)
+        D = self.data.along_simplex().columns
+        matrices = []
+        for kept in kinds:
+            # The others enter by their sum in each histogram only.
+            rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
+            matrices.append(D[kept].T @ D[kept] + rest.T @ rest + smoothed)
+        return Seen(np.array(matrices), which.ravel())
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
         """Yield portions of the samples."""
@@ -275,6 +308,22 @@ class MixtureObjective(Objective):
             part = MixtureObjective(self.ratios, self.samples[rows], self.regularizer)
             part._held = block
             yield rows, part
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return the mean of r r' over the items, plus what the regularizer sees."""
+        smoothed = self.regularizer.seen(self.n_classes)
+        if smoothed is None:
+            return None
+        matrices = np.empty((len(rows), self.n_classes, self.n_classes))
+        for block in self.blocks(rows):
+            # Where the first items see every direction, all of them do.
+            for items in (slice(SOME_ITEMS * self.n_classes), slice(None)):
+                R = block.R[:, :, items]
+                matrices[block.rows] = np.matmul(R * block.W[:, None, items], R.transpose(0, 2, 1)) + smoothed
+                least = np.linalg.eigvalsh(matrices[block.rows])
+                if (least[:, 0] > ALL_SEEN * least[:, -1]).all():
+                    break
+        return Seen(matrices, np.arange(len(rows)))
 
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
         """Return value, gradient and Hessian of likelihood plus regularizer."""

@@ -58,6 +58,10 @@ class Regularizer(Smoother, ABC):
         """
         return None
 
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
+        return None
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
         B, n = P.shape
@@ -71,6 +75,10 @@ class NoPenalty(Regularizer):
         """Return zeros."""
         B, n = P.shape
         return Derivatives(np.zeros(B), np.zeros((B, n)), np.zeros((B, n, n)))
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return zeros: nothing is seen."""
+        return np.zeros((n_classes, n_classes))
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
         """Return zeros."""
@@ -122,6 +130,11 @@ class Tikhonov(Regularizer):
         C = difference_matrix(n_classes, self.order)
         K = self.tau * C.T @ C
         return K, np.zeros(n_classes) if self.centre is None else K @ np.asarray(self.centre, dtype=np.float64)
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return C'C, or zeros without strength."""
+        C = difference_matrix(n_classes, self.order)
+        return np.asarray(C.T @ C if self.tau > 0 else np.zeros((n_classes, n_classes)))
 
     def penalty(self, n_classes: int) -> Penalty | None:
         """Return tau, C and C centre."""

@@ -15,9 +15,8 @@ from ordinalq.objectives import Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
-from ordinalq.solvers.flat import nearest_to_uniform
-from ordinalq.solvers.quadratic import is_stiff, solve_qp
-from ordinalq.solvers.quadratic import along_simplex as projected
+from ordinalq.solvers.flat import move_to_uniform
+from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
 
@@ -109,7 +108,9 @@ class NewtonSolver(BaseEstimator):
                 better = again.value < solution.value[rows] - LOWER
                 solution.put(rows[better], again.take(better))
         for rows, part in objective.passes():
-            solution.p[rows] = nearest_to_uniform(part, solution.p[rows])
+            found = solution.take(rows)
+            move_to_uniform(part, found)
+            solution.put(rows, found)
         return solution
 
 
@@ -138,48 +139,38 @@ def _inside(objective: Objective, P: Floats) -> Floats:
 def _minimize(
     objective: Objective, P: Floats, max_iter: int, tol: float, steps: npt.NDArray[np.int64] | None = None
 ) -> Solution:
-    """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before.
-
-    Samples whose penalty would drown the loss go a way of their own, on which the two are kept apart.
-    """
-    steps = np.zeros(len(P), dtype=np.int64) if steps is None else steps
+    """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
     objective = objective.along_simplex()
-    parts = objective.split()
-    if parts is None:
-        return _Run(objective, None, np.arange(len(P)), P, tol).minimize(max_iter, steps)
-    bare, penalty = parts
-    rows = np.arange(len(P))
-    H = bare.derivatives(P, rows).hessian
-    stiff = np.array([is_stiff(penalty, float(np.abs(projected(h)).max()) / 2) for h in H], dtype=bool)
-    if not stiff.any():
-        return _Run(objective, None, rows, P, tol).minimize(max_iter, steps)
-    apart = _Run(bare, penalty, rows[stiff], P[stiff], tol).minimize(max_iter, steps[stiff])
-    if stiff.all():
-        return apart
-    together = _Run(objective, None, rows[~stiff], P[~stiff], tol).minimize(max_iter, steps[~stiff])
-    both = Solution.concatenate([apart, together])
-    return both.take(np.argsort(np.concatenate([rows[stiff], rows[~stiff]]), kind="stable"))
+    bare, penalty = objective.split() or (objective, None)
+    return _Run(bare, penalty, P, tol).minimize(max_iter, np.zeros(len(P), dtype=np.int64) if steps is None else steps)
 
 
 class _Run:
-    """One minimisation of the samples `rows` (B,) of an objective from P (B, n), perhaps with a penalty kept apart."""
+    """One minimisation of an objective plus a penalty from P (B, n).
 
-    def __init__(self, objective: Objective, penalty: Penalty | None, rows: Rows, P: Floats, tol: float) -> None:
+    In a `stiff` sample, whose penalty would drown the objective, the two are kept apart; in the others the penalty is
+    added to the Hessian.
+    """
+
+    def __init__(self, objective: Objective, penalty: Penalty | None, P: Floats, tol: float) -> None:
         B = len(P)
-        self.objective, self.penalty, self.rows, self.P, self.tol = objective, penalty, rows, P.copy(), tol
-        self.scale = objective.scale[rows]
+        self.objective, self.penalty, self.P, self.tol = objective, penalty, P.copy(), tol
+        self.scale = objective.scale
         self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
-        # tau (C p - c), known better than from p itself
-        self.r = None if penalty is None else penalty.tau * (row_product(P, penalty.C.T) - penalty.c)
+        self.stiff = np.zeros(B, dtype=bool)
+        if penalty is not None:
+            # tau (C p - c), which stiff samples know better than from p itself
+            self.r = penalty.tau * (row_product(P, penalty.C.T) - penalty.c)
+            self.K = penalty.tau * penalty.C.T @ penalty.C
 
     def minimize(self, max_iter: int, steps: npt.NDArray[np.int64]) -> Solution:
         """Take steps until every sample has come to an end; `steps` (B,) were taken before."""
         n_iter = steps.copy()
         open_ = np.arange(len(self.P))
         for iteration in range(max_iter + 1):
-            at = self._derivatives(open_)
+            at = self._derivatives(open_, first=iteration == 0)
             self.value[open_] = at.value
             self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
             near = (self.promised[open_] <= NEAR * self.scale[open_]) | (not self.objective.convex)
@@ -216,16 +207,23 @@ class _Run:
         confirmed = self.promised <= np.maximum(EXCESS * np.abs(self.value), SMALL_EXCESS)
         return np.asarray((self.state == State.DONE) | ((self.polished > 0) & confirmed))
 
-    def _derivatives(self, open_: Rows) -> Derivatives:
-        """Return value and gradient of the whole, and the Hessian without a penalty that is kept apart."""
-        at = self.objective.derivatives(self.P[open_], self.rows[open_])
-        if self.penalty is None or self.r is None:
+    def _derivatives(self, open_: Rows, *, first: bool) -> Derivatives:
+        """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""
+        at = self.objective.derivatives(self.P[open_], open_)
+        if self.penalty is None:
             return at
-        value = at.value + self.penalty.value(self.P[open_])
-        return Derivatives(value, at.gradient + row_product(self.r[open_], self.penalty.C), at.hessian)
+        tau, C, c = self.penalty
+        if first:
+            self.stiff = is_stiff(self.penalty, largest_curvature(at.hessian) / 2)
+        R = row_product(self.P[open_], C.T) - c
+        together = ~self.stiff[open_]
+        self.r[open_[together]] = tau * R[together]
+        hessian = at.hessian + np.where(together[:, None, None], self.K, 0.0) if together.any() else at.hessian
+        value = at.value + tau / 2 * (R * R).sum(axis=1)
+        return Derivatives(value, at.gradient + row_product(self.r[open_], C), hessian)
 
     def _values(self, P: Floats, open_: Rows) -> Floats:
-        value = self.objective.value(P, self.rows[open_])
+        value = self.objective.value(P, open_)
         return value if self.penalty is None else value + self.penalty.value(P)
 
     def _model(self, open_: Rows, at: Derivatives) -> Floats:
@@ -236,10 +234,26 @@ class _Run:
         bad = ~positive_definite(H)
         H[bad] = bent_upwards(H[bad])
         bad &= self._is(open_, State.CAREFUL)
-        above = self.objective.majorizer(self.P[open_[bad]], self.rows[open_[bad]]) if bad.any() else None
+        above = self.objective.majorizer(self.P[open_[bad]], open_[bad]) if bad.any() else None
         if above is not None:
+            if self.penalty is not None:
+                above = above + np.where(self.stiff[open_[bad], None, None], 0.0, self.K)
             H[bad] = along_simplex(above)
         return H
+
+    def _model_minima(self, open_: Rows, at: Derivatives, H: Floats) -> tuple[Floats, Floats | None]:
+        """Return the minima (B', n) of the models, and tau (C p - c) there where some samples are stiff."""
+        P, stiff = self.P[open_], self.stiff[open_]
+        b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
+        if self.penalty is None or not stiff.any():
+            return simplex_qp(H / 2, b / 2, P > 0)[0], None
+        X, r = np.empty_like(P), self.r[open_]
+        b[stiff] += row_product(r[stiff], self.penalty.C)  # the penalty's part of the gradient is its own affair
+        found = solve_qp(H[stiff] / 2, b[stiff] / 2, P[stiff] > 0, penalty=self.penalty)
+        X[stiff], r[stiff] = found.p, found.r
+        if not stiff.all():
+            X[~stiff] = simplex_qp(H[~stiff] / 2, b[~stiff] / 2, P[~stiff] > 0)[0]
+        return X, r
 
     def _step(self, open_: Rows, at: Derivatives, noise: Floats) -> npt.NDArray[np.bool_]:
         """Take one damped step in the samples `open_` (B',); return which could move, and note what they promised.
@@ -248,10 +262,8 @@ class _Run:
         """
         P = self.P[open_]
         H = self._model(open_, at)
-        pull = 0.0 if self.penalty is None or self.r is None else row_product(self.r[open_], self.penalty.C)
-        b = np.matmul(H, P[:, :, None])[:, :, 0] - (at.gradient - pull)
-        found = solve_qp(H / 2, b / 2, P > 0, penalty=self.penalty)
-        D = found.p - P
+        X, r = self._model_minima(open_, at, H)
+        D = X - P
         # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
         slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
         self.promised[open_] = -slope
@@ -266,13 +278,18 @@ class _Run:
             good |= (-slope[left] <= noise[left]) & np.isfinite(value)
             chosen = left[good]
             self.P[open_[chosen]], moved[chosen] = trial[good], True
-            if self.r is not None and found.r is not None:
-                r = self.r[open_[chosen]]
-                self.r[open_[chosen]] = r + step[chosen, None] * (found.r[chosen] - r)
+            if r is not None:
+                self.r[open_[chosen]] += step[chosen, None] * (r[chosen] - self.r[open_[chosen]])
             left = left[~good]
             step[left] /= 2
             left = left[step[left] > SHORTEST]
         return moved
+
+
+def largest_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, a class against all."""
+    means = H.mean(axis=2)
+    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
 
 
 def with_ridge(H: Floats) -> Floats:

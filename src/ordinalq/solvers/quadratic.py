@@ -126,7 +126,7 @@ def solve_qp(
     free = np.ones(b.shape, dtype=bool) if free is None else free
     if A.ndim == 3:
         return _solve(A, b, free, penalty, alone=True)
-    stiff = penalty is not None and is_stiff(penalty, np.abs(along_simplex(A)).max())
+    stiff = penalty is not None and bool(is_stiff(penalty, np.abs(along_simplex(A)).max()))
     kept = penalty if stiff else None
     if penalty is not None and not stiff:
         A, b = _merged(A, b, penalty)
@@ -171,9 +171,9 @@ def _judge(A: Floats, *, scaled: bool) -> _Judged:
     return _Judged(True, float(RIDGE * min(np.sqrt(size * curvature[zero]), np.median(A.diagonal()[unit > 0]))))
 
 
-def is_stiff(penalty: Penalty, curvature: float) -> bool:
-    """Say whether a penalty is too strong to be added to a matrix of the given curvature along the simplex."""
-    return penalty.tau / 2 * float(np.square(penalty.C).sum(axis=0).max()) > STIFF * curvature
+def is_stiff(penalty: Penalty, curvature: Floats) -> npt.NDArray[np.bool_]:
+    """Say whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
+    return np.asarray(penalty.tau / 2 * np.square(penalty.C).sum(axis=0).max() > STIFF * curvature)
 
 
 def along_simplex(A: Floats) -> Floats:
