@@ -32,8 +32,8 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int
     free = free.copy()
     open_ = np.arange(len(b))
     for round_ in range(1, MAX_ROUNDS + 1):
-        P[open_], mu, size = systems.solve(free[open_], open_)
-        wrong = np.where(free[open_], P[open_] < -ROUNDING, mu < -ROUNDING * size)
+        P[open_], mu = systems.solve(free[open_], open_)
+        wrong = np.where(free[open_], P[open_] < -ROUNDING, _negative(systems, P[open_], mu, open_))
         done = ~wrong.any(axis=1)
         n_iter[open_[done]] = round_
         open_, wrong = open_[~done], wrong[~done]
@@ -48,6 +48,15 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int
         n_iter[open_] += steps
     P = np.maximum(P, 0)
     return P / P.sum(axis=1, keepdims=True), n_iter
+
+
+def _negative(systems: Systems, P: Floats, mu: Floats, rows: Rows) -> Mask:
+    """Say which multipliers (B', n) are negative by more than rounding errors."""
+    negative = mu < 0
+    some = np.flatnonzero(negative.any(axis=1))
+    if len(some):
+        negative[some] = mu[some] < -ROUNDING * systems.size(P[some], rows[some])
+    return negative
 
 
 def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -66,14 +75,14 @@ def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.
     moves = np.zeros(len(rows), dtype=np.int64)
     open_ = np.arange(len(rows))
     for _ in range(10 * n):
-        X, mu, size = systems.solve(free[open_], rows[open_])
+        X, mu = systems.solve(free[open_], rows[open_])
         moves[open_] += 1
         inside = ~(free[open_] & (X < 0)).any(axis=1)
         # Feasible: take it; done unless a multiplier is negative, whose class then gets mass.
         P[open_[inside]] = X[inside]
-        negative = np.where(free[open_], 0, mu + ROUNDING * size)
-        entering = negative.argmin(axis=1)
-        done = inside & (negative[np.arange(len(open_)), entering] >= 0)
+        missing = ~free[open_] & _negative(systems, X, mu, rows[open_])
+        entering = np.where(missing, mu, 0).argmin(axis=1)
+        done = inside & ~missing.any(axis=1)
         grow = open_[inside & ~done]
         free[grow, entering[inside & ~done]] = True
         # Infeasible: go as far as p >= 0 allows; the class that stops the step loses its mass.

@@ -89,13 +89,23 @@ def _minimize(
         P[rows] = np.array(candidates)[largest, np.arange(len(rows))]
     # Nearly degenerate problems can stop short of the wanted gap: a simplex method has the last word on those few.
     gap = _loss(D, C, P) - least
+    open_ = np.flatnonzero(gap > np.maximum(EXCESS * least, SMALL_EXCESS))
+    if len(open_):
+        ridge = RIDGE / 100
+        closer, y, _, steps = _interior_points(D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100)
+        closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
+        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
+        n_iter[open_] += steps
+        better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
+        P[open_[better]] = closer[better]
+        gap = _loss(D, C, P) - least
     for b in np.flatnonzero(gap > np.maximum(EXCESS * least, SMALL_EXCESS)):
         P[b], gap[b] = _safeguard(D, C[b], P[b], gap[b])
     return P, np.maximum(gap, 0), n_iter
 
 
 def _interior_points(
-    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int
+    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int, wanted: float = GAP
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
     """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
 
@@ -124,7 +134,7 @@ def _interior_points(
         better = now < gap[open_]
         result[open_[better]], multipliers[open_[better]], gap[open_[better]] = P[better], y[better], now[better]
         # Once the products are this small, further steps only lose digits.
-        going = (gap[open_] > GAP) & (total > 1e-14)
+        going = (gap[open_] > wanted) & (total > 1e-14)
         if not going.any():
             break
         if not going.all():

@@ -99,18 +99,17 @@ class NewtonSolver(BaseEstimator):
         solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
         for rows, part in objective.passes():
             uniform = np.full((len(rows), n), 1 / n)
-            solution.put(rows, _minimize_in_stages(part, part.stages(), uniform, max_iter, tol))
+            found = _minimize_in_stages(part, part.stages(), uniform, max_iter, tol)
+            move_to_uniform(part, found)
+            solution.put(rows, found)
         # Other starts for the samples that may have several minima; the best one counts.
         hard = objective.ambiguous()
         if hard.any():
             for rows, part in objective.passes(hard):
                 again = _minimize_in_stages(part, part.stages()[1:], np.full((len(rows), n), 1 / n), max_iter, tol)
+                move_to_uniform(part, again)
                 better = again.value < solution.value[rows] - LOWER
                 solution.put(rows[better], again.take(better))
-        for rows, part in objective.passes():
-            found = solution.take(rows)
-            move_to_uniform(part, found)
-            solution.put(rows, found)
         return solution
 
 
@@ -159,6 +158,8 @@ class _Run:
         self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
+        # A start for another stage need not be confirmed; with kinks, Newton's steps square no error.
+        self.roughly = tol >= STAGE_TOL or not objective.convex
         self.stiff = np.zeros(B, dtype=bool)
         if penalty is not None:
             # tau (C p - c), which stiff samples know better than from p itself
@@ -173,7 +174,7 @@ class _Run:
             at = self._derivatives(open_, first=iteration == 0)
             self.value[open_] = at.value
             self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
-            near = (self.promised[open_] <= NEAR * self.scale[open_]) | (not self.objective.convex)
+            near = (self.promised[open_] <= NEAR * self.scale[open_]) | self.roughly
             self.state[open_[(self.kkt[open_] <= self.tol) & near]] = State.DONE
             self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = State.EXHAUSTED
             going = self.state[open_] <= State.POLISH

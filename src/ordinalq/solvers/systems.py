@@ -38,7 +38,7 @@ class Systems(ABC):
     b: Floats
 
     @abstractmethod
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
         """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
 
         Returns
@@ -46,9 +46,11 @@ class Systems(ABC):
         p : ndarray (B', n)
         mu : ndarray (B', n)
             Multipliers of p >= 0: the gradient less its value on the free classes.
-        size : ndarray (B', n)
-            Size of the terms that mu is the sum of, hence of its rounding errors.
         """
+
+    @abstractmethod
+    def size(self, P: Floats, rows: Rows) -> Floats:
+        """Return the size (B', n) of the terms that mu at P is the sum of, hence of its rounding errors."""
 
 
 class PlainSystems(Systems):
@@ -60,20 +62,24 @@ class PlainSystems(Systems):
 
     def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
         self.A, self.b, self.alone = A, b, alone
-        self._absolute = np.abs(A)
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """Return p, mu and its size: with the multiplier lam of the sum, A p - b = lam + mu/2, mu = 0 on free classes."""
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+        """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
             P, lam = _own_systems(A[rows], b, free)
             AP = np.matmul(A[rows], P[:, :, None])[:, :, 0]
-            size = np.matmul(self._absolute[rows], np.abs(P)[:, :, None])[:, :, 0]
         else:
             P, lam = _shared_systems(A, b, free, alone=self.alone)
             AP = row_product(P, A) if self.alone else P @ A
-            size = row_product(np.abs(P), self._absolute)
-        return P, 2 * (AP - b - lam[:, None]), size + np.abs(b) + np.abs(lam)[:, None]
+        return P, 2 * (AP - b - lam[:, None])
+
+    def size(self, P: Floats, rows: Rows) -> Floats:
+        """Return |A| |p| + |b|, and its mean over p for lam."""
+        A, P = self.A, np.abs(P)
+        terms = row_product(P, np.abs(A)) if A.ndim == 2 else np.matmul(np.abs(A[rows]), P[:, :, None])[:, :, 0]
+        terms = terms + np.abs(self.b[rows])
+        return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
 
 
 def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[Floats, Floats]:
@@ -134,9 +140,9 @@ class StiffSystems(Systems):
         self.r = np.zeros((len(b), len(penalty.c)))
         self._faces: dict[bytes, _Face] = {}
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """Return p, mu and its size, and keep r."""
-        P, mu, size = np.zeros(free.shape), np.zeros(free.shape), np.zeros(free.shape)
+    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+        """Return p and mu, and keep r."""
+        P, mu = np.zeros(free.shape), np.zeros(free.shape)
         for i, (row, chosen) in enumerate(zip(rows, free, strict=True)):
             key = chosen.tobytes()
             if key not in self._faces:
@@ -146,9 +152,15 @@ class StiffSystems(Systems):
             pull = self.r[row] @ self.penalty.C
             gradient = 2 * (A @ P[i] - self.b[row]) + pull
             mu[i] = np.where(chosen, 0.0, gradient - gradient[chosen].mean())
-            size[i] = np.abs(A) @ np.abs(P[i]) + np.abs(self.b[row]) + np.abs(self.r[row]) @ np.abs(self.penalty.C)
-            size[i] += size[i][chosen].max()
-        return P, mu, size
+        return P, mu
+
+    def size(self, P: Floats, rows: Rows) -> Floats:
+        """Return |A| |p| + |b| + |C|'|r|, and its mean over p for the value on the free classes."""
+        P = np.abs(P)
+        A = np.broadcast_to(self.A, (len(self.b), *self.A.shape[-2:]))[rows]
+        terms = np.matmul(np.abs(A), P[:, :, None])[:, :, 0] + np.abs(self.b[rows])
+        terms = terms + np.abs(self.r[rows]) @ np.abs(self.penalty.C)
+        return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
 
 
 class _Face:
