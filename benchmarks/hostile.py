@@ -51,7 +51,17 @@ LOSSES = {
 # How many of a hundred problems each loss gets.
 SHARES = {"squares": 27, "cumulated": 16, "weighted": 8, "energy": 6, "poisson": 22, "absolute": 6, "hellinger": 15}
 TAUS = (0.0, 0.0, 1e-6, 1e-3, 1e-1, 1.0, 10.0, 1e3, 1e5, 1e8, 1e10, 1e11, 1e12)
-KINDS = ("any", "sharp", "nearly equal", "deficient", "duplicated", "nearly duplicated", "zero column", "huge column", "tiny")
+KINDS = (
+    "any",
+    "sharp",
+    "nearly equal",
+    "deficient",
+    "duplicated",
+    "nearly duplicated",
+    "zero column",
+    "huge column",
+    "tiny",
+)
 RELATIVE, FLOOR, RELATIVE_HELLINGER = 1e-9, 1e-12, 1e-8
 # Where the support of an answer ends, when it is guessed for the certificate.
 SUPPORTS = (1e-13, 1e-9, 1e-6)
@@ -224,7 +234,9 @@ def refined(problem, data, x, free, C):
         full = g + C.T @ r
         lam = full[free].mean()
         size = float(np.abs(H).max()) or 1.0
-        rest = np.concatenate([full[free] - lam, C @ x - r / tau if m else [], [size * (x.sum() - 1)]]).astype(np.float64)
+        rest = np.concatenate([full[free] - lam, C @ x - r / tau if m else [], [size * (x.sum() - 1)]]).astype(
+            np.float64
+        )
         K = np.zeros((k + m + 1, k + m + 1))
         K[:k, :k] = H[np.ix_(free, free)]
         unit = min(size, np.sqrt(size * tau))  # of r, so that all entries are of one size
@@ -289,7 +301,9 @@ def hellinger_minimum(problem, data, p, rng):
 
     best, n = np.inf, len(p)
     for start in rng.uniform(-1, 1, (10, n)):
-        run = minimize(function, start, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-14, "gtol": 1e-9})
+        run = minimize(
+            function, start, jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-14, "gtol": 1e-9}
+        )
         best = min(best, float(run.fun))
     return hellinger_value(problem, data, p)[0], best
 
@@ -322,7 +336,9 @@ def judge(index, seed=0):
             warnings.simplefilter("ignore")
             solution = choose(objective).minimize(objective)
     except Exception as error:  # noqa: BLE001: any exception is what is looked for
-        return Verdict(index, label, np.inf, 0.0, False, f"{type(error).__name__}: {error}"[:60] + " " + about, 0.0, 0.0)
+        return Verdict(
+            index, label, np.inf, 0.0, False, f"{type(error).__name__}: {error}"[:60] + " " + about, 0.0, 0.0
+        )
     seconds = time.perf_counter() - start
     p, flagged = solution.p[0], not solution.converged[0]
     if not (np.isfinite(p).all() and (p >= 0).all() and abs(p.sum() - 1) < 1e-9):
@@ -349,13 +365,17 @@ def summary(verdicts, show):
     silent = [v for v in verdicts if v.excess > 0 and not v.flagged and v not in broken]
     flagged = [v for v in verdicts if v.flagged]
     easy = [v for v in flagged if v.condition < 1e8]
-    print(f"{len(verdicts)} problems: {len(silent)} silent excesses, {len(broken)} exceptions or NaN, "
-          f"{len(flagged)} flagged as not converged ({len(flagged) / len(verdicts):.2%}), {len(easy)} of them with a condition "
-          f"number below 1e8; slowest {max(v.seconds for v in verdicts):.2f} s")
+    print(
+        f"{len(verdicts)} problems: {len(silent)} silent excesses, {len(broken)} exceptions or NaN, "
+        f"{len(flagged)} flagged as not converged ({len(flagged) / len(verdicts):.2%}), {len(easy)} of them with a condition "
+        f"number below 1e8; slowest {max(v.seconds for v in verdicts):.2f} s"
+    )
     for name, those in (("silent", silent), ("broken", broken), ("flagged", flagged)):
         print(name, dict(Counter(v.label for v in those).most_common(12)))
         for v in those[:show]:
-            print(f"  {v.index} {v.label} {v.problem}: excess {v.excess:.2g} of {v.minimum:.3g}, condition {v.condition:.1e}")
+            print(
+                f"  {v.index} {v.label} {v.problem}: excess {v.excess:.2g} of {v.minimum:.3g}, condition {v.condition:.1e}"
+            )
     return not silent and not broken and not easy and len(flagged) <= 0.01 * len(verdicts)
 
 

@@ -20,6 +20,9 @@ from ordinalq.problem import Data, reference_column, row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
+# Samples of fewer items get more than one start for the Hellinger distance.
+SMALL_SAMPLE = 100
+
 
 class Loss(BaseEstimator, ABC):
     """A distance between q and M p, for B samples at once.
@@ -99,9 +102,9 @@ class Loss(BaseEstimator, ABC):
         """
         return None
 
-    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
-        """Say for which samples (B,) of which sizes (B,) the loss may have several minima."""
-        return np.zeros(len(sizes), dtype=bool)
+    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
+        """Say for which samples (B,) the loss may have several minima."""
+        return np.zeros(len(data), dtype=bool)
 
 
 class LeastSquares(Loss):
@@ -292,9 +295,10 @@ class Hellinger(Loss):
         """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
         return data.Q > 0
 
-    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
-        """Say which samples are small: most of their bins are empty, which makes corners to get caught in."""
-        return np.asarray((sizes < 100) & (not self.squared))
+    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
+        """Say which samples are small or leave half of the bins empty: that makes corners to get caught in."""
+        empty = (data.Q <= 0).sum(axis=1) >= data.M.any(axis=1).sum() / 2
+        return np.asarray(((data.sizes < SMALL_SAMPLE) | empty) & (not self.squared))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""

@@ -138,7 +138,11 @@ class LinearObjective(Objective):
         """Return the gradient of loss plus regularizer."""
         data = self.data.take(rows)
         gradient = self.loss.gradient(P, data)
-        return gradient if type(self.regularizer) is NoPenalty else gradient + self.regularizer.derivatives(P, data.sizes).gradient
+        return (
+            gradient
+            if type(self.regularizer) is NoPenalty
+            else gradient + self.regularizer.derivatives(P, data.sizes).gradient
+        )
 
     def along_simplex(self) -> "LinearObjective":
         """Return the objective with derivatives that hold along the simplex only, but are more accurate."""
@@ -184,7 +188,7 @@ class LinearObjective(Objective):
 
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples the loss may have several minima."""
-        return self.loss.ambiguous(self.data.sizes)
+        return self.loss.ambiguous(self.data)
 
     def seen(self, rows: Rows) -> Seen | None:
         """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""

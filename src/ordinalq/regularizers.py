@@ -19,6 +19,10 @@ from ordinalq.validation import Floats, check_integer, check_vectors
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
 
 
+# Larger numbers would overflow in products with C.
+MAX_TAU = 1e300
+
+
 class Penalty(NamedTuple):
     """tau/2 ||C p - c||^2, in parts: strength tau, C (m, n), c (m,)."""
 
@@ -108,6 +112,8 @@ class Tikhonov(Regularizer):
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
         check_strength("tau", self.tau)
+        if not isinstance(self.tau, str) and self.tau > MAX_TAU:
+            raise ValueError(f"tau must be at most {MAX_TAU:g}, got {self.tau!r}: its multiples would overflow.")
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(

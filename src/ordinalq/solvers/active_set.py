@@ -69,7 +69,7 @@ def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.
     if P is None:
         P = np.full((len(rows), n), 1 / n)
     # An interior point has some mass everywhere.
-    free = P > np.minimum(1e-9, P.max(axis=1, keepdims=True) / 2)
+    free = np.minimum(1e-9, P.max(axis=1, keepdims=True) / 2) < P
     P = np.where(free, P, 0)
     P /= P.sum(axis=1, keepdims=True)
     moves = np.zeros(len(rows), dtype=np.int64)

@@ -92,7 +92,9 @@ def _minimize(
     open_ = np.flatnonzero(gap > np.maximum(EXCESS * least, SMALL_EXCESS))
     if len(open_):
         ridge = RIDGE / 100
-        closer, y, _, steps = _interior_points(D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100)
+        closer, y, _, steps = _interior_points(
+            D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100
+        )
         closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
         least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
         n_iter[open_] += steps

@@ -43,6 +43,8 @@ MIN_CURVATURE = 1e-14
 MIN_BENT_CURVATURE = 1e-9
 # Mass that every class gets at a start where the objective is infinite.
 SOME_MASS = 0.01
+# Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
+LARGEST = 1e16
 # Of two minima the second must be lower by this to count as better.
 LOWER = 1e-12
 
@@ -106,11 +108,30 @@ class NewtonSolver(BaseEstimator):
         hard = objective.ambiguous()
         if hard.any():
             for rows, part in objective.passes(hard):
-                again = _minimize_in_stages(part, part.stages()[1:], np.full((len(rows), n), 1 / n), max_iter, tol)
-                move_to_uniform(part, again)
-                better = again.value < solution.value[rows] - LOWER
-                solution.put(rows[better], again.take(better))
+                for start in _other_starts(part, max_iter, tol):
+                    again = _minimize_in_stages(part, part.stages()[1:], start, max_iter, tol)
+                    move_to_uniform(part, again)
+                    better = again.value < solution.value[rows] - LOWER
+                    solution.put(rows[better], again.take(better))
         return solution
+
+
+def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Floats]:
+    """Return points (B, n) to start from where there may be several minima, besides the optimum of the first stage.
+
+    They are the uniform p, near the best of the classes alone, and the optimum of the first stage without a penalty:
+    where that fits exactly, it is a corner that no path from elsewhere finds.
+    """
+    B, n = objective.n_samples, objective.n_classes
+    uniform = np.full((B, n), 1 / n)
+    rows = np.arange(B)
+    corners = (1 - SOME_MASS) * np.eye(n) + SOME_MASS / n
+    values = np.array([objective.value(np.tile(corner, (B, 1)), rows) for corner in corners])
+    starts = [uniform, corners[values.argmin(axis=0)]]
+    bare, _ = objective.split() or (objective, None)
+    if bare is not objective and bare.stages():
+        starts.append(_minimize_in_stages(bare.stages()[0], [], uniform, max_iter, tol).p)
+    return starts
 
 
 def _minimize_in_stages(
@@ -141,6 +162,8 @@ def _minimize(
     """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
     objective = objective.along_simplex()
     bare, penalty = objective.split() or (objective, None)
+    if penalty is not None:
+        penalty = penalty._replace(tau=min(penalty.tau, LARGEST * float(objective.scale.min())))
     return _Run(bare, penalty, P, tol).minimize(max_iter, np.zeros(len(P), dtype=np.int64) if steps is None else steps)
 
 
@@ -176,7 +199,9 @@ class _Run:
             self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
             near = (self.promised[open_] <= NEAR * self.scale[open_]) | self.roughly
             self.state[open_[(self.kkt[open_] <= self.tol) & near]] = State.DONE
-            self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = State.EXHAUSTED
+            self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = (
+                State.EXHAUSTED
+            )
             going = self.state[open_] <= State.POLISH
             if iteration == max_iter or not going.any():
                 break
@@ -270,7 +295,11 @@ class _Run:
         self.promised[open_] = -slope
         step = np.ones(len(P))
         moved = np.zeros(len(P), dtype=bool)
-        left = np.flatnonzero(slope < 0)
+        if r is not None:
+            # Where p is right already, the multipliers of the penalty may not be.
+            there = self.stiff[open_] & (np.abs(D).max(axis=1) <= SHORTEST)
+            self.r[open_[there]], moved[there] = r[there], True
+        left = np.flatnonzero((slope < 0) & ~moved)
         while len(left):
             trial = P[left] + step[left, None] * D[left]
             value = self._values(trial, open_[left])

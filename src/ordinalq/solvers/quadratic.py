@@ -17,7 +17,7 @@ from ordinalq.regularizers import Penalty
 from ordinalq.simplex import centred_gradient
 from ordinalq.solvers.active_set import active_set
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
-from ordinalq.solvers.systems import INFINITE, RANK, STIFF, Mask, PlainSystems, StiffSystems, Systems
+from ordinalq.solvers.systems import INFINITE, RANK, STIFF, Mask, PlainSystems, StiffSystems
 from ordinalq.validation import Floats
 
 # A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
@@ -185,7 +185,7 @@ def along_simplex(A: Floats) -> Floats:
 def _unseen(A: Floats, penalty: Penalty) -> Floats:
     """Return A on the directions that sum to zero and that the penalty does not see."""
     _, S, Vt = np.linalg.svd(np.vstack([penalty.C, np.ones(len(A))]))
-    rank = int((S > RANK * S[0]).sum())
+    rank = int((RANK * S[0] < S).sum())
     return np.asarray(Vt[rank:] @ A @ Vt[rank:].T)
 
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from ordinalq.simplex import centred_gradient
 from ordinalq.validation import Floats
 
-
 # An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
 EXCESS, SMALL_EXCESS = 5e-10, 5e-13
 
