@@ -11,12 +11,13 @@ BENCH_STAMP := $(BENCH)/installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help test coverage slow check demo bench docs format clean
+.PHONY: help test coverage slow check demo bench hostile docs format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
 	@echo "make coverage  the test suite, and which lines it reaches"
+	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -55,6 +56,9 @@ demo: $(STAMP)
 
 bench: $(BENCH_STAMP)
 	$(BENCH)/bin/python benchmarks/bench_methods.py --write
+
+hostile: $(STAMP)
+	$(BIN)/python benchmarks/hostile.py
 
 docs: $(STAMP)
 	$(BIN)/python docs/make_methods.py

@@ -63,4 +63,4 @@ def _projected(R: Floats, P: Floats) -> Floats:
     for _ in range(MULTIPLIER_STEPS if len(left) else 0):
         X[left] = solve_qp(A, fixed - pull, P[left] > 0).p
         pull += WEIGHT * np.matmul(RR[left], (X[left] - P[left])[:, :, None])[:, :, 0]
-    return X
+    return np.asarray(X)
