@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
-from ordinalq.losses import weighted_gram
 from ordinalq.objectives import Objective
+from ordinalq.problem import weighted_gram
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
