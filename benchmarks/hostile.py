@@ -383,12 +383,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problems", type=int, default=24_000)
     parser.add_argument("--fast", action="store_true", help="600 problems")
-    parser.add_argument("--tiny", action="store_true", help="40 problems, to see that it runs")
+    parser.add_argument("--tiny", action="store_true", help="8 problems, to see that it runs")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, default=10)
     args = parser.parse_args()
-    indices = range(40 if args.tiny else 600 if args.fast else args.problems)
+    indices = range(8 if args.tiny else 600 if args.fast else args.problems)
     start = time.perf_counter()
     if args.jobs == 1:
         verdicts = [judge(i, args.seed) for i in indices]
