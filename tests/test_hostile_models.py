@@ -17,9 +17,7 @@ import pytest
 import ordinalq as oq
 from ordinalq.cli import main
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/statm").exists(), reason="needs processes to end"
-)
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs processes to end")
 
 SECONDS, MEGABYTES = 5, 500
 

@@ -12,6 +12,8 @@ from typing import Any
 from joblib import Parallel, cpu_count, parallel_config
 from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 
+from ordinalq.workers import Watched
+
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
 
@@ -29,7 +31,8 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
     with ExitStack() as stack:
         _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
         stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
-        yield lambda calls: Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls)
+        run = Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        yield lambda calls: run((Watched(function), *arguments) for function, *arguments in calls)
 
 
 def check_workers(backend: str, n_jobs: int) -> None:
