@@ -20,6 +20,7 @@ MAX_MODULE, MAX_CLASS, MAX_FUNCTION = 400, 200, 50
 FOREIGN = {
     "_safe_indexing": "rows of arrays, sparse matrices, lists and frames alike; scikit-learn has no public twin",
     "_num_samples": "number of items of anything that a classifier takes; scikit-learn has no public twin",
+    "_exit": "public function of os",
     "_replace": "public method of named tuples",
     "_asdict": "public method of named tuples",
     "_fields": "public attribute of named tuples",

@@ -114,6 +114,7 @@ def _minimize(
     return P, np.maximum(gap, 0), n_iter
 
 
+# long: one loop whose lines all share the state of the iteration
 def _interior_points(
     D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int, wanted: float = GAP
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
