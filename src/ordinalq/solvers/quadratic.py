@@ -1,8 +1,8 @@
 """Exact solution of convex quadratic programs over the simplex, a whole batch at once.
 
 min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over {p >= 0, sum p = 1}, with A positive semidefinite on the directions that
-sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has its
-own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
+sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has
+its own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
 """
 
 from typing import NamedTuple
