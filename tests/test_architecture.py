@@ -29,6 +29,7 @@ FOREIGN = {
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
     ("ordinalq", "ordinalq.classify.ordinal"): "the public names; scikit-learn's linear models and SVMs take .1 s",
+    ("ordinalq", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
     ("ordinalq", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
     ("ordinalq", "ordinalq.tables.saving"): "the public names; skops and zipfile",
     ("ordinalq.classify.factory", "ordinalq.classify.ordinal"): "scikit-learn's linear models and SVMs",
