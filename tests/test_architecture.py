@@ -36,6 +36,8 @@ LAZY = {
     ("ordinalq.contract.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
+    ("ordinalq.inference.verdict", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
 }
 # Each verb imports what it needs when it runs: `ordinalq --help` would take seconds otherwise.
 COMMANDS = "ordinalq.cli"

@@ -26,7 +26,6 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, rounded, thresholds
-from ordinalq.contract.checks import ScoreChecks
 from ordinalq.inference.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tables import description, saving
@@ -307,7 +306,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         newton,
         quadratic,
     )
-    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning, ScoreChecks}
+    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning}
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:
         for thing in vars(module).values():
