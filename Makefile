@@ -17,13 +17,14 @@ SEEDS ?= 1 2 3 4 5 6 7 8 9 10
 # Two processes; a file of tests stays in one, so that what its tests share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: help test seeds coverage slow check demo bench docs format clean
+.PHONY: help test seeds coverage slow check demo bench hostile docs format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
 	@echo "make seeds   tests on random data, at ten seeds"
 	@echo "make coverage  the test suite, and which lines it reaches"
+	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -67,6 +68,9 @@ demo: $(STAMP)
 
 bench: $(BENCH_STAMP)
 	$(BENCH)/bin/python benchmarks/bench_methods.py --write
+
+hostile: $(STAMP)
+	$(BIN)/python benchmarks/hostile.py
 
 docs: $(STAMP)
 	$(BIN)/python docs/make_methods.py

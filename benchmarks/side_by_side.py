@@ -378,14 +378,15 @@ def compare(old: Path, new: Path, tiny: bool) -> int:
 
 
 def difference(a: Any, b: Any) -> float:
-    """Largest absolute difference; infinite where shapes, words or missing values differ."""
+    """Largest difference, relative to numbers above one; infinite where shapes, words or missing values differ."""
     if a.shape != b.shape or (a.dtype.kind == "U") != (b.dtype.kind == "U"):
         return np.inf
     if a.dtype.kind == "U":
         return 0.0 if (a == b).all() else np.inf
     a, b = a.astype(float), b.astype(float)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    gaps = np.where(same, 0.0, np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b)))
+    a, b = np.where(same, 0.0, a), np.where(same, 0.0, b)
+    gaps = np.abs(a - b) / np.maximum(1.0, np.abs(a))
     return float(np.nan_to_num(gaps, nan=np.inf).max(initial=0.0))
 
 
@@ -397,8 +398,8 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     import ordinalq as oq
     from ordinalq.samples import Samples
 
-    data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 500, 1000)), n=10)
-    many = np.random.default_rng(0).integers(0, 20 if tiny else 500, len(data.S_pool))
+    data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 300, 1000)), n=10)
+    many = np.random.default_rng(0).integers(0, 20 if tiny else 100, len(data.S_pool))
     samples = Samples.from_index(data.index, len(data.S_pool))
     offer = adapter()
     found: dict[str, Callable[[], Any]] = {}
@@ -454,12 +455,11 @@ def race(old: Path, new: Path, tiny: bool) -> int:
     try:
         names = [json.loads(process.stdout.readline()) for process in both if process.stdout]
         common = [name for name in names[0] if name in names[1]]
-        print(f"{'task':<22} {'old ms':>9} {'new ms':>9} {'new / old':>9}   (best of {RUNS}, processor time)")
+        print(f"{'task':<22} {'old ms':>9} {'new ms':>9} {'new / old':>9}   (best of several, processor time)")
         for task in common:
-            runs = 1 if tiny else RUNS
-            for process in both:  # warm
-                ask(process, task)
-            # The shorter a task, the more often it is repeated within a run.
+            warm = max(ask(process, task) for process in both)
+            # The shorter a task, the more often it is repeated within a run; long ones take fewer runs.
+            runs = 1 if tiny else 3 if warm > 1 else RUNS
             repeats = 1 if tiny else max(1, min(50, int(0.05 / max(ask(both[0], task), 1e-4))))
             seconds = [[min(ask(p, task) for _ in range(repeats)) for p in both] for _ in range(runs)]
             before, after = np.min(seconds, axis=0)

@@ -335,7 +335,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "MAX_MEMBERS", 30)
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 30)
     content, message = HOSTILE[name]
     folder = tmp_path / "inner" / "deep"
     folder.mkdir(parents=True)
@@ -505,7 +505,7 @@ def test_online_news_of_uci(server, monkeypatch, rng):
         ),
         (
             lambda rng: damaged(news_csv(rng), 5, lambda line: line.rpartition(b",")[0]),
-            r"line 5: expected 61 columns, got 60",
+            r"Popularity\.csv, line 5: expected 61 columns, got 60",
         ),
         (
             lambda rng: damaged(news_csv(rng), 5, lambda line: line + b"k"),

@@ -7,7 +7,6 @@ import pytest
 import sklearn
 from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
-from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
@@ -343,23 +342,24 @@ def test_too_few_trees_are_refused_too(data):
 
 
 @pytest.mark.skipif(not WEIGHTED_BOOTSTRAP, reason="the weights enter the bootstrap draw since scikit-learn 1.9")
-def test_balanced_subsample_has_a_much_smaller_bias_than_balanced():
-    edges = (5.0, 12.0, 18.0, 23.0)  # the outer classes have about 3 % of the items
-    error = {"balanced": 0.0, "balanced_subsample": 0.0}
-    for number in (1, 2):
-        rng = generator(number)
-        X, y = friedman(rng, 3000, edges)
-        pool, y_pool = friedman(rng, 6000, edges)
-        samples = oq.APP(100, 300, small_pool="replace", random_state=0).draw(y_pool)
-        for weight in error:
-            forest = RandomForestClassifier(40, class_weight=weight, oob_score=True, random_state=0)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # items without a vote are what this test is about
-                S = forest.fit(X, y).oob_decision_function_
-            # The scores as they are, past the refusal.
-            P = oq.PACC().fit_scores(S, y).predict_scores(forest.predict_proba(pool), samples)
-            error[weight] += oq.nmd(samples.prevalences, P).mean()
-    assert error["balanced"] > 2.5 * error["balanced_subsample"]
+def test_balanced_draws_rare_items_into_every_bag_and_balanced_subsample_does_not(rng):
+    n_trees = 40
+    X, y = friedman(rng, 3000, (5.0, 12.0, 18.0, 23.0))  # the outer classes have about 3 % of the items
+    counts = np.bincount(y)
+    # "balanced" gives each class a fifth of the N draws: an item is drawn N / (5 N_c) times on average, and has no vote
+    # where every tree has drawn it; a uniform bootstrap draws it once on average.
+    drawn = {"balanced": len(y) / (5 * counts), "balanced_subsample": np.ones(5)}
+    for weight, mean in drawn.items():
+        expected = (1 - np.exp(-mean)) ** n_trees
+        found = np.bincount(y[voteless_rows(forest_with(weight, n_trees), X, y)], minlength=5) / counts
+        noise = np.sqrt(expected * (1 - expected) / counts)
+        # Items of a class are not drawn independently, hence the second term.
+        assert (np.abs(found - expected) <= 6 * noise + 0.02).all(), (weight, found, expected)
+    assert (1 - np.exp(-drawn["balanced"].max())) ** n_trees > 0.5
+
+
+def forest_with(weight, n_trees):
+    return RandomForestClassifier(n_trees, class_weight=weight, oob_score=True, random_state=0)
 
 
 # In-sample scores

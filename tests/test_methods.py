@@ -72,8 +72,6 @@ def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(data):
 
 @pytest.mark.parametrize("name", [name for name in SCORED if "tau" in CATALOG[name].cls().get_params()])
 def test_strong_regularization_makes_estimates_smooth(name, data):
-    if name == "SLD":
-        return  # tau = 0 by default; its limit is tested with the likelihood methods
     jagged, S = fit(name, data, tau=1e-9)
     smooth, _ = fit(name, data, tau=1e9)
     assert oq.jaggedness(smooth.predict_scores(S, data[-1])).max() < 1e-6

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from outsiders import Medians, Squares
 from sklearn.naive_bayes import GaussianNB
+from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -125,3 +126,16 @@ def test_outsiders_work_from_the_command_line(method, data, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert [row["group"] for row in found["groups"]] == ["cap", "ink", "pen"]
     assert_allclose([sum(row["prevalences"]) for row in found["groups"]], 1)
+
+
+def test_outsiders_run_in_an_experiment_and_stand_on_its_page(tmp_path):
+    head, _, rest = CONFIG.partition("methods = ")
+    config = head + 'methods = ["PACC", "outsiders:Squares", "outsiders:Medians"]' + rest[rest.index("\n") :]
+    config = config[: config.index("[grid.OPACC]")] + "[grid.Squares]\nridge = [0.001, 1.0]\n"
+    path = write_experiment(tmp_path, config.replace("[2, 5]", "[3]"), n_items=400)
+    assert main(["reproduce", str(path), "--out", str(tmp_path / "out"), "--n-jobs", "1", "--quiet"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    tables = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "tables").glob("*.csv"))
+    for name in ("Squares", "Medians"):
+        assert name in page
+        assert name in tables

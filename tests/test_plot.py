@@ -4,7 +4,6 @@ import io
 import subprocess
 import sys
 from itertools import pairwise
-from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,6 +13,8 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from ordinalq import plot
+from ordinalq.contract.estimates import Bounds, Estimates
+from ordinalq.keys import Keys
 
 LONG = [f"a class with the long name {i}" for i in range(12)]
 
@@ -223,29 +224,20 @@ def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
 # Estimates instead of arrays
 
 
-class Keys:
-    """Stands for the keys of groups."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def labels(self):
-        return ["(missing)" if value is None else str(value) for value in self.values]
-
-
 def estimates_of(P, keys=None, half=None):
     """Return what `predict_groups` or `predict_interval` gives."""
-    bounds = None if half is None else SimpleNamespace(level=0.9, lower=P - half, upper=P + half)
-    return SimpleNamespace(
+    B = len(P)
+    rest = {f"{name}_{end}": None for name in ("cumulative", "mean") for end in ("lower", "upper")}
+    return Estimates(
         classes=np.array(["bad", "fair", "good", "fine", "best"]),
         prevalences=P,
-        n_items=np.arange(1, len(P) + 1) * 100,
-        keys=None if keys is None else Keys(keys),
-        bounds=bounds,
+        n_items=np.arange(1, B + 1) * 100,
+        keys=None if keys is None else Keys.of(pd.Series(keys, dtype=None if None in keys else "Int64"))[0],
+        bounds=None if half is None else Bounds(0.9, "sample", P - half, P + half, **rest),
     )
 
 
-@pytest.mark.parametrize("keys", [["kettle", "mixer", None], [17, 3, 250]])
+@pytest.mark.parametrize("keys", [["kettle", "mixer", None], [3, 17, 250]])
 def test_groups_of_estimates_bring_names_classes_sizes_and_intervals(estimates, keys):
     P = estimates[0][:3]
     axes = plot.groups(estimates_of(P, keys, half=0.01), xlabel="stars")

@@ -56,9 +56,9 @@ ALIASES = {
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
+    "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",
     "CrossFitted": "ordinalq.classify.held_out:CrossFitted",
     "InSample": "ordinalq.classify.held_out:InSample",
-    "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",
     "OutOfBag": "ordinalq.classify.held_out:OutOfBag",
     "LeastAbsoluteDeviation": "ordinalq.classify.rounded:LeastAbsoluteDeviation",
     "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",

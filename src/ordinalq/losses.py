@@ -16,9 +16,12 @@ import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
-from ordinalq.problem import Data
+from ordinalq.problem import Data, reference_column, row_product, weighted_gram
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
+
+# Samples of fewer items get more than one start for the Hellinger distance.
+SMALL_SAMPLE = 100
 
 
 class Loss(BaseEstimator, ABC):
@@ -60,12 +63,17 @@ class Loss(BaseEstimator, ABC):
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; the data are prepared.
 
-        M p + o, which q is compared with, is ``data.expected(P)``.
+        M p + o, which q is compared with, is ``data.expected(P)``; ``data.columns`` take the place of M in gradient and
+        Hessian, so that a solver may ask for more accurate ones that hold along the simplex only.
         """
 
     def value(self, P: Floats, data: Data) -> Floats:
         """Return the value (B,) alone; infinite outside the domain of the loss."""
         return self.derivatives(P, data).value
+
+    def gradient(self, P: Floats, data: Data) -> Floats:
+        """Return the gradient (B, n) alone."""
+        return self.derivatives(P, data).gradient
 
     def majorizer(self, P: Floats, data: Data) -> Floats | None:
         """Return Hessians (B, n, n) of convex functions that touch the loss at P and lie above it, or None."""
@@ -87,9 +95,16 @@ class Loss(BaseEstimator, ABC):
         """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
         return []
 
-    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
-        """Say for which samples (B,) of which sizes (B,) the loss may have several minima."""
-        return np.zeros(len(sizes), dtype=bool)
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
+
+        None where that is not known.
+        """
+        return None
+
+    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
+        """Say for which samples (B,) the loss may have several minima."""
+        return np.zeros(len(data), dtype=bool)
 
 
 class LeastSquares(Loss):
@@ -126,18 +141,29 @@ class LeastSquares(Loss):
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        Q, M = data.Q, data.M
+        Q, M = data.Q, data.columns
         R = data.expected(P) - Q
         if self.weights is None:
             H = np.broadcast_to(2 * M.T @ M, (len(P), M.shape[1], M.shape[1]))
-            return Derivatives((R * R).sum(axis=1), 2 * R @ M, H)
+            return Derivatives((R * R).sum(axis=1), 2 * row_product(R, M), H)
         deviation = np.sqrt(1 + np.maximum(1, data.sizes - Q.shape[1])[:, None] * Q)
         W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
-        return Derivatives((W * R * R).sum(axis=1), 2 * (W * R) @ M, 2 * weighted_gram(W, M))
+        return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
+
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that all rows are: squares are strictly convex."""
+        return np.ones(data.Q.shape, dtype=bool)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return M'M and M'(q - o)."""
-        return (data.M.T @ data.M, data.signal @ data.M) if self.weights is None else None
+        """Return D'D and D'(q - o - m), D = M - m 1' with one column m of M: on the simplex M p = m + D p.
+
+        Where columns are nearly equal, their differences would be lost in M'M.
+        """
+        if self.weights is not None:
+            return None
+        m = reference_column(data.M)
+        D = data.M - m[:, None]
+        return D.T @ D, row_product(data.signal - m, D)
 
 
 class Poisson(Loss):
@@ -157,8 +183,8 @@ class Poisson(Loss):
         ratio = data.Q / np.maximum(V, 1e-150)
         curvature = ratio / np.maximum(V, 1e-150)
         N = data.sizes[:, None]
-        H = weighted_gram(N * curvature, data.M)
-        return Derivatives(self._value(V, data), N * (1 - ratio) @ data.M, H)
+        H = weighted_gram(N * curvature, data.columns)
+        return Derivatives(self._value(V, data), N * row_product(1 - ratio, data.columns), H)
 
     def value(self, P: Floats, data: Data) -> Floats:
         """Return the value alone; infinite where some q_i > 0 has v_i = 0."""
@@ -170,6 +196,10 @@ class Poisson(Loss):
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = V - Q - xlogy(Q, np.divide(V, Q, out=np.ones_like(V), where=Q > 0))
         return np.asarray(data.sizes * terms.sum(axis=1))
+
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that those with items are: -q ln v is strictly convex, v alone linear."""
+        return data.Q > 0
 
     def scale(self, sizes: Floats) -> Floats:
         """Return N: the likelihood counts per item."""
@@ -214,12 +244,12 @@ class Hellinger(Loss):
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
-        M, n_blocks, (B, n) = data.M, data.n_blocks, P.shape
+        M, n_blocks, (B, n) = data.columns, data.n_blocks, P.shape
         mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         if self.squared:
-            G, H = (1 - root) @ M, weighted_gram(curvature, M)
+            G, H = row_product(1 - root, M), weighted_gram(curvature, M)
             value = (h * h).sum(axis=1)
         else:
             weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
@@ -239,7 +269,7 @@ class Hellinger(Loss):
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         weight = np.repeat(1 / (2 * h), V.shape[1] // data.n_blocks, axis=1)
-        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.M)
+        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.columns)
         return above if unit is None else above / (unit * unit)[:, :, None]
 
     def value(self, P: Floats, data: Data) -> Floats:
@@ -261,9 +291,14 @@ class Hellinger(Loss):
         h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + smoothing**2)
         return mass, Q, V, h, unit
 
-    def ambiguous(self, sizes: Floats) -> npt.NDArray[np.bool_]:
-        """Say which samples are small: most of their bins are empty, which makes corners to get caught in."""
-        return np.asarray((sizes < 100) & (not self.squared))
+    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+        """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
+        return data.Q > 0
+
+    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
+        """Say which samples are small or leave half of the bins empty: that makes corners to get caught in."""
+        empty = (data.Q <= 0).sum(axis=1) >= data.M.any(axis=1).sum() / 2
+        return np.asarray(((data.sizes < SMALL_SAMPLE) | empty) & (not self.squared))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""
@@ -288,13 +323,14 @@ class Energy(Loss):
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
         Q, M = data.Q, data.M
-        MP = P @ M
+        MP = row_product(P, M)
         H = np.broadcast_to(-2 * M, (len(P), *M.shape))
         return Derivatives((P * (2 * Q - MP)).sum(axis=1), 2 * (Q - MP), H)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats]:
-        """Return -M and -q."""
-        return -data.M, -data.Q
+        """Return -M and -q, up to what is constant on the simplex: the means m of the rows of M are in b instead."""
+        m = data.M.mean(axis=1)
+        return m[:, None] + m - m.mean() - data.M, m - data.Q
 
 
 class CumulativeSquares(Loss):
@@ -334,7 +370,7 @@ class MatchDistance(Loss):
         """Return value, a subgradient and a zero Hessian."""
         R = data.expected(P) - data.Q
         B, n = P.shape
-        return Derivatives(np.abs(R).sum(axis=1), np.sign(R) @ data.M, np.zeros((B, n, n)))
+        return Derivatives(np.abs(R).sum(axis=1), row_product(np.sign(R), data.M), np.zeros((B, n, n)))
 
     def absolute(self, data: Data) -> tuple[Floats, Floats]:
         """Return SM and S(q - o)."""
@@ -351,10 +387,3 @@ ALL_LOSSES = (
     CumulativeSquares(),
     MatchDistance(),
 )
-
-
-def weighted_gram(W: Floats, M: Floats) -> Floats:
-    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product."""
-    n = M.shape[1]
-    pairs = (M[:, :, None] * M[:, None, :]).reshape(len(M), n * n)
-    return (W @ pairs).reshape(len(W), n, n)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ordinalq.losses import Loss
 from ordinalq.problem import Data
-from ordinalq.regularizers import NoPenalty, Regularizer
+from ordinalq.regularizers import NoPenalty, Penalty, Regularizer
 from ordinalq.samples import Samples
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats
@@ -23,11 +23,25 @@ Rows = npt.NDArray[np.intp]
 
 # Samples of a linear objective that are treated in one pass: their Hessians stay in the cache.
 PASS = 2048
+# Numbers in the Hessians of a pass at most, 16 megabytes: many classes go in smaller passes.
+HESSIANS = 2**21
 # Numbers in the score ratios of a block of samples, half a megabyte, and of a pass of blocks.
 BLOCK = 2**16
 BLOCKS = 2**20
+# Items per class that are looked at first for directions that no item sees, and when these see all of them.
+SOME_ITEMS, ALL_SEEN = 8, 1e-10
 # Floor of densities: an item that p cannot explain has a density of zero.
 TINY = 1e-300
+
+
+class Seen(NamedTuple):
+    """What the samples of a batch see of p: along d the objective is constant where d'Gd = 0 and sum d = 0.
+
+    ``matrices`` (k, n, n) are the different G, ``which`` (B,) says which of them is a sample's.
+    """
+
+    matrices: Floats
+    which: Rows
 
 
 class Objective(ABC):
@@ -50,12 +64,24 @@ class Objective(ABC):
         """Return the values of the samples `rows` (B',) at P (B', n)."""
         return self.derivatives(P, rows).value
 
+    def gradient(self, P: Floats, rows: Rows) -> Floats:
+        """Return the gradients of the samples `rows` (B',) at P (B', n)."""
+        return self.derivatives(P, rows).gradient
+
     def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
         """Return Hessians (B', n, n) of convex functions that touch the objective at P and lie above it, or None."""
         return None
 
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A (n, n) and b (B, n) if the objective is p'Ap - 2 b'p up to a constant, else None."""
+        return None
+
+    def along_simplex(self) -> "Objective":
+        """Return the objective, perhaps with derivatives that hold along the simplex only, but are more accurate."""
+        return self
+
+    def split(self) -> tuple["Objective", Penalty] | None:
+        """Return the objective without its regularizer, and the parts of this, where it is a :class:`Penalty`."""
         return None
 
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
@@ -69,6 +95,10 @@ class Objective(ABC):
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples (B,) other starts may lead to better minima."""
         return np.zeros(self.n_samples, dtype=bool)
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return in which directions the objectives of the samples `rows` (B',) change at all; None if unknown."""
+        return None
 
     @abstractmethod
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "Objective"]]:
@@ -104,6 +134,22 @@ class LinearObjective(Objective):
         penalty = self.regularizer.derivatives(P, data.sizes)
         return Derivatives(*(a + b for a, b in zip(fit, penalty, strict=True)))
 
+    def gradient(self, P: Floats, rows: Rows) -> Floats:
+        """Return the gradient of loss plus regularizer."""
+        data = self.data.take(rows)
+        gradient = self.loss.gradient(P, data)
+        return (
+            gradient
+            if type(self.regularizer) is NoPenalty
+            else gradient + self.regularizer.derivatives(P, data.sizes).gradient
+        )
+
+    def along_simplex(self) -> "LinearObjective":
+        """Return the objective with derivatives that hold along the simplex only, but are more accurate."""
+        part = copy(self)
+        part.data = self.data.along_simplex()
+        return part
+
     def value(self, P: Floats, rows: Rows) -> Floats:
         """Return loss plus regularizer."""
         data = self.data.take(rows)
@@ -125,6 +171,15 @@ class LinearObjective(Objective):
             return None
         return form[0] + penalty[0] / 2, form[1] + penalty[1] / 2
 
+    def split(self) -> tuple[Objective, Penalty] | None:
+        """Return the loss alone, and the parts of the regularizer."""
+        penalty = self.regularizer.penalty(self.n_classes)
+        if penalty is None:
+            return None
+        bare = copy(self)
+        bare.regularizer, bare.convex = NoPenalty(), self.loss.convex
+        return bare, penalty
+
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
         """Return D, C, K, k where the loss is a sum of absolute residuals and the regularizer a quadratic form."""
         form = self.loss.absolute(self.data)
@@ -133,13 +188,31 @@ class LinearObjective(Objective):
 
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples the loss may have several minima."""
-        return self.loss.ambiguous(self.data.sizes)
+        return self.loss.ambiguous(self.data)
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""
+        counted = self.loss.counted(self.data.take(rows))
+        smoothed = self.regularizer.seen(self.n_classes)
+        if counted is None or smoothed is None:
+            return None
+        # Samples with the same empty bins see the same.
+        sets, which = np.unique(np.packbits(counted, axis=1), axis=0, return_inverse=True)
+        kinds = np.unpackbits(sets, axis=1, count=counted.shape[1]).astype(bool)
+        D = self.data.along_simplex().columns
+        matrices = []
+        for kept in kinds:
+            # The others enter by their sum in each histogram only.
+            rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
+            matrices.append(D[kept].T @ D[kept] + rest.T @ rest + smoothed)
+        return Seen(np.array(matrices), which.ravel())
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
         """Yield portions of the samples."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
-        for start in range(0, len(everyone), PASS):
-            rows = everyone[start : start + PASS]
+        step = max(1, min(PASS, HESSIANS // self.n_classes**2))
+        for start in range(0, len(everyone), step):
+            rows = everyone[start : start + step]
             part = copy(self)
             part.data, part.scale = self.data.take(rows), self.scale[rows]
             part.n_samples = len(rows)
@@ -222,6 +295,15 @@ class MixtureObjective(Objective):
         index = items[np.where(inside, offsets[:, None] + ramp, offsets[:, None])]
         return Block(chosen, self.ratios[index].transpose(0, 2, 1).copy(), inside / sizes[:, None])
 
+    def split(self) -> tuple[Objective, Penalty] | None:
+        """Return the likelihood alone, and the parts of the regularizer."""
+        penalty = self.regularizer.penalty(self.n_classes)
+        if penalty is None:
+            return None
+        bare = copy(self)
+        bare.regularizer, bare.convex = NoPenalty(), True
+        return bare, penalty
+
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "MixtureObjective"]]:
         """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
@@ -230,6 +312,22 @@ class MixtureObjective(Objective):
             part = MixtureObjective(self.ratios, self.samples[rows], self.regularizer)
             part._held = block
             yield rows, part
+
+    def seen(self, rows: Rows) -> Seen | None:
+        """Return the mean of r r' over the items, plus what the regularizer sees."""
+        smoothed = self.regularizer.seen(self.n_classes)
+        if smoothed is None:
+            return None
+        matrices = np.empty((len(rows), self.n_classes, self.n_classes))
+        for block in self.blocks(rows):
+            # Where the first items see every direction, all of them do.
+            for items in (slice(SOME_ITEMS * self.n_classes), slice(None)):
+                R = block.R[:, :, items]
+                matrices[block.rows] = np.matmul(R * block.W[:, None, items], R.transpose(0, 2, 1)) + smoothed
+                least = np.linalg.eigvalsh(matrices[block.rows])
+                if (least[:, 0] > ALL_SEEN * least[:, -1]).all():
+                    break
+        return Seen(matrices, np.arange(len(rows)))
 
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
         """Return value, gradient and Hessian of likelihood plus regularizer."""

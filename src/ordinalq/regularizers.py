@@ -5,17 +5,35 @@ unfolding, on the logarithm of acceptance-corrected counts.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq.ordinal import difference_matrix
+from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.strength import Smoother, check_strength
 from ordinalq.validation import Floats, check_integer, check_vectors
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
+
+
+# Larger numbers would overflow in products with C.
+MAX_TAU = 1e300
+
+
+class Penalty(NamedTuple):
+    """tau/2 ||C p - c||^2, in parts: strength tau, C (m, n), c (m,)."""
+
+    tau: float
+    C: Floats
+    c: Floats
+
+    def value(self, P: Floats) -> Floats:
+        """Return the penalty (B,) at P (B, n)."""
+        R = row_product(P, self.C.T) - self.c
+        return np.asarray(self.tau / 2 * (R * R).sum(axis=1))
 
 
 class Regularizer(Smoother, ABC):
@@ -37,6 +55,17 @@ class Regularizer(Smoother, ABC):
         """Return K (n, n) and k (n,) if the penalty is p'Kp/2 - k'p up to a constant, else None."""
         return None
 
+    def penalty(self, n_classes: int) -> Penalty | None:
+        """Return the parts of a penalty tau/2 ||C p - c||^2, else None.
+
+        In C'C times a large tau the loss is lost by rounding; the parts let a solver keep the two apart.
+        """
+        return None
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
+        return None
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
         B, n = P.shape
@@ -50,6 +79,10 @@ class NoPenalty(Regularizer):
         """Return zeros."""
         B, n = P.shape
         return Derivatives(np.zeros(B), np.zeros((B, n)), np.zeros((B, n, n)))
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return zeros: nothing is seen."""
+        return np.zeros((n_classes, n_classes))
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
         """Return zeros."""
@@ -79,6 +112,8 @@ class Tikhonov(Regularizer):
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
         check_strength("tau", self.tau)
+        if not isinstance(self.tau, str) and self.tau > MAX_TAU:
+            raise ValueError(f"tau must be at most {MAX_TAU:g}, got {self.tau!r}: its multiples would overflow.")
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(
@@ -92,15 +127,26 @@ class Tikhonov(Regularizer):
         C = difference_matrix(P.shape[1], self.order)
         D = P if self.centre is None else P - np.asarray(self.centre, dtype=np.float64)
         # C d first: its rounding errors stay as small as C d itself, however large tau is.
-        R = D @ C.T
+        R = row_product(D, C.T)
         H = np.broadcast_to(self.tau * C.T @ C, (len(P), C.shape[1], C.shape[1]))
-        return Derivatives(self.tau / 2 * (R * R).sum(axis=1), self.tau * R @ C, H)
+        return Derivatives(self.tau / 2 * (R * R).sum(axis=1), self.tau * row_product(R, C), H)
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats]:
         """Return tau C'C and tau C'C centre."""
         C = difference_matrix(n_classes, self.order)
         K = self.tau * C.T @ C
         return K, np.zeros(n_classes) if self.centre is None else K @ np.asarray(self.centre, dtype=np.float64)
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return C'C, or zeros without strength."""
+        C = difference_matrix(n_classes, self.order)
+        return np.asarray(C.T @ C if self.tau > 0 else np.zeros((n_classes, n_classes)))
+
+    def penalty(self, n_classes: int) -> Penalty | None:
+        """Return tau, C and C centre."""
+        C = difference_matrix(n_classes, self.order)
+        centre = np.zeros(n_classes) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 else None
 
     def strengths(self, unit: float) -> tuple[float, ...]:
         """Return multiples of the unit: tau is relative to the loss."""

@@ -44,6 +44,13 @@ class OneHot:
         ones: Floats = np.eye(self.width, dtype=dtype)[self.codes].reshape(self.shape)
         return ones
 
+    def count(self, items: npt.NDArray[Any], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding."""
+        B = len(sizes)
+        first = np.repeat(np.arange(B) * self.width, sizes)
+        blocks = [np.bincount(first + column[items], minlength=B * self.width) for column in self.codes.T]
+        return np.stack([block.reshape(B, self.width) for block in blocks], axis=1).reshape(B, -1)
+
 
 class Samples:
     """B samples of items 0..N-1; an item may be in many samples, and several times in one.
@@ -108,21 +115,8 @@ class Samples:
                [0. , 0.5, 0.5]])
         """
         n_items = check_integer("n_items", n_items, minimum=1)
-        rows = _rows(index)
-        sizes = np.array([len(row) for row in rows], dtype=np.int64)
-        if len(rows) == 0:
-            raise ValueError("index must hold at least one sample, got none.")
-        if not sizes.all():
-            raise ValueError(f"index must hold no empty sample, but sample {np.argmin(sizes)} is empty.")
-        items = rows.ravel() if isinstance(rows, np.ndarray) else np.concatenate(rows)
-        outside = (items < 0) | (items >= n_items)
-        if outside.any():
-            at = int(np.argmax(outside))
-            row = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
-            raise ValueError(
-                f"index must lie in 0..{n_items - 1} for n_items={n_items}, got {items[at]} in sample {row}."
-            )
-        return cls._labelled(items, sizes, n_items, y, classes)
+        items, sizes = _drawn(index, n_items)
+        return _labelled(items, sizes, n_items, y, classes)
 
     @classmethod
     def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
@@ -133,9 +127,8 @@ class Samples:
 
         Examples
         --------
-        >>> samples = Samples.from_groups(["pen", "ink", "pen"])
-        >>> samples.groups_.tolist(), samples.sizes.tolist()
-        (['ink', 'pen'], [1, 2])
+        >>> Samples.from_groups(["pen", "ink", "pen"]).sizes.tolist()
+        [1, 2]
         """
         keys, codes = Keys.of(groups)
         if keys.has_missing and not missing:
@@ -143,7 +136,7 @@ class Samples:
             raise ValueError(
                 f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
             )
-        samples = cls._labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(codes), y, classes)
+        samples = _labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(codes), y, classes)
         samples.keys = keys
         return samples
 
@@ -151,7 +144,7 @@ class Samples:
     def whole(cls, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
         """Make a single sample that holds each of the N items once."""
         n_items = check_integer("n_items", n_items, minimum=1)
-        return cls._labelled(np.arange(n_items), np.array([n_items]), n_items, y, classes)
+        return _labelled(np.arange(n_items), np.array([n_items]), n_items, y, classes)
 
     @classmethod
     def stacked(cls, parts: "Sequence[Samples]") -> "Samples":
@@ -167,21 +160,6 @@ class Samples:
             classes=parts[0].classes,
             prevalences=np.concatenate(known) if len(known) == len(parts) else None,
         )
-
-    @classmethod
-    def _labelled(
-        cls, items: npt.NDArray[Any], sizes: npt.NDArray[Any], n_items: int, y: Any, classes: Any
-    ) -> "Samples":
-        """Assemble the parts; with labels, compute the prevalences."""
-        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        dtype = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64
-        samples = cls(items.astype(dtype, copy=False), offsets, n_items)
-        if y is not None:
-            samples.classes, codes = encode_labels(y, classes)
-            if len(codes) != n_items:
-                raise ValueError(f"y must have one label per item of the pool, {n_items}, got {len(codes)}.")
-            samples.prevalences = samples.average(np.eye(len(samples.classes))[codes])
-        return samples
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -232,13 +210,6 @@ class Samples:
             yield slice(start, stop)
             start = stop
 
-    def counts(self, rows: slice = slice(None)) -> sparse.csr_array:
-        """Return the sparse matrix of the chosen samples, (B', N): how often each item was drawn."""
-        start, stop, _ = rows.indices(len(self))
-        offsets = self.offsets[start : stop + 1]
-        items = self.items[offsets[0] : offsets[-1]]
-        return sparse.csr_array((np.ones(len(items)), items, offsets - offsets[0]), shape=(stop - start, self.n_items))
-
     def average(self, F: Any) -> Floats:
         """Mean embedding of each sample, q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding).
 
@@ -260,24 +231,17 @@ class Samples:
         if len(F.shape) != 2 or F.shape[0] != self.n_items:
             raise ValueError(f"F must have shape ({self.n_items}, d), one row per item, got {F.shape}.")
         Q = np.empty((len(self), F.shape[1]))
-        if isinstance(F, OneHot):
-            for rows in self.chunks():
-                Q[rows] = self._count(F, rows)
-        else:
-            F = sparse.csr_array(F) if sparse.issparse(F) else F
-            for rows in self.chunks():
-                total = self.counts(rows) @ F
-                Q[rows] = total.toarray() if sparse.issparse(total) else total
+        F = sparse.csr_array(F) if sparse.issparse(F) else F
+        for rows in self.chunks():
+            offsets = self.offsets[rows.start : rows.stop + 1]
+            items = self.items[offsets[0] : offsets[-1]]
+            if isinstance(F, OneHot):
+                Q[rows] = F.count(items, np.diff(offsets))
+                continue
+            drawn, shape = (np.ones(len(items)), items, offsets - offsets[0]), (len(offsets) - 1, self.n_items)
+            total = sparse.csr_array(drawn, shape=shape) @ F
+            Q[rows] = total.toarray() if sparse.issparse(total) else total
         return Q
-
-    def _count(self, F: OneHot, rows: slice) -> npt.NDArray[np.int64]:
-        """Return the sums of one-hot rows over the chosen samples, (B', d): counting is cheaper than adding."""
-        offsets = self.offsets[rows.start : rows.stop + 1]
-        items = self.items[offsets[0] : offsets[-1]]
-        B = rows.stop - rows.start
-        first = np.repeat(np.arange(B) * F.width, np.diff(offsets))
-        blocks = [np.bincount(first + column[items], minlength=B * F.width) for column in F.codes.T]
-        return np.stack([block.reshape(B, F.width) for block in blocks], axis=1).reshape(B, -1)
 
     def smoothest(self, fraction: float) -> "Samples":
         """Keep the samples whose jaggedness xi_1 is at most the `fraction`-quantile of its distinct values.
@@ -302,6 +266,36 @@ def smoothest_mask(P: Floats, fraction: float) -> npt.NDArray[np.bool_]:
     # Equal jaggedness may differ in the last bits (a vector and its mirror image): 12 digits make it distinct.
     xi = np.round(jaggedness(P), 12)
     return np.asarray(xi <= np.quantile(np.unique(xi), fraction))
+
+
+def _labelled(items: npt.NDArray[Any], sizes: npt.NDArray[Any], n_items: int, y: Any, classes: Any) -> Samples:
+    """Return samples of items, one sample after the other; with labels, compute the prevalences."""
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    dtype = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64
+    samples = Samples(items.astype(dtype, copy=False), offsets, n_items)
+    if y is not None:
+        samples.classes, codes = encode_labels(y, classes)
+        if len(codes) != n_items:
+            raise ValueError(f"y must have one label per item of the pool, {n_items}, got {len(codes)}.")
+        samples.prevalences = samples.average(np.eye(len(samples.classes))[codes])
+    return samples
+
+
+def _drawn(index: Any, n_items: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return the items of all samples, one after the other, and the sizes (B,) of the samples."""
+    rows = _rows(index)
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    if len(rows) == 0:
+        raise ValueError("index must hold at least one sample, got none.")
+    if not sizes.all():
+        raise ValueError(f"index must hold no empty sample, but sample {np.argmin(sizes)} is empty.")
+    items = rows.ravel() if isinstance(rows, np.ndarray) else np.concatenate(rows)
+    outside = (items < 0) | (items >= n_items)
+    if outside.any():
+        at = int(np.argmax(outside))
+        row = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+        raise ValueError(f"index must lie in 0..{n_items - 1} for n_items={n_items}, got {items[at]} in sample {row}.")
+    return items, sizes
 
 
 def _rows(index: Any) -> Any:

@@ -90,9 +90,9 @@ class Summary:
 
     def with_means(self, Q: Floats, repeat: int = 1) -> "Summary":
         """Return `repeat` copies of the samples one after the other, with mean representations Q (repeat B, d)."""
-        totals = {name: np.tile(total, repeat) for name, total in self.totals.items() if total.ndim == 1}
-        totals["f"] = Q * totals["weight"][:, None]
-        return Summary(np.tile(self.n_items, repeat), totals)
+        # Weights that sum to one leave Q as it is, to the last bit.
+        ones = np.ones(len(Q))
+        return Summary(np.tile(self.n_items, repeat), {"weight": ones, "weight2": ones, "f": Q})
 
     def __getitem__(self, rows: slice) -> "Summary":
         """Return the summary of successive samples."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items, take
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ordinalq")
 
 
+# long: half of it is its signature and the record that it fills
 def make_dataset(
     frame: Any,
     target: str,
@@ -80,19 +82,8 @@ def make_dataset(
         raise ValueError("give n_bins for a number or classes for labels, not both.")
     where = str(frame) if isinstance(frame, str | Path) else "the table"
     name = name or (Path(frame).stem if isinstance(frame, str | Path) else "table")
-    frame = _as_pandas(frame).rename(columns=str)
-    if frame.columns.has_duplicates:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"{where} must have columns of different names, but {twice!r} occurs twice.")
-    require_columns(frame.columns, [target], where)
+    frame, notes = _with_target(frame, target, where)
     columns = _feature_columns(frame, target, features, where)
-    notes = []
-    missing = frame[target].isna().to_numpy()
-    if missing.all():
-        raise ValueError(f"{where} must have rows with a {target!r}, but all {len(frame):,} rows lack it.")
-    if missing.any():
-        notes.append(f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and were left out")
-        frame = frame[~missing]
     if n_bins is None:
         names, y, edges = *_labels(frame[target], classes, target), None
     else:
@@ -100,24 +91,13 @@ def make_dataset(
         names, y, edges = interval_names(binning.edges), binning.codes[binning.kept], binning.edges
         notes += _span_note(binning, frame[target], target)
         frame = frame[binning.kept]
-    table = frame[columns]
-    if isinstance(features, str) and encoder is not None and not isinstance(encoder, str):
-        table = frame[features]  # one column of texts, as their encoders want it
-        if gaps := int(table.isna().sum()):
-            notes.append(f"{gaps:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
-            table = table.fillna("")
+    table = _items(frame, features, columns, encoder, notes)
     for note in notes:
         logger.log(logging.WARNING if note.endswith("left out") else logging.INFO, "%s: %s", where, note)
     split = split_items(y, names, random_state)
     parts = [take(table, index) for index in split[:3]]
     if encoder is not None:
-        from sklearn.base import clone
-
-        if isinstance(encoder, str):
-            check_choice("encoder", encoder, ("auto",))
-            _check_features(table, where)
-            encoder = table_encoder(parts[0])
-        encoder = clone(encoder).fit(parts[0], y[split.train])
+        encoder = _fitted_encoder(encoder, parts[0], y[split.train], table, where)
         parts = [encoder.transform(part) for part in parts]
         columns = list(encoded_names(encoder, parts[0].shape[1]))
     train, validation, test = (Items(part, y[index]) for part, index in zip(parts, split[:3], strict=True))
@@ -140,6 +120,41 @@ def make_dataset(
         logger.warning("%s: %s", where, repeated)
         dataset = replace(dataset, notes=(*notes, repeated))
     return dataset
+
+
+def _with_target(frame: Any, target: str, where: str) -> tuple["pd.DataFrame", list[str]]:
+    """Return a table as one of pandas, its rows that have a target, and a note of those that have none."""
+    frame = _as_pandas(frame).rename(columns=str)
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{where} must have columns of different names, but {twice!r} occurs twice.")
+    require_columns(frame.columns, [target], where)
+    missing = frame[target].isna().to_numpy()
+    if missing.all():
+        raise ValueError(f"{where} must have rows with a {target!r}, but all {len(frame):,} rows lack it.")
+    if not missing.any():
+        return frame, []
+    return frame[~missing], [f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and were left out"]
+
+
+def _items(frame: "pd.DataFrame", features: Any, columns: list[str], encoder: Any, notes: list[str]) -> Any:
+    """Return the columns to encode; a single column of texts as their encoders want it, with a note of its gaps."""
+    if not isinstance(features, str) or encoder is None or isinstance(encoder, str):
+        return frame[columns]
+    table = frame[features]
+    if gaps := int(table.isna().sum()):
+        notes.append(f"{gaps:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
+        table = table.fillna("")
+    return table
+
+
+def _fitted_encoder(encoder: Any, train: Any, y: npt.NDArray[Any], table: Any, where: str) -> Any:
+    """Return the encoder, or the one that suits the columns, fitted on the training items."""
+    if isinstance(encoder, str):
+        check_choice("encoder", encoder, ("auto",))
+        _check_features(table, where)
+        encoder = table_encoder(train)
+    return clone(encoder).fit(train, y)
 
 
 def regression_dataset(

@@ -12,6 +12,8 @@ from ordinalq.validation import Floats, check_real
 
 # How far the sum of a column of M may be from what it should be.
 COLUMN_TOLERANCE = 1e-4
+# Entries of M below this are no probabilities that could be told from zero, and their squares underflow.
+SMALLEST = 1e-140
 
 
 def solve(
@@ -140,6 +142,9 @@ def _response(M: Any, acceptance: Any) -> tuple[Floats, Floats | None]:
             f"{'' if a is None else ' or acceptance'}), got column sums {_short(sums)}"
             f"{'; are the other items lost? Then give acceptance' if a is None and (sums < 1).all() else ''}."
         )
+    tiny = (R > 0) & (R < SMALLEST)
+    if tiny.any():
+        raise ValueError(f"the entries of M must be 0 or at least {SMALLEST:g}, got {R[tiny].min():g}.")
     return (R, a) if whole.all() else (R / sums, a)
 
 
@@ -150,9 +155,12 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
     Q = _matrix("q", [q] if single else q)
     if Q.shape[1] != d:
         raise ValueError(f"q must have one entry per row of M, {d}, got {Q.shape[1]}.")
-    totals = Q.sum(axis=1)
+    with np.errstate(over="ignore"):
+        totals = Q.sum(axis=1)
     if (Q < 0).any() or (totals == 0).any():
         raise ValueError("q must be counts or fractions >= 0 with a positive sum in every row.")
+    if not np.isfinite(totals).all():
+        raise ValueError(f"q must have a finite sum in every row, got entries up to {Q.max():g}.")
     fractions = bool((np.abs(totals - 1) <= 1e-6).all())
     if N is None:
         sizes = None if fractions else totals
@@ -215,6 +223,8 @@ def _vector(name: str, value: Any, n: int, what: str) -> Floats:
 
 def _matrix(name: str, value: Any) -> Floats:
     try:
+        if np.iscomplexobj(value):
+            raise TypeError
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers, got {value!r:.80}.") from error

@@ -7,12 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.plot import style
-from ordinalq.plot.inputs import Distributions, Estimated, Values, distributions
+from ordinalq.plot.inputs import Distributions, Values, distributions
 from ordinalq.text import cut, shortened
 from ordinalq.validation import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ordinalq.contract.estimates import Estimates
 
 AxesArray = npt.NDArray[np.object_]
 
@@ -23,7 +25,7 @@ MAX_COLUMN = 16
 
 
 def distribution(
-    p: Values | Estimated,
+    p: "Values | Estimates",
     classes: Sequence[Any] | None = None,
     lower: Values | None = None,
     upper: Values | None = None,
@@ -81,7 +83,7 @@ def distribution(
 
 
 def groups(
-    estimate: Values | Estimated,
+    estimate: "Values | Estimates",
     classes: Sequence[Any] | None = None,
     names: Sequence[Any] | None = None,
     lower: Values | None = None,
@@ -160,7 +162,7 @@ def groups(
 
 
 def estimate_against_truth(
-    estimate: Values | Estimated, truth: Values, classes: Sequence[Any] | None = None, ax: "Axes | None" = None
+    estimate: "Values | Estimates", truth: Values, classes: Sequence[Any] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw the estimated against the true shares of every class: right estimates lie on the diagonal.
 

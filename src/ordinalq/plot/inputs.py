@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,34 +10,12 @@ import numpy.typing as npt
 from ordinalq.text import plain
 from ordinalq.validation import Floats, check_vectors
 
+if TYPE_CHECKING:
+    from ordinalq.contract.estimates import Estimates
+
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.
 OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items")
-
-
-@runtime_checkable
-class Estimated(Protocol):
-    """What pictures ask of estimates: what `predict_groups` and `predict_interval` return has it."""
-
-    @property
-    def classes(self) -> Any:
-        """Labels (n,), ascending."""
-
-    @property
-    def prevalences(self) -> Floats:
-        """Estimates (B, n)."""
-
-    @property
-    def n_items(self) -> Any:
-        """Sizes (B,)."""
-
-    @property
-    def keys(self) -> Any:
-        """Groups, whose ``labels()`` are for people, or None."""
-
-    @property
-    def bounds(self) -> Any:
-        """Intervals with ``level``, ``lower`` and ``upper`` (B, n), or None."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +54,7 @@ class Distributions:
 
 def distributions(
     name: str,
-    estimate: "Values | Estimated",
+    estimate: "Values | Estimates",
     classes: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     *,
@@ -91,9 +69,9 @@ def distributions(
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
-    if isinstance(estimate, Estimated):
-        known = estimate
-        classes = known.classes if classes is None else classes
+    if hasattr(estimate, "prevalences"):
+        known: Estimates = estimate  # type: ignore[assignment]
+        classes = known.classes.tolist() if classes is None else classes
         groups = known.keys.labels() if groups is None and known.keys is not None else groups
         n_items = known.n_items if n_items is None else n_items
         if known.bounds is not None and lower is None and upper is None:

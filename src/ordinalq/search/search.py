@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.evaluation import find_measure
 from ordinalq.inference.services import Services
 from ordinalq.labels import encode_labels
@@ -33,7 +32,6 @@ from ordinalq.search.judging import (
     run,
     units,
 )
-from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
 
@@ -128,7 +126,7 @@ class SampleSearch(Services, BaseEstimator):
         -------
         self
         """
-        task = self._prepare(y, X_pool, classes)
+        task = prepared(self, y, X_pool, classes)
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
@@ -156,12 +154,8 @@ class SampleSearch(Services, BaseEstimator):
             Scores of the items that the samples consist of.
         classes : array-like (n,), default=None
             All labels in ascending order.
-
-        Returns
-        -------
-        self
         """
-        task = self._prepare(y, S_pool, classes)
+        task = prepared(self, y, S_pool, classes)
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
@@ -182,11 +176,6 @@ class SampleSearch(Services, BaseEstimator):
             Name of the samples; may be left out where there is only one.
         measure : str or callable, default=None
             May be left out where there is only one.
-
-        Returns
-        -------
-        dict
-            The entries of the grid.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])
@@ -205,8 +194,6 @@ class SampleSearch(Services, BaseEstimator):
     @property
     def best_estimator_(self) -> Quantifier:
         """The best quantifier, fitted; only with one protocol and one measure."""
-        if not hasattr(self, "results_"):
-            raise AttributeError("best_estimator_ is there after fit.")
         return self.best_quantifier()
 
     def scores(self, X: Any) -> Floats:
@@ -225,51 +212,9 @@ class SampleSearch(Services, BaseEstimator):
         """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
         return self.fitted().predict_scores(S, samples)
 
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False) -> Summary:
-        """Return what the best quantifier needs of samples of scored items S (N, n)."""
-        return self.fitted().summarize(S, samples, checks=checks)
-
-    def solve(self, summary: Summary) -> Solution:
-        """Return the best quantifier's estimates of summarized samples."""
-        return self.fitted().solve(summary)
-
-    def _prepare(self, y: Any, pool: Any, classes: Any) -> Task:
-        """Check the arguments and return the task."""
-        if not isinstance(self.quantifier, Quantifier):
-            raise TypeError(
-                f"quantifier must be a quantifier of ordinalq, for example PACC(), got {self.quantifier!r}."
-            )
-        ordered, _ = encode_labels(y, classes, every_class=True)
-        protocols = check_samples(self.samples, pool, ordered)
-        measures = check_measures(self.measure)
-        configurations = list(configurations_of(self.grid))
-        quantifiers = [configured(self.quantifier, configuration) for configuration in configurations]
-        for configuration, quantifier in zip(configurations, quantifiers, strict=True):
-            try:
-                quantifier.check_parameters(len(ordered))
-                if quantifier.on == "scores":
-                    held_out(quantifier.classifier)
-            except (TypeError, ValueError) as error:
-                where = f" (in grid: {configuration})" if configuration else ""
-                raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-        return Task(configurations, quantifiers, y, ordered, protocols, measures, self.refit)
-
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
-        """Make the table from pairs of positions and outcomes, and keep the best quantifier of each column."""
-        table: dict[int, Judgement] = {}
-        best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
-        fitted: dict[int, Quantifier] = {}
-        for chosen, outcome in outcomes:
-            for i, judgement in zip(chosen, outcome.judgements, strict=True):
-                table[i] = judgement
-                for column in task.columns:
-                    best[column] = min(best[column], (judgement.error[column], i))
-            fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
-            # Those that another classifier configuration has beaten are large, and not needed any more.
-            wanted = {i for _, i in best.values()}
-            fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
-        if all(judgement.message for judgement in table.values()):
-            raise ValueError(f"every configuration failed, the first with {table[0].message}")
+        """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
+        table, best, fitted = gathered(task, outcomes)
         self.classes_ = task.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
@@ -291,3 +236,44 @@ class SampleSearch(Services, BaseEstimator):
                 raise ValueError(f"{what} must be one of {', '.join(map(repr, known))}, got {name!r}.")
             chosen.append(known[0] if name is None else name)
         return chosen[0], chosen[1]
+
+
+def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
+    """Check the arguments and return the task."""
+    if not isinstance(search.quantifier, Quantifier):
+        raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
+    ordered, _ = encode_labels(y, classes, every_class=True)
+    protocols = check_samples(search.samples, pool, ordered)
+    measures = check_measures(search.measure)
+    configurations = list(configurations_of(search.grid))
+    quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
+    for configuration, quantifier in zip(configurations, quantifiers, strict=True):
+        try:
+            quantifier.check_parameters(len(ordered))
+            if quantifier.on == "scores":
+                held_out(quantifier.classifier)
+        except (TypeError, ValueError) as error:
+            where = f" (in grid: {configuration})" if configuration else ""
+            raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
+    return Task(configurations, quantifiers, y, ordered, protocols, measures, search.refit)
+
+
+def gathered(
+    task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
+) -> tuple[dict[int, Judgement], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
+    """Return each configuration's judgement, error and position of the best of each column, and the best, fitted."""
+    table: dict[int, Judgement] = {}
+    best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
+    fitted: dict[int, Quantifier] = {}
+    for chosen, outcome in outcomes:
+        for i, judgement in zip(chosen, outcome.judgements, strict=True):
+            table[i] = judgement
+            for column in task.columns:
+                best[column] = min(best[column], (judgement.error[column], i))
+        fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
+        # Those that another classifier configuration has beaten are large, and not needed any more.
+        wanted = {i for _, i in best.values()}
+        fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
+    if all(judgement.message for judgement in table.values()):
+        raise ValueError(f"every configuration failed, the first with {table[0].message}")
+    return table, best, fitted

@@ -8,22 +8,28 @@ Where several p are optimal, the one nearest to the uniform distribution is take
 ||c - D p||_1 + ridge/2 ||p - 1/n||^2 has exactly that solution (Mangasarian and Meyer, SIAM J. Control Optim. 1979).
 """
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
-from ordinalq.losses import weighted_gram
 from ordinalq.objectives import Objective
-from ordinalq.solvers.solution import Solution
+from ordinalq.problem import weighted_gram
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
 # Samples per pass: the residuals of a pass stay in the cache.
 CHUNK = 512
 # Interior points end when the duality gap is below this; the exact solution is then read off.
 GAP = 1e-10
-# A ridge is small enough when it raises the loss by less than this.
-COSTLESS = 2e-10
+# The gap that a problem with a quadratic term may have.
+SMOOTH_GAP = 1e-8
+# A ridge is small enough when it raises the loss by less than this; of two losses one is lower by more than rounding.
+COSTLESS, ROUNDING = 2e-10, 2e-13
+# Correction steps of the exact solution: the normal equations have only half of the digits.
+CORRECTIONS = 1
 # A ridge towards the uniform p that keeps all systems regular and changes the loss by less than rounding to 1e-10.
 RIDGE = 1e-10
 # A residual or a prevalence below this counts as zero when the exact solution is read off.
@@ -53,7 +59,10 @@ class L1Solver(BaseEstimator):
         for start in range(0, len(C), CHUNK):
             rows = np.arange(start, min(start + CHUNK, len(C)))
             P, gap, n_iter = _minimize(D, C[rows], K, k, max_iter)
-            parts.append(Solution(P, objective.value(P, rows), n_iter, gap <= 1e-8, gap))
+            value = objective.value(P, rows)
+            # With a quadratic term the optimum is no vertex, and nothing is more exact than the interior points.
+            confirmed = gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
+            parts.append(Solution(P, value, n_iter, confirmed, gap))
         return Solution.concatenate(parts)
 
 
@@ -66,6 +75,7 @@ def _minimize(
     if K.any():  # the optimum is no vertex, and the interior points are all there is
         return P, gap, n_iter
     P, gap, unique = _read_off(D, C, P, y)
+    least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
     rows = np.flatnonzero(~unique)
     if len(rows):
         # Several optima: the largest ridge that costs nothing gives the one nearest to uniform.
@@ -77,15 +87,35 @@ def _minimize(
         candidates.append(P[rows])
         losses = np.array([_loss(D, C[rows], candidate) for candidate in candidates])
         largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
-        P[rows] = np.array(candidates)[largest, np.arange(len(rows))]
-    # Nearly degenerate problems can stop short of the wanted gap: a simplex method has the last word on those few.
-    for b in np.flatnonzero(gap > 10 * GAP):
-        P[b], gap[b] = _safeguard(D, C[b], P[b])
-    return P, gap, n_iter
+        nearest = _corrected(D, C[rows], np.array(candidates)[largest, np.arange(len(rows))])
+        lowest = np.array(candidates)[losses.argmin(axis=0), np.arange(len(rows))]
+        costless = _loss(D, C[rows], nearest) <= _limit(np.maximum(losses.min(axis=0), least[rows]), least[rows])
+        P[rows] = np.where(costless[:, None], nearest, lowest)
+    # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
+    # last word on the few that are left.
+    open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least))
+    if len(open_):
+        P[open_] = _corrected(D, C[open_], P[open_])
+        open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_])]
+    if len(open_):
+        ridge = RIDGE / 100
+        closer, y, _, steps = _interior_points(
+            D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100
+        )
+        closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
+        closer = _corrected(D, C[open_], closer)
+        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
+        n_iter[open_] += steps
+        better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
+        P[open_[better]] = closer[better]
+    gap = _loss(D, C, P) - least
+    for b in np.flatnonzero(_loss(D, C, P) > _limit(least, least)):
+        P[b], gap[b] = _safeguard(D, C[b], P[b], gap[b])
+    return P, np.maximum(gap, 0), n_iter
 
 
 def _interior_points(
-    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int
+    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int, wanted: float = GAP
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
     """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
 
@@ -114,7 +144,7 @@ def _interior_points(
         better = now < gap[open_]
         result[open_[better]], multipliers[open_[better]], gap[open_[better]] = P[better], y[better], now[better]
         # Once the products are this small, further steps only lose digits.
-        going = (gap[open_] > GAP) & (total > 1e-14)
+        going = (gap[open_] > wanted) & (total > 1e-14)
         if not going.any():
             break
         if not going.all():
@@ -183,8 +213,8 @@ def _longest_step(pairs: tuple[tuple[Floats, Floats], ...]) -> Floats:
     return np.asarray(1 / fastest)[:, None]
 
 
-def _safeguard(D: Floats, c: Floats, p: Floats) -> tuple[Floats, float]:
-    """Return the better one of p and the vertex that the simplex method of HiGHS finds, and what p was above it."""
+def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, float]:
+    """Return the better one of p and the vertex that the simplex method of HiGHS finds, and its duality gap."""
     d, n = D.shape
     residuals = np.hstack([D, np.eye(d), -np.eye(d)])  # D p + up - down = c
     program = linprog(
@@ -195,11 +225,39 @@ def _safeguard(D: Floats, c: Floats, p: Floats) -> tuple[Floats, float]:
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if program.x is None:
-        return p, np.inf
+        return p, gap
     vertex = np.maximum(program.x[:n], 0)
     vertex /= vertex.sum()
-    excess = float(np.abs(c - D @ p).sum() - np.abs(c - D @ vertex).sum())
-    return (vertex, 0.0) if excess > COSTLESS else (p, max(excess, 0.0))
+    y = np.clip(program.eqlin.marginals[:d], -1, 1)
+    own, other = float(np.abs(c - D @ p).sum()), float(np.abs(c - D @ vertex).sum())
+    least = max(own - gap, float(y @ c - (y @ D).max()))
+    return (vertex, other - least) if other < own - max(COSTLESS * other, ROUNDING) else (p, own - least)
+
+
+def _limit(value: Floats, least: Floats) -> Floats:
+    """Return what a loss may be (B,) whose best known value and lower bound are given."""
+    return np.asarray(value + np.maximum(EXCESS * least, SMALL_EXCESS))
+
+
+def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
+    """Return P (B, n) with the residuals that are nearly zero made so by least changes, where that lowers the loss.
+
+    By singular values instead of the normal equations of :func:`_read_off`, which have only half of the digits.
+    """
+    P = P.copy()
+    # A class may have less mass than what counts as zero: then all of them may change.
+    for b, least in itertools.product(range(len(P)), (ZERO, 0.0)):
+        c, p = C[b], P[b]
+        used, r = p >= least, c - D @ p
+        zero = np.abs(r) < ZERO
+        system = np.vstack([D[np.ix_(zero, used)], np.ones(int(used.sum()))])
+        new = np.where(used, p, 0.0)
+        new[used] += np.linalg.lstsq(system, np.append((c - D @ new)[zero], 1 - new.sum()), rcond=1e-13)[0]
+        new = np.maximum(new, 0)
+        new /= new.sum()
+        if np.abs(c - D @ new).sum() < np.abs(r).sum():
+            P[b] = new
+    return P
 
 
 def _loss(D: Floats, C: Floats, P: Floats) -> Floats:
@@ -227,7 +285,9 @@ def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Float
         return np.asarray(np.matmul(axes, coordinates[:, :, None])[:, :, 0] * used)
 
     start = used / n
-    exact = start + solve(((zero * (C - start @ D.T)) @ D + 1 - start.sum(axis=1, keepdims=True)) * used)
+    exact = start
+    for _ in range(1 + CORRECTIONS):
+        exact = exact + solve(((zero * (C - exact @ D.T)) @ D + 1 - exact.sum(axis=1, keepdims=True)) * used)
     exact = np.maximum(exact, 0)
     exact /= exact.sum(axis=1, keepdims=True)
     good = _loss(D, C, exact) <= _loss(D, C, P) + RIDGE

@@ -2,29 +2,75 @@
 
 Each step minimises the second-order model over the simplex itself, a small quadratic program, so that classes without
 mass are found exactly instead of in a limit; a line search per sample makes the objective fall. Samples that are done
-leave the batch.
+leave the batch. Every sample is in one :class:`State`, which says what its next step is and when it ends.
 """
+
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
+from ordinalq.problem import row_product
+from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
-from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.solvers.solution import Solution, kkt_residual
+from ordinalq.solvers.flat import move_to_uniform
+from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
 from ordinalq.validation import Floats, check_integer, check_real
+
+Rows = npt.NDArray[np.intp]
 
 # The optimum of a stage is only a start for the next.
 STAGE_TOL = 1e-4
+# Rounding error of a value, as part of its terms: a rise below it does not count.
+NOISE = 1e-14
 # Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
-POLISHING = 3
+POLISHING_STEPS = 4
+# A small KKT residual ends a sample if the step before promised no more than this part of the scale: Newton's steps
+# square the error. Where the curvature is tiny, a small gradient alone says little about the value.
+NEAR = 1e-9
 # With a kink that is rounded off, the gradient is no more accurate than this.
 ROUNDED_OFF = 1e-4
 # A step must achieve this part of the decrease that the gradient promises.
 ARMIJO = 1e-4
+# The line search gives up below this length.
+SHORTEST = 1e-12
 # Curvatures below this part of the largest are raised to it.
-MIN_CURVATURE = 1e-12
+MIN_CURVATURE = 1e-14
+# The same where curvatures are bent upwards: there the model is rough anyway, and the steps should not be wild.
+MIN_BENT_CURVATURE = 1e-9
+# Mass that every class gets at a start where the objective is infinite.
+SOME_MASS = 0.01
+# Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
+LARGEST = 1e16
+# Of two minima the second must be lower by this to count as better.
+LOWER = 1e-12
+
+
+class State(IntEnum):
+    """What a sample does next.
+
+    ======== =================================== =====================================================================
+    state    step                                leaves for
+    ======== =================================== =====================================================================
+    NEWTON   model bent upwards where it must be POLISH if its step promises less than rounding errors; CAREFUL if that
+                                                 happens, or no step succeeds, far from an optimum; DONE, STUCK
+    CAREFUL  the objective's majorizer           POLISH, DONE, STUCK
+    POLISH   taken without asking for a decrease DONE; EXHAUSTED after a few steps
+    DONE     none: optimal up to the tolerance
+    EXHAUSTED none: the gradient gets no smaller; converged if what is left is confirmed to be small
+    STUCK    none: no step makes the value fall
+    ======== =================================== =====================================================================
+    """
+
+    NEWTON = 0
+    CAREFUL = 1
+    POLISH = 2
+    DONE = 3
+    EXHAUSTED = 4
+    STUCK = 5
 
 
 class NewtonSolver(BaseEstimator):
@@ -43,7 +89,10 @@ class NewtonSolver(BaseEstimator):
         self.tol = tol
 
     def minimize(self, objective: Objective) -> Solution:
-        """Minimise every sample's objective, from the uniform p and along the stages that the objective offers."""
+        """Minimise every sample's objective, from the uniform p and along the stages that the objective offers.
+
+        Where several p are optimal, the one nearest to the uniform distribution is taken.
+        """
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)
         tol = check_real("tol", self.tol, low=0)
         if objective.absolute() is not None:
@@ -52,15 +101,37 @@ class NewtonSolver(BaseEstimator):
         solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
         for rows, part in objective.passes():
             uniform = np.full((len(rows), n), 1 / n)
-            solution.put(rows, _minimize_in_stages(part, part.stages(), uniform, max_iter, tol))
+            found = _minimize_in_stages(part, part.stages(), uniform, max_iter, tol)
+            move_to_uniform(part, found)
+            solution.put(rows, found)
         # Other starts for the samples that may have several minima; the best one counts.
         hard = objective.ambiguous()
         if hard.any():
             for rows, part in objective.passes(hard):
-                again = _minimize_in_stages(part, part.stages()[1:], np.full((len(rows), n), 1 / n), max_iter, tol)
-                better = again.value < solution.value[rows] - 1e-12
-                solution.put(rows[better], again.take(better))
+                for start in _other_starts(part, max_iter, tol):
+                    again = _minimize_in_stages(part, part.stages()[1:], start, max_iter, tol)
+                    move_to_uniform(part, again)
+                    better = again.value < solution.value[rows] - LOWER
+                    solution.put(rows[better], again.take(better))
         return solution
+
+
+def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Floats]:
+    """Return points (B, n) to start from where there may be several minima, besides the optimum of the first stage.
+
+    They are the uniform p, near the best of the classes alone, and the optimum of the first stage without a penalty:
+    where that fits exactly, it is a corner that no path from elsewhere finds.
+    """
+    B, n = objective.n_samples, objective.n_classes
+    uniform = np.full((B, n), 1 / n)
+    rows = np.arange(B)
+    corners = (1 - SOME_MASS) * np.eye(n) + SOME_MASS / n
+    values = np.array([objective.value(np.tile(corner, (B, 1)), rows) for corner in corners])
+    starts = [uniform, corners[values.argmin(axis=0)]]
+    bare, _ = objective.split() or (objective, None)
+    if bare is not objective and bare.stages():
+        starts.append(_minimize_in_stages(bare.stages()[0], [], uniform, max_iter, tol).p)
+    return starts
 
 
 def _minimize_in_stages(
@@ -69,9 +140,10 @@ def _minimize_in_stages(
     """Minimise the stages one after the other from P (B, n), each from the optimum of the one before."""
     steps = np.zeros(len(P), dtype=np.int64)
     for stage in stages:
-        form = stage.quadratic()
+        bare, penalty = stage.split() or (stage, None)
+        form = bare.quadratic()
         if form is not None:
-            P, _ = simplex_qp(*form)
+            P = solve_qp(*form, penalty=penalty).p
             continue
         staged = _minimize(stage, _inside(stage, P), max_iter, max(tol, STAGE_TOL))
         P, steps = staged.p, steps + staged.n_iter
@@ -81,81 +153,183 @@ def _minimize_in_stages(
 def _inside(objective: Objective, P: Floats) -> Floats:
     """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
     outside = ~np.isfinite(objective.value(P, np.arange(len(P))))
-    return np.where(outside[:, None], 0.99 * P + 0.01 / P.shape[1], P)
+    return np.where(outside[:, None], (1 - SOME_MASS) * P + SOME_MASS / P.shape[1], P)
 
 
 def _minimize(
     objective: Objective, P: Floats, max_iter: int, tol: float, steps: npt.NDArray[np.int64] | None = None
 ) -> Solution:
     """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
-    P = P.copy()
-    B = len(P)
-    value, kkt = np.empty(B), np.empty(B)
-    n_iter = np.zeros(B, dtype=np.int64) if steps is None else steps.copy()
-    stuck = np.zeros(B, dtype=bool)
-    careful = np.zeros(B, dtype=bool)
-    polished = np.zeros(B, dtype=np.int64)
-    open_ = np.arange(B)
-    for iteration in range(max_iter + 1):
-        at = objective.derivatives(P[open_], open_)
-        value[open_] = at.value
-        kkt[open_] = kkt_residual(P[open_], at.gradient) / objective.scale[open_]
-        going = (kkt[open_] > tol) & ~stuck[open_] & (polished[open_] < POLISHING)
-        if iteration == max_iter or not going.any():
-            break
-        open_, at = open_[going], Derivatives(*(part[going] for part in at))
-        n_iter[open_] += 1
-        noise = 1e-14 * (np.abs(at.value) + objective.scale[open_])
-        P[open_], moved, promised = _step(objective, open_, P[open_], at, noise, careful[open_])
-        # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
-        halted = ((promised <= noise) | ~moved) & (kkt[open_] > ROUNDED_OFF) & ~careful[open_] & (not objective.convex)
-        careful[open_[halted]] = True
-        polished[open_] += (promised <= noise) & ~halted
-        stuck[open_] = ~moved & ~halted
-    return Solution(P, value, n_iter, (kkt <= tol) | ((polished > 0) & (kkt <= ROUNDED_OFF)), kkt)
+    objective = objective.along_simplex()
+    bare, penalty = objective.split() or (objective, None)
+    if penalty is not None:
+        penalty = penalty._replace(tau=min(penalty.tau, LARGEST * float(objective.scale.min())))
+    return _Run(bare, penalty, P, tol).minimize(max_iter, np.zeros(len(P), dtype=np.int64) if steps is None else steps)
 
 
-def _step(
-    objective: Objective,
-    rows: npt.NDArray[np.intp],
-    P: Floats,
-    at: Derivatives,
-    noise: Floats,
-    careful: npt.NDArray[np.bool_],
-) -> tuple[Floats, npt.NDArray[np.bool_], Floats]:
-    """Take one damped Newton step; return the new points, which samples could move, and the promised decrease.
+class _Run:
+    """One minimisation of an objective plus a penalty from P (B, n).
 
-    `noise` (B',) is the rounding error of the values: a rise below it does not count. `careful` (B',) samples use the
-    objective's majorizer where it is not convex: smaller but safer steps.
+    In a `stiff` sample, whose penalty would drown the objective, the two are kept apart; in the others the penalty is
+    added to the Hessian.
     """
-    H = along_simplex(at.hessian)
-    if not objective.convex:
+
+    def __init__(self, objective: Objective, penalty: Penalty | None, P: Floats, tol: float) -> None:
+        B = len(P)
+        self.objective, self.penalty, self.P, self.tol = objective, penalty, P.copy(), tol
+        self.scale = objective.scale
+        self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
+        self.state = np.full(B, State.NEWTON, dtype=np.int8)
+        self.polished = np.zeros(B, dtype=np.int64)
+        # A start for another stage need not be confirmed; with kinks, Newton's steps square no error.
+        self.roughly = tol >= STAGE_TOL or not objective.convex
+        self.stiff = np.zeros(B, dtype=bool)
+        if penalty is not None:
+            # tau (C p - c), which stiff samples know better than from p itself
+            self.r = penalty.tau * (row_product(P, penalty.C.T) - penalty.c)
+            self.K = penalty.tau * penalty.C.T @ penalty.C
+
+    def minimize(self, max_iter: int, steps: npt.NDArray[np.int64]) -> Solution:
+        """Take steps until every sample has come to an end; `steps` (B,) were taken before."""
+        n_iter = steps.copy()
+        open_ = np.arange(len(self.P))
+        for iteration in range(max_iter + 1):
+            at = self._derivatives(open_, first=iteration == 0)
+            self.value[open_] = at.value
+            self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
+            near = (self.promised[open_] <= NEAR * self.scale[open_]) | self.roughly
+            self.state[open_[(self.kkt[open_] <= self.tol) & near]] = State.DONE
+            self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = (
+                State.EXHAUSTED
+            )
+            going = self.state[open_] <= State.POLISH
+            if iteration == max_iter or not going.any():
+                break
+            open_, at = open_[going], Derivatives(*(part[going] for part in at))
+            n_iter[open_] += 1
+            noise = NOISE * (np.abs(at.value) + self.scale[open_])
+            moved = self._step(open_, at, noise)
+            self._next_states(open_, moved, noise)
+        return Solution(self.P, self.value, n_iter, self._converged(), self.kkt)
+
+    def _is(self, open_: Rows, state: State) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.state[open_] == state)
+
+    def _next_states(self, open_: Rows, moved: npt.NDArray[np.bool_], noise: Floats) -> None:
+        """Follow the table of :class:`State` after a step."""
+        small = self.promised[open_] <= noise
+        # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
+        halted = (small | ~moved) & (self.kkt[open_] > ROUNDED_OFF) & self._is(open_, State.NEWTON)
+        halted &= not self.objective.convex
+        self.state[open_[halted]] = State.CAREFUL
+        self.polished[open_] += small & ~halted
+        self.state[open_[small & moved & ~halted]] = State.POLISH
+        self.state[open_[~moved & ~halted]] = State.STUCK
+
+    def _converged(self) -> npt.NDArray[np.bool_]:
+        """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
+        if not self.objective.convex:
+            return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
+        confirmed = self.promised <= np.maximum(EXCESS * np.abs(self.value), SMALL_EXCESS)
+        return np.asarray((self.state == State.DONE) | ((self.polished > 0) & confirmed))
+
+    def _derivatives(self, open_: Rows, *, first: bool) -> Derivatives:
+        """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""
+        at = self.objective.derivatives(self.P[open_], open_)
+        if self.penalty is None:
+            return at
+        tau, C, c = self.penalty
+        if first:
+            self.stiff = is_stiff(self.penalty, largest_curvature(at.hessian) / 2)
+        R = row_product(self.P[open_], C.T) - c
+        together = ~self.stiff[open_]
+        self.r[open_[together]] = tau * R[together]
+        hessian = at.hessian + np.where(together[:, None, None], self.K, 0.0) if together.any() else at.hessian
+        value = at.value + tau / 2 * (R * R).sum(axis=1)
+        return Derivatives(value, at.gradient + row_product(self.r[open_], C), hessian)
+
+    def _values(self, P: Floats, open_: Rows) -> Floats:
+        value = self.objective.value(P, open_)
+        return value if self.penalty is None else value + self.penalty.value(P)
+
+    def _model(self, open_: Rows, at: Derivatives) -> Floats:
+        """Return the curvatures (B', n, n) of the convex models of the samples `open_`."""
+        if self.objective.convex:
+            return with_ridge(at.hessian)
+        H = along_simplex(at.hessian)
         bad = ~positive_definite(H)
         H[bad] = bent_upwards(H[bad])
-        bad &= careful
-        above = objective.majorizer(P[bad], rows[bad]) if bad.any() else None
+        bad &= self._is(open_, State.CAREFUL)
+        above = self.objective.majorizer(self.P[open_[bad]], open_[bad]) if bad.any() else None
         if above is not None:
+            if self.penalty is not None:
+                above = above + np.where(self.stiff[open_[bad], None, None], 0.0, self.K)
             H[bad] = along_simplex(above)
-    b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
-    X, _ = simplex_qp(H / 2, b / 2, P > 0)
-    D = X - P
-    # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
-    slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
-    step = np.ones(len(P))
-    new = P.copy()
-    open_ = np.flatnonzero(slope < 0)
-    moved = np.zeros(len(P), dtype=bool)
-    while len(open_):
-        trial = P[open_] + step[open_, None] * D[open_]
-        value = objective.value(trial, rows[open_])
-        # A step that promises less than the noise is too small to be judged by the value: it polishes p.
-        good = value <= at.value[open_] + ARMIJO * step[open_] * slope[open_] + noise[open_]
-        good |= (-slope[open_] <= noise[open_]) & np.isfinite(value)
-        new[open_[good]], moved[open_[good]] = trial[good], True
-        open_ = open_[~good]
-        step[open_] /= 2
-        open_ = open_[step[open_] > 1e-12]
-    return new, moved, -slope
+        return H
+
+    def _model_minima(self, open_: Rows, at: Derivatives, H: Floats) -> tuple[Floats, Floats | None]:
+        """Return the minima (B', n) of the models, and tau (C p - c) there where some samples are stiff."""
+        P, stiff = self.P[open_], self.stiff[open_]
+        b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
+        if self.penalty is None or not stiff.any():
+            return simplex_qp(H / 2, b / 2, P > 0)[0], None
+        X, r = np.empty_like(P), self.r[open_]
+        b[stiff] += row_product(r[stiff], self.penalty.C)  # the penalty's part of the gradient is its own affair
+        found = solve_qp(H[stiff] / 2, b[stiff] / 2, P[stiff] > 0, penalty=self.penalty)
+        X[stiff], r[stiff] = found.p, found.r
+        if not stiff.all():
+            X[~stiff] = simplex_qp(H[~stiff] / 2, b[~stiff] / 2, P[~stiff] > 0)[0]
+        return X, r
+
+    def _step(self, open_: Rows, at: Derivatives, noise: Floats) -> npt.NDArray[np.bool_]:
+        """Take one damped step in the samples `open_` (B',); return which could move, and note what they promised.
+
+        `noise` (B',) is the rounding error of the values: a rise below it does not count.
+        """
+        P = self.P[open_]
+        H = self._model(open_, at)
+        X, r = self._model_minima(open_, at, H)
+        D = X - P
+        # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
+        slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
+        self.promised[open_] = -slope
+        step = np.ones(len(P))
+        moved = np.zeros(len(P), dtype=bool)
+        if r is not None:
+            # Where p is right already, the multipliers of the penalty may not be.
+            there = self.stiff[open_] & (np.abs(D).max(axis=1) <= SHORTEST)
+            self.r[open_[there]], moved[there] = r[there], True
+        left = np.flatnonzero((slope < 0) & ~moved)
+        while len(left):
+            trial = P[left] + step[left, None] * D[left]
+            value = self._values(trial, open_[left])
+            # A step that promises less than the noise is too small to be judged by the value: it polishes p.
+            good = value <= at.value[left] + ARMIJO * step[left] * slope[left] + noise[left]
+            good |= (-slope[left] <= noise[left]) & np.isfinite(value)
+            chosen = left[good]
+            self.P[open_[chosen]], moved[chosen] = trial[good], True
+            if r is not None:
+                self.r[open_[chosen]] += step[chosen, None] * (r[chosen] - self.r[open_[chosen]])
+            left = left[~good]
+            step[left] /= 2
+            left = left[step[left] > SHORTEST]
+        return moved
+
+
+def largest_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, a class against all."""
+    means = H.mean(axis=2)
+    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
+
+
+def with_ridge(H: Floats) -> Floats:
+    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions."""
+    n = H.shape[1]
+    diagonal = np.abs(np.einsum("bii->bi", H))
+    ridge = MIN_CURVATURE * (diagonal + diagonal.mean(axis=1, keepdims=True)) + np.finfo(float).tiny
+    H = H.copy()
+    H[:, np.arange(n), np.arange(n)] += ridge
+    return H
 
 
 def along_simplex(H: Floats) -> Floats:
@@ -163,15 +337,15 @@ def along_simplex(H: Floats) -> Floats:
     n = H.shape[1]
     H = H - H.mean(axis=1, keepdims=True)
     H = H - H.mean(axis=2, keepdims=True)
-    mean = np.maximum(np.trace(H, axis1=1, axis2=2) / n, 1e-300)[:, None, None]
-    return np.asarray(H + mean * (MIN_CURVATURE * np.eye(n) + 1 / n))
+    mean = np.maximum(np.trace(H, axis1=1, axis2=2) / n, np.finfo(float).tiny)[:, None, None]
+    return np.asarray(H + mean * (1e2 * MIN_CURVATURE * np.eye(n) + 1 / n))
 
 
 def bent_upwards(H: Floats) -> Floats:
     """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
     curvature, axes = np.linalg.eigh(H)
     size = np.abs(curvature)
-    size = np.maximum(size, 1e3 * MIN_CURVATURE * size.max(axis=1, keepdims=True))
+    size = np.maximum(size, MIN_BENT_CURVATURE * size.max(axis=1, keepdims=True))
     return np.asarray(np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1)))
 
 

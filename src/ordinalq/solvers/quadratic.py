@@ -1,32 +1,36 @@
 """Exact solution of convex quadratic programs over the simplex, a whole batch at once.
 
-min_p p'Ap - 2 b'p over {p >= 0, sum p = 1}, with A positive semidefinite on the directions that sum to zero. One A may
-serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has its own (the steps of
-Newton's method).
-
-A primal-dual active set guesses which classes have mass, solves the equality-constrained problem for that guess, and
-corrects the guess where p < 0 or where a multiplier is negative. Problems with the same guess share one factorization.
-It nearly always ends after a few rounds; what cycles goes to a primal active set, which moves one class at a time and
-cannot cycle.
+min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over {p >= 0, sum p = 1}, with A positive semidefinite on the directions that
+sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has
+its own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
-from ordinalq.solvers.solution import Solution, kkt_residual
+from ordinalq.problem import row_product
+from ordinalq.regularizers import Penalty
+from ordinalq.simplex import centred_gradient
+from ordinalq.solvers.active_set import active_set
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
+from ordinalq.solvers.systems import INFINITE, RANK, STIFF, Mask, PlainSystems, StiffSystems
 from ordinalq.validation import Floats
 
-Mask = npt.NDArray[np.bool_]
-
-# A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the scale of
-# the problem: well above the errors of the small linear systems, far below what is seen in a result.
-ROUNDING = 1e-13
-# The primal-dual rounds end after 2 to 5 unless they cycle.
-MAX_ROUNDS = 6
-# A curvature along the simplex below this part of A's entries is rounding error: A counts as singular.
+# A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
 SINGULAR = 1e-14
+# Below this part each problem is treated by itself, since the last digits would be seen in p.
+DELICATE = 1e-6
+# A ridge of this part of the geometric mean of the largest and the smallest curvature balances its own effect against
+# the rounding errors, which grow as it shrinks.
+RIDGE = 1e-8
+# Proximal steps towards an optimum near uniform: the first finds it, the others remove the ridge's effect.
+PROXIMAL_STEPS = 3
+# How often an answer that is not confirmed is corrected by its own, more accurate gradient.
+CORRECTIONS = 4
 
 
 class QuadraticSolver(BaseEstimator):
@@ -38,16 +42,56 @@ class QuadraticSolver(BaseEstimator):
 
     def minimize(self, objective: Objective) -> Solution:
         """Minimise every sample's objective; p is exact up to rounding."""
-        form = objective.quadratic()
-        if form is None:
+        parts = objective.split()
+        bare, penalty = (objective, None) if parts is None else parts
+        form = bare.quadratic()
+        if form is None or (parts is None and objective.quadratic() is None):
             raise TypeError(f"solver 'quadratic' needs a quadratic objective, got {objective}; use solver='newton'.")
         A, b = form
-        P, n_iter = simplex_qp(A, b)
+        found = solve_qp(A, b, penalty=penalty)
+        P, n_iter = found.p, found.n_iter
         rows = np.arange(objective.n_samples)
-        kkt = kkt_residual(P, 2 * (P @ A - b)) / objective.scale
-        # The problem's own size, so that the test does not depend on units.
-        size = np.abs(A).max() + np.abs(b).max(axis=1)
-        return Solution(P, objective.value(P, rows), n_iter, kkt <= np.maximum(1e-9 * size, 1e-13), kkt)
+        value = objective.value(P, rows)
+        gradient = found.gradient(bare.gradient(P, rows), P)
+        limit = np.maximum(EXCESS * np.abs(value), SMALL_EXCESS)
+        confirmed = optimality_gap(P, gradient) <= limit
+        for _ in range(CORRECTIONS):
+            open_ = np.flatnonzero(~confirmed)
+            if len(open_) == 0:
+                break
+            g = bare.gradient(P[open_], open_)
+            again = solve_qp(A, row_product(P[open_], A) - g / 2, P[open_] > 0, penalty=penalty, alone=True)
+            new, new_value = again.p, objective.value(again.p, open_)
+            new_gradient = again.gradient(bare.gradient(new, open_), new)
+            # The gap counts every class as if all mass could go there; what a correction gains is nearer to the truth.
+            gain = -(centred_gradient(P[open_], gradient[open_]) * (new - P[open_])).sum(axis=1)
+            confirmed[open_] = (gain <= limit[open_]) & again.regular
+            better = optimality_gap(new, new_gradient) < optimality_gap(P[open_], gradient[open_])
+            chosen = open_[better]
+            P[chosen], value[chosen], gradient[chosen] = new[better], new_value[better], new_gradient[better]
+            n_iter[chosen] += again.n_iter[better]
+            confirmed |= optimality_gap(P, gradient) <= limit
+        return Solution(P, value, n_iter, confirmed, kkt_residual(P, gradient) / objective.scale)
+
+
+class QPSolution(NamedTuple):
+    """Minima p (B, n), rounds n_iter (B,), and how the penalty's gradient follows from them.
+
+    r (B, m) is tau (C p - c) where the penalty is stiff, else None; ``regular`` problems needed no ridge.
+    """
+
+    p: Floats
+    n_iter: npt.NDArray[np.int64]
+    penalty: Penalty | None
+    r: Floats | None
+    regular: bool = True
+
+    def gradient(self, bare: Floats, P: Floats) -> Floats:
+        """Return the gradient (B, n) of the whole at P, from that of the objective without the penalty."""
+        if self.penalty is None:
+            return bare
+        r = self.penalty.tau * (row_product(P, self.penalty.C.T) - self.penalty.c) if self.r is None else self.r
+        return np.asarray(bare + row_product(r, self.penalty.C))
 
 
 def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -67,147 +111,115 @@ def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, 
     n_iter : ndarray (B,)
         Rounds needed.
     """
-    if A.ndim == 2:
-        curvature = np.sort(np.abs(np.linalg.eigvalsh(_along_simplex(A))))
-        size = np.abs(A).max()
-        # One eigenvalue belongs to the direction (1, ..., 1), which the projection has set to zero.
-        if curvature[1] <= SINGULAR * size:
-            positive = curvature[curvature > SINGULAR * size]
-            return _nearest_to_uniform(A, b, 1e-8 * np.sqrt(size * positive[0]) if len(positive) else 1.0)
-    return _active_set(A, b, np.ones(b.shape, dtype=bool) if free is None else free)
+    found = solve_qp(A, b, free)
+    return found.p, found.n_iter
 
 
-def _along_simplex(A: Floats) -> Floats:
+def solve_qp(
+    A: Floats, b: Floats, free: Mask | None = None, *, penalty: Penalty | None = None, alone: bool = False
+) -> QPSolution:
+    """Minimise p'Ap - 2 b'p plus a penalty over the simplex; parameters as for :func:`simplex_qp`.
+
+    Singularity is judged in one matrix for all problems, and where the penalty is stiff, in the directions that it does
+    not see: there A is all there is, however small.
+    """
+    free = np.ones(b.shape, dtype=bool) if free is None else free
+    if A.ndim == 3:
+        return _solve(A, b, free, penalty, alone=True)
+    stiff = penalty is not None and bool(is_stiff(penalty, np.abs(along_simplex(A)).max()))
+    kept = penalty if stiff else None
+    if penalty is not None and not stiff:
+        A, b = _merged(A, b, penalty)
+    judged = _judge(A if kept is None else _unseen(A, kept), scaled=kept is None)
+    if judged.ridge > 0:
+        found = _nearest_to_uniform(A, b, judged.ridge, kept)
+    else:
+        found = _solve(A, b, free, kept, alone=alone or judged.delicate)
+    return found if stiff else found._replace(penalty=penalty)
+
+
+class _Judged(NamedTuple):
+    """Whether the last digits of a problem are seen in p, and the ridge that a singular one needs, else 0."""
+
+    delicate: bool
+    ridge: float
+
+
+def _judge(A: Floats, *, scaled: bool) -> _Judged:
+    """Judge A (n, n) along the simplex; where it is not `scaled`, as a whole.
+
+    The coordinates are all p_i but one. Each is scaled by its own curvature, for a column of M that is much longer than
+    the others makes no problem singular.
+    """
+    if scaled:
+        i = int(np.abs(A.diagonal()).argmin())
+        A = A - A[i] - A[:, i, None] + A[i, i]
+        A = np.delete(np.delete(A, i, axis=0), i, axis=1)
+    if A.size == 0:
+        return _Judged(False, 0.0)
+    curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
+    unit = np.sqrt(np.maximum(A.diagonal(), 0)) if scaled else np.ones(len(A))
+    safe = np.where(unit > 0, unit, 1.0)
+    relative = np.sort(np.abs(np.linalg.eigvalsh(A / (safe[:, None] * safe))))
+    zero = int((relative <= SINGULAR * relative[-1]).sum())
+    if zero == 0:
+        return _Judged(bool(relative[0] <= DELICATE * relative[-1]), 0.0)
+    size = curvature[-1] if curvature[-1] > 0 else 1.0
+    if zero == len(curvature):
+        return _Judged(True, float(size))
+    # Small also for the classes whose columns are not long, should the mass be theirs.
+    return _Judged(True, float(RIDGE * min(np.sqrt(size * curvature[zero]), np.median(A.diagonal()[unit > 0]))))
+
+
+def is_stiff(penalty: Penalty, curvature: Floats) -> npt.NDArray[np.bool_]:
+    """Say whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
+    return np.asarray(penalty.tau / 2 * np.square(penalty.C).sum(axis=0).max() > STIFF * curvature)
+
+
+def along_simplex(A: Floats) -> Floats:
     """Return A restricted to the directions that sum to zero, as an (n, n) matrix with (1, ..., 1) in its kernel."""
-    T = np.eye(len(A)) - 1 / len(A)
-    return T @ A @ T
+    A = A - A.mean(axis=0)
+    return np.asarray(A - A.mean(axis=1, keepdims=True))
 
 
-def _nearest_to_uniform(A: Floats, b: Floats, ridge: float) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Solve a problem with many optima by proximal steps that start at the uniform p.
+def _unseen(A: Floats, penalty: Penalty) -> Floats:
+    """Return A on the directions that sum to zero and that the penalty does not see."""
+    _, S, Vt = np.linalg.svd(np.vstack([penalty.C, np.ones(len(A))]))
+    rank = int((RANK * S[0] < S).sum())
+    return np.asarray(Vt[rank:] @ A @ Vt[rank:].T)
+
+
+def _merged(A: Floats, b: Floats, penalty: Penalty) -> tuple[Floats, Floats]:
+    """Return A and b with the penalty in them."""
+    tau, C, c = penalty
+    return A + tau / 2 * C.T @ C, b + tau / 2 * (c @ C)
+
+
+def _solve(A: Floats, b: Floats, free: Mask, penalty: Penalty | None, *, alone: bool) -> QPSolution:
+    """Solve problems that have one optimum; a penalty is kept apart."""
+    if penalty is None:
+        return QPSolution(*active_set(PlainSystems(A, b, alone=alone), free), None, None)
+    systems = StiffSystems(A, b, _bounded(penalty, A))
+    P, n_iter = active_set(systems, free)
+    return QPSolution(P, n_iter, penalty, systems.r)
+
+
+def _bounded(penalty: Penalty, A: Floats) -> Penalty:
+    """Return the penalty with a tau that is as good as infinite, where it is larger: squares of it stay finite."""
+    size = float(np.abs(A).max())
+    return penalty._replace(tau=min(penalty.tau, INFINITE * size)) if size > 0 else penalty
+
+
+def _nearest_to_uniform(A: Floats, b: Floats, ridge: float, penalty: Penalty | None) -> QPSolution:
+    """Solve problems with many optima by proximal steps that start at the uniform p.
 
     Each step minimises the objective plus ridge * ||p - previous||^2. The first is as near to the optimum that is
-    nearest to uniform as the ridge is small against the positive curvatures, the others remove the ridge's own effect
-    on the optimality. A ridge of 1e-8 times the geometric mean of the largest and the smallest curvature balances this
-    against the rounding errors, which grow as the ridge shrinks.
+    nearest to uniform as the ridge is small against the positive curvatures.
     """
     n = len(A)
     P = np.full(b.shape, 1 / n)
     rounds = np.zeros(len(b), dtype=np.int64)
-    for _ in range(3):
-        P, n_iter = _active_set(A + ridge * np.eye(n), b + ridge * P, P > 0)
-        rounds += n_iter
-    return P, rounds
-
-
-def _active_set(A: Floats, b: Floats, free: Mask) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Primal-dual active set; the guess `free` (B, n) has at least one class in every row."""
-    P = np.zeros(b.shape)
-    n_iter = np.full(len(b), MAX_ROUNDS, dtype=np.int64)
-    free = free.copy()
-    # A multiplier is a difference of gradients: its rounding errors have the size of the largest term.
-    scale = np.abs(A).max(axis=(-2, -1)) + np.abs(b).max(axis=1)
-    open_ = np.arange(len(b))
-    for round_ in range(1, MAX_ROUNDS + 1):
-        P[open_], mu = _equality_solution(A, b, free, open_)
-        wrong = np.where(free[open_], P[open_] < -ROUNDING, mu < -ROUNDING * scale[open_, None])
-        done = ~wrong.any(axis=1)
-        n_iter[open_[done]] = round_
-        open_, wrong = open_[~done], wrong[~done]
-        if len(open_) == 0:
-            break
-        free[open_] ^= wrong
-        # Every class may be wrong at once; p sums to one, so the class with most mass never is.
-        empty = open_[~free[open_].any(axis=1)]
-        free[empty] = True
-    if len(open_):
-        P[open_] = _primal_active_set(A if A.ndim == 2 else A[open_], b[open_], scale[open_])
-    P = np.maximum(P, 0)
-    return P / P.sum(axis=1, keepdims=True), n_iter
-
-
-def _equality_solution(A: Floats, b: Floats, free: Mask, rows: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Minimise over {sum p = 1, p = 0 outside `free`}; return p and the multipliers mu of p >= 0, each (B', n).
-
-    With the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes.
-    """
-    if A.ndim == 3:
-        P, lam = _own_systems(A[rows], b[rows], free[rows])
-        AP = np.matmul(A[rows], P[:, :, None])[:, :, 0]
-    else:
-        P, lam = _shared_systems(A, b[rows], free[rows])
-        AP = P @ A
-    return P, 2 * (AP - b[rows] - lam[:, None])
-
-
-def _shared_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
-    """One inverse for all problems with the same free classes."""
-    B, n = b.shape
-    sets, group = np.unique(np.packbits(free, axis=1), axis=0, return_inverse=True)
-    distinct = np.unpackbits(sets, axis=1, count=n).astype(bool)
-    K = _systems(A, distinct)
-    inverse = np.linalg.inv(K).astype(np.float64, copy=False)
-    rhs = np.ones((B, n + 1))
-    rhs[:, :n] = np.where(free, b, 0)
-    # Problems in the order of their sets, so that each set is one product.
-    order = np.argsort(group.ravel(), kind="stable")
-    x = np.empty((B, n + 1))
-    if len(sets) * 4 < B:
-        for i, members in enumerate(np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])):
-            x[members] = _refined(K[i], inverse[i], rhs[members])
-    else:
-        x = _refined(K[group.ravel()], inverse[group.ravel()], rhs[:, None, :])[:, 0]
-    return np.where(free, x[:, :n], 0), -x[:, n]
-
-
-def _refined(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
-    """Return the solutions x of K x = rhs for symmetric K, with one step of refinement; rhs (..., n + 1) in rows."""
-    x = np.matmul(rhs, inverse)
-    return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))
-
-
-def _systems(A: Floats, free: Mask) -> Floats:
-    """Return the bordered matrices (B, n + 1, n + 1), with unit vectors for the classes that are not free."""
-    B, n = free.shape
-    K = np.zeros((B, n + 1, n + 1))
-    K[:, :n, :n] = np.where(free[:, :, None] & free[:, None, :], A, 0)
-    K[:, np.arange(n), np.arange(n)] += ~free
-    K[:, :n, n] = K[:, n, :n] = free
-    return K
-
-
-def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
-    """One system per problem."""
-    B, n = b.shape
-    rhs = np.ones((B, n + 1, 1))
-    rhs[:, :n, 0] = np.where(free, b, 0)
-    x = np.linalg.solve(_systems(A, free), rhs)[:, :, 0].astype(np.float64, copy=False)
-    return x[:, :n], -x[:, n]
-
-
-def _primal_active_set(A: Floats, b: Floats, scale: Floats) -> Floats:
-    """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls."""
-    B, n = b.shape
-    P = np.full((B, n), 1 / n)
-    free = np.ones((B, n), dtype=bool)
-    open_ = np.arange(B)
-    for _ in range(50 * n):
-        X, mu = _equality_solution(A, b, free, open_)
-        inside = ~(free[open_] & (X < 0)).any(axis=1)
-        # Feasible: take it; done unless a multiplier is negative, whose class then gets mass.
-        P[open_[inside]] = X[inside]
-        entering = np.where(free[open_], 0, mu).argmin(axis=1)
-        done = inside & (mu[np.arange(len(open_)), entering] >= -ROUNDING * scale[open_])
-        grow = open_[inside & ~done]
-        free[grow, entering[inside & ~done]] = True
-        # Infeasible: go as far as p >= 0 allows; the class that stops the step loses its mass.
-        out = open_[~inside]
-        step = np.where(free[out] & (X[~inside] < 0), P[out] / np.maximum(P[out] - X[~inside], 1e-300), np.inf)
-        blocking = step.argmin(axis=1)
-        P[out] += step.min(axis=1)[:, None] * (X[~inside] - P[out])
-        P[out, blocking] = 0
-        free[out, blocking] = False
-        open_ = open_[~done]
-        if len(open_) == 0:
-            break
-    return P
+    for _ in range(PROXIMAL_STEPS):
+        found = _solve(A + ridge * np.eye(n), b + ridge * P, P > 0, penalty, alone=True)
+        P, rounds = found.p, rounds + found.n_iter
+    return found._replace(n_iter=rounds, regular=False)

@@ -9,6 +9,9 @@ import numpy.typing as npt
 from ordinalq.simplex import centred_gradient
 from ordinalq.validation import Floats
 
+# An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
+EXCESS, SMALL_EXCESS = 5e-10, 5e-13
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -55,6 +58,14 @@ class Solution:
         """Join the solutions of successive parts of a batch."""
         fields: list[Any] = [[getattr(part, name) for part in parts] for name in cls.__annotations__]
         return cls(*(np.concatenate(field) for field in fields))
+
+
+def optimality_gap(P: Floats, G: Floats) -> Floats:
+    """Return p.g - min_i g_i, (B,), for P (B, n) and the gradient G (B, n).
+
+    No point of the simplex has a smaller value than a convex function's at p less this gap.
+    """
+    return np.asarray((P * (G - G.min(axis=1, keepdims=True))).sum(axis=1))
 
 
 def kkt_residual(P: Floats, G: Floats) -> Floats:

@@ -34,7 +34,7 @@ def build_quantifier(
     Parameters
     ----------
     method : str
-        Name in the catalog, or "module:Class" of one that is not.
+        Name in the catalog, or path package.module:Class of a method of one's own.
     parameters : dict, default=None
         Of the method, by name.
     classifier : {"logistic", "forest"}, default=None

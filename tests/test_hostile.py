@@ -1,0 +1,150 @@
+"""A part of the hostile problems of benchmarks/hostile.py: no silent excess, no exception, nothing off the simplex."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import ordinalq as oq
+from ordinalq.losses import ALL_LOSSES, Energy, LeastSquares, MatchDistance, Poisson
+from ordinalq.objectives import LinearObjective
+from ordinalq.problem import Data
+from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.solvers.choose import choose
+
+N_PROBLEMS = 120
+NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    path = Path(__file__).parents[1] / "benchmarks" / "hostile.py"
+    spec = importlib.util.spec_from_file_location("hostile", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["hostile"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_hostile_problems_are_solved_or_flagged(hostile):
+    verdicts = [hostile.judge(i, seed=3) for i in range(N_PROBLEMS)]
+    silent = [v for v in verdicts if v.excess > 0 and not v.flagged]
+    assert silent == []  # exceptions and NaN have an infinite excess
+    assert sum(v.flagged for v in verdicts) <= 3
+
+
+def test_the_certificates_notice_answers_that_are_not_optimal(hostile):
+    noticed = 0
+    for i in range(40):
+        problem = hostile.draw(i, seed=3)
+        if problem.loss in ("hellinger", "absolute"):
+            continue
+        data = problem.objective.data
+        p = choose(problem.objective).minimize(problem.objective).p[0]
+        worse = 0.99 * p + 0.01 * np.eye(len(p))[p.argmin()]
+        value, best = hostile.convex_minimum(problem, data, worse)
+        at = problem.objective.value(np.array([p]), np.zeros(1, dtype=int))[0]
+        assert best <= at + hostile.tolerance(at, 1e-9)
+        noticed += value - best > hostile.tolerance(best, 1e-9)
+    assert noticed > 10
+
+
+def flat_data(rng, n_batch=3, n=6):
+    """Problems whose M has equal columns; q in the image of M, counts, or anything."""
+    d = int(rng.integers(3, 10))
+    M = rng.dirichlet(np.full(d, 0.5), n).T[:, rng.integers(0, n - 2, n)]
+    Q = rng.dirichlet(np.ones(n), n_batch) @ M.T
+    kind = rng.integers(3)
+    if kind == 1:
+        Q = np.array([rng.multinomial(50, q / q.sum()) / 50 for q in Q])
+    elif kind == 2:
+        Q = rng.dirichlet(np.ones(d), n_batch)
+    return Data(Q, M, np.full(n_batch, 50.0))
+
+
+# Absolute residuals have no regularizer in the catalog; with one, interior points are as exact as their gap.
+FLAT = [(loss, tau) for loss in NOT_DISTANCES for tau in (0.0, 1e-2, 1e8)]
+FLAT = [(loss, tau) for loss, tau in FLAT if tau == 0 or not isinstance(loss, MatchDistance)]
+
+
+@pytest.mark.parametrize(("loss", "tau"), FLAT, ids=str)
+def test_batch_equals_loop_on_flat_problems(loss, tau):
+    penalty = NoPenalty() if tau == 0 else Tikhonov(tau)
+    for seed in range(10):
+        data = flat_data(np.random.default_rng(seed))
+        objective = LinearObjective(loss, penalty, data)
+        whole = choose(objective).minimize(objective)
+        for b in range(len(data)):
+            single = LinearObjective(loss, penalty, data.take(np.array([b])))
+            assert_allclose(choose(single).minimize(single).p[0], whole.p[b], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", NOT_DISTANCES, ids=repr)
+def test_classes_that_cannot_be_told_apart_share_their_mass(loss):
+    for seed in range(10):
+        data = flat_data(np.random.default_rng(seed))
+        objective = LinearObjective(loss, NoPenalty(), data)
+        P = choose(objective).minimize(objective).p
+        for i in range(data.n_classes):
+            same = np.abs(data.M - data.M[:, [i]]).max(axis=0) == 0
+            assert np.ptp(P[:, same], axis=1).max() < 1e-6
+
+
+WEAK = np.array([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]])
+
+
+@pytest.mark.parametrize("method", [oq.OACC, oq.OPDF, oq.RUN, oq.OHDx, oq.OHDy])
+@pytest.mark.parametrize("tau", [1e9, 1e11, 1e12, 1e15, 1e100, 1e300])
+def test_strong_penalties_leave_the_data_what_they_do_not_see(method, tau):
+    # Straight lines have no penalty; of those the steepest fits best.
+    assert_allclose(oq.solve([500, 300, 200], WEAK, method(tau=tau)), [2 / 3, 1 / 3, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [LeastSquares(), Poisson()], ids=repr)
+def test_strong_penalties_with_an_unreachable_centre_decide_first(loss):
+    # C (p - centre) = 0 has no solution on the simplex: p is where the penalty is least, whatever the data.
+    centre = np.array([3.0, -2.0, 4.0, -1.0])
+    data = Data(np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]]), np.eye(4), np.array([100.0, 100.0]))
+    found = []
+    for tau in (1e6, 1e12):
+        objective = LinearObjective(loss, Tikhonov(tau, order=0, centre=centre), data)
+        solution = choose(objective).minimize(objective)
+        assert solution.converged.all()
+        found.append(solution.p)
+    assert_allclose(found[0], found[1], atol=1e-3)
+    assert_allclose(found[1][0], found[1][1], atol=1e-9)
+
+
+def test_tau_has_a_largest_value():
+    with pytest.raises(ValueError, match=r"tau must be at most 1e\+300, got 1.7e\+308"):
+        oq.solve([500, 300, 200], WEAK, oq.OACC(tau=1.7e308))
+
+
+@pytest.mark.parametrize("N", [1, 1000])
+def test_a_corner_that_explains_the_sample_is_found(N):
+    M = np.array([[1, 0.00323, 0.15573], [0, 0.5, 0.4], [0, 0.49677, 0.44427]])
+    assert_allclose(oq.solve([1.0, 0, 0], M / M.sum(axis=0), oq.OHDx(tau=1), N=N), [1, 0, 0], atol=1e-6)
+
+
+def test_what_cannot_be_computed_is_refused():
+    with pytest.raises(ValueError, match="q must have a finite sum in every row"):
+        oq.solve([1.7e308, 1.7e308, 1.0], WEAK)
+    with pytest.raises(TypeError, match="q must be an array of numbers"):
+        oq.solve(np.array([1, 2j, 3]), WEAK)
+    with pytest.raises(ValueError, match="entries of M must be 0 or at least 1e-140, got 1e-301"):
+        oq.solve([1, 2, 3], np.array([[1, 0.5, 0], [1e-301, 0.5, 0], [0, 0, 1]]), oq.HDx())
+
+
+@pytest.mark.parametrize("method", [oq.ACC, oq.PACC, oq.RUN, oq.EDy, oq.PDF, oq.OPDF, oq.OACC])
+def test_sixty_classes_of_which_most_cannot_be_told_apart_take_few_rounds(method, rng):
+    n = 60
+    y = np.concatenate([np.arange(n), rng.integers(0, n, n // 2)])
+    S = np.exp(-np.square((np.arange(n) - y[:, None]) / 3)) + 0.02
+    S = S * rng.gamma(1, 1, S.shape)
+    S /= S.sum(axis=1, keepdims=True)
+    solution = method().fit_scores(S, y).solve_scores(S, [np.arange(len(S)), np.arange(40)])
+    assert solution.converged.all()
+    assert solution.n_iter.max() < 600
