@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from seeds import generator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
@@ -36,7 +37,7 @@ CSR = "scipy.sparse._csr.csr_matrix"
 
 def table(n=120):
     """A table that all models take."""
-    rng = np.random.default_rng(876)
+    rng = generator()
     stars = np.arange(n) % 5 + 1
     words = np.array(["awful", "poor", "fair", "good", "great"])
     return pd.DataFrame(
@@ -586,7 +587,7 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     paths = base_models(options.folder)
     contents = [path.read_bytes() for path in paths.values()]
-    rng = np.random.default_rng(876)
+    rng = generator()
     files = [*made(paths), *mutated(contents, rng, options.mutated)]
     for i, (_, content) in enumerate(files):
         (options.folder / f"hostile-{i:04d}.oq").write_bytes(content)

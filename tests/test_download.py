@@ -335,7 +335,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "MAX_MEMBERS", 30)
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 30)
     content, message = HOSTILE[name]
     folder = tmp_path / "inner" / "deep"
     folder.mkdir(parents=True)

@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 
 import hostile_models
-import numpy as np
 import pytest
+from seeds import generator
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -144,4 +144,4 @@ def test_files_changed_by_chance_are_refused_or_harmless(paths, folder, rng):
 
 @pytest.mark.slow
 def test_a_thousand_files_changed_by_chance_are_refused_or_harmless(paths, folder):
-    check_mutated(paths, folder, np.random.default_rng(876), 1000)
+    check_mutated(paths, folder, generator(), 1000)

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
@@ -24,7 +25,7 @@ from ordinalq.tables.saving import read_info
 
 
 def rows(n=240):
-    rng = np.random.default_rng(876)
+    rng = generator()
     stars = np.arange(n) % 5 + 1
     return pd.DataFrame({"price": stars + rng.normal(size=n), "stars": stars})
 

@@ -1,6 +1,7 @@
 """Work in other processes that ends when nobody waits for it any more."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -39,4 +40,4 @@ class Watched:
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(POLL)
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGTERM)
