@@ -267,8 +267,9 @@ def linear_minimum(data, p):
     value = float(np.abs(c - D @ p).sum())
     if run.x is None:
         return value, value
-    y = np.clip(run.eqlin.marginals[:d], -1, 1)
-    return value, max(float(y @ c - (y @ D).max()), 0.0)
+    # Where all columns are nearly equal, the signs of the residuals are better multipliers.
+    multipliers = np.clip(run.eqlin.marginals[:d], -1, 1), np.sign(c - D @ p)
+    return value, max(0.0, *(float(y @ c - (y @ D).max()) for y in multipliers))
 
 
 def hellinger_value(problem, data, P):

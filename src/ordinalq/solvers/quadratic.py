@@ -75,9 +75,20 @@ class QuadraticSolver(BaseEstimator):
 
 
 class QPSolution(NamedTuple):
-    """Minima p (B, n), rounds n_iter (B,), and how the penalty's gradient follows from them.
+    """Minima of B problems, and how the penalty's gradient follows from them.
 
-    r (B, m) is tau (C p - c) where the penalty is stiff, else None; ``regular`` problems needed no ridge.
+    Parameters
+    ----------
+    p : ndarray (B, n)
+        The minima.
+    n_iter : ndarray (B,)
+        Rounds needed.
+    penalty : Penalty or None
+        The penalty of all problems.
+    r : ndarray (B, m) or None
+        tau (C p - c) where the penalty is stiff.
+    regular : bool, default=True
+        Whether no ridge was needed.
     """
 
     p: Floats
