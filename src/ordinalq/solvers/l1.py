@@ -20,8 +20,6 @@ from ordinalq.problem import weighted_gram
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
-# Rounding error of a sum of products with entries of D, as part of the largest.
-EPSILON = 4 * float(np.finfo(float).eps)
 # Samples per pass: the residuals of a pass stay in the cache.
 CHUNK = 512
 # Interior points end when the duality gap is below this; the exact solution is then read off.
@@ -77,8 +75,7 @@ def _minimize(
     if K.any():  # the optimum is no vertex, and the interior points are all there is
         return P, gap, n_iter
     P, gap, unique = _read_off(D, C, P, y)
-    error = EPSILON * float(np.abs(D).max())  # of a gap
-    least = np.maximum(_loss(D, C, P) - gap - error, 0)  # a lower bound of the minimum
+    least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
     rows = np.flatnonzero(~unique)
     if len(rows):
         # Several optima: the largest ridge that costs nothing gives the one nearest to uniform.
@@ -107,7 +104,7 @@ def _minimize(
         )
         closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
         closer = _corrected(D, C[open_], closer)
-        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap - error)
+        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
         n_iter[open_] += steps
         better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
         P[open_[better]] = closer[better]
@@ -233,7 +230,7 @@ def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, flo
     vertex /= vertex.sum()
     y = np.clip(program.eqlin.marginals[:d], -1, 1)
     own, other = float(np.abs(c - D @ p).sum()), float(np.abs(c - D @ vertex).sum())
-    least = max(own - gap, float(y @ c - (y @ D).max()) - EPSILON * float(np.abs(D).max()))
+    least = max(own - gap, float(y @ c - (y @ D).max()))
     return (vertex, other - least) if other < own - max(COSTLESS * other, ROUNDING) else (p, own - least)
 
 
