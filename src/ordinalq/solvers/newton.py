@@ -154,6 +154,8 @@ def _minimize_in_stages(
 def _inside(objective: Objective, P: Floats) -> Floats:
     """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
     rows = np.flatnonzero(P.min(axis=1) < LITTLE_MASS)
+    if len(rows) == 0:
+        return P
     mixed = (1 - SOME_MASS) * P[rows] + SOME_MASS / P.shape[1]
     value = objective.value(P[rows], rows)
     # Next to where it is infinite, an objective is so steep that no step could be computed.
