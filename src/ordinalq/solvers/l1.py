@@ -87,9 +87,12 @@ def _minimize(
         candidates.append(P[rows])
         losses = np.array([_loss(D, C[rows], candidate) for candidate in candidates])
         largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
-        nearest = _corrected(D, C[rows], np.array(candidates)[largest, np.arange(len(rows))])
+        nearest = np.array(candidates)[largest, np.arange(len(rows))]
         lowest = np.array(candidates)[losses.argmin(axis=0), np.arange(len(rows))]
-        costless = _loss(D, C[rows], nearest) <= _limit(np.maximum(losses.min(axis=0), least[rows]), least[rows])
+        allowed = _limit(np.maximum(losses.min(axis=0), least[rows]), least[rows])
+        costly = np.flatnonzero(_loss(D, C[rows], nearest) > allowed)
+        nearest[costly] = _corrected(D, C[rows[costly]], nearest[costly])
+        costless = _loss(D, C[rows], nearest) <= allowed
         P[rows] = np.where(costless[:, None], nearest, lowest)
     # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
     # last word on the few that are left.

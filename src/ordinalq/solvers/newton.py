@@ -39,8 +39,9 @@ SHORTEST = 1e-12
 MIN_CURVATURE = 1e-14
 # The same where curvatures are bent upwards: there the model is rough anyway, and the steps should not be wild.
 MIN_BENT_CURVATURE = 1e-9
-# Mass that every class gets at a start where the objective is infinite.
-SOME_MASS = 0.01
+# Mass that every class gets at a start where the objective is infinite, or nearly so; that takes a class with as little
+# as this.
+SOME_MASS, LITTLE_MASS = 0.01, 1e-6
 # Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
 # A start is left where some mass for every class lowers the objective by this, per unit of the scale.
@@ -152,12 +153,16 @@ def _minimize_in_stages(
 
 def _inside(objective: Objective, P: Floats) -> Floats:
     """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
-    rows = np.arange(len(P))
-    mixed = (1 - SOME_MASS) * P + SOME_MASS / P.shape[1]
-    value = objective.value(P, rows)
+    rows = np.flatnonzero(P.min(axis=1) < LITTLE_MASS)
+    if len(rows) == 0:
+        return P
+    mixed = (1 - SOME_MASS) * P[rows] + SOME_MASS / P.shape[1]
+    value = objective.value(P[rows], rows)
     # Next to where it is infinite, an objective is so steep that no step could be computed.
-    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale)
-    return np.where(outside[:, None], mixed, P)
+    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale[rows])
+    P = P.copy()
+    P[rows[outside]] = mixed[outside]
+    return P
 
 
 def _minimize(
