@@ -219,7 +219,7 @@ def weak_prior(pooled: Floats) -> tuple[Floats, Floats]:
 
 
 def orthonormal_polynomials(mu: Floats) -> Floats:
-    """x (n, n - 1) with x' diag(mu) x = 1 and mu' x = 0: polynomials of the class index, degree 1 to n - 1.
+    """Polynomials x (n, n - 1) of the class index, degree 1 to n - 1, with x' diag(mu) x = 1 and mu' x = 0.
 
     >>> orthonormal_polynomials(np.array([0.25, 0.5, 0.25])).round(3).tolist()
     [[-1.414, 1.0], [0.0, -1.0], [1.414, 1.0]]
@@ -231,7 +231,7 @@ def orthonormal_polynomials(mu: Floats) -> Floats:
 
 
 def _safe_effect(pairs: PairMeans, mu: Floats, W: Floats, a: float, G: float, floor: float) -> PairMeans:
-    """Shrink J towards the template, and raise its eigenvalues to the floor, where single items have unit covariance."""
+    """Shrink J to the template and raise its eigenvalues to the floor, where single items have unit covariance."""
     n = len(mu)
     B, x = multinomial(mu), orthonormal_polynomials(mu)
     Bx = B @ x
@@ -246,7 +246,9 @@ def _safe_effect(pairs: PairMeans, mu: Floats, W: Floats, a: float, G: float, fl
     J = (G * J + PRIOR_GROUPS * np.diag(template)) / (G + PRIOR_GROUPS)
     value, V = np.linalg.eigh(J)
     J = (V * np.maximum(value, floor)) @ V.T
-    return PairMeans(Bx @ J[: n - 1, : n - 1] @ Bx.T, back @ J[n - 1 :, n - 1 :] @ back.T, Bx @ J[: n - 1, n - 1 :] @ back.T)
+    return PairMeans(
+        Bx @ J[: n - 1, : n - 1] @ Bx.T, back @ J[n - 1 :, n - 1 :] @ back.T, Bx @ J[: n - 1, n - 1 :] @ back.T
+    )
 
 
 def _cumulated_trace(C: Floats) -> float:

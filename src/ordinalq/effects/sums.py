@@ -77,14 +77,14 @@ class GroupSums:
     def merge(self, other: "GroupSums", rows: Codes) -> "GroupSums":
         """Add the groups of `other`; its group g goes to the row rows[g], a new one if beyond those at hand."""
         G = max(len(self.counts), int(rows.max()) + 1)
-        parts = []
+        parts: dict[str, Floats] = {}
         for name in ("counts", "cross", "squares"):
             mine, theirs = getattr(self, name), getattr(other, name)
             total = np.zeros((G, *mine.shape[1:]))
             total[: len(mine)] = mine
             np.add.at(total, rows, theirs)
-            parts.append(total)
-        return GroupSums(*parts, self.class_squares + other.class_squares)
+            parts[name] = total
+        return GroupSums(**parts, class_squares=self.class_squares + other.class_squares)
 
 
 def _add_rows(F: Floats, codes: Codes, n_codes: int) -> Floats:
