@@ -1,36 +1,29 @@
-r"""The best linear predictor of a group's shares from the mean representation of its items.
+r"""Predicted shares of groups: the best linear predictor, on the simplex, with an alarm for groups unlike the others.
 
-With the covariances of `model`, z = q - M mu - shift and H = (M, 1), the predictor and its error covariance are
-
-    p_hat = mu + C_pq C_qq^{-1} z,    E = C_pp - C_pq C_qq^{-1} C_pq',
-
-where C_qq = P (1 - 1/N) + S / N with P = H J H' of two items and S = M B M' + W of one. The generalized eigenvectors
-P v = lam S v diagonalize C_qq for every N at once, so that thousands of groups of any sizes cost a few products. For
-the shares of the sample C_pp = A (1 - 1/N) + B / N; for those of the population C_pp = A.
-
-The estimate is p_hat projected onto the simplex in the norm of E^{-1}, then the *median* of each cumulated share, by a
-Beta distribution with that mean and the precision u'Bu / u'Eu - 1: the median is what absolute errors ask for.
+The estimate is p_hat of `condition`, projected onto the simplex in the norm of E^{-1}, then the *median* of each
+cumulated share, by a Beta distribution with that mean and the precision u'Bu / u'Eu - 1: the median is what absolute
+errors ask for.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, gammaln
+from scipy.special import betaincinv
 from scipy.stats import chi2
 
-from ordinalq.effects.model import RANK_TOLERANCE, GroupModel
+from ordinalq.effects.condition import condition, log_odds
+from ordinalq.effects.model import GroupModel
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.validation import Floats, check_choice
 
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = ("sample", "population")
-# Odds against a group of another population: evidence for one has to be stronger to drop the learned prior.
-ODDS = 1000.0
-# Tails of the groups are no heavier than those of a Student distribution with so many degrees of freedom.
-LEAST_DOF = 3.0
+# A group is unlike the training groups where its odds are so many times those of the worst of them; where they are
+# DROP times those, its learned prior is given up.
+UNLIKE, DROP = 20.0, 1000.0
 # Without learned tails a distance beyond this quantile widens the intervals.
 WIDEN_BEYOND = 0.99
 # Rows that are worked on at once: 1000 groups of 20 classes take 3 megabytes per matrix.
@@ -60,7 +53,7 @@ class Prediction:
     rank : int
         Expectation of d^2: the number of directions of q.
     unlike : bool ndarray (B,)
-        Groups unlike the training groups, whose learned prior was dropped.
+        Groups unlike the training groups.
     widening : ndarray (B,)
         Factor of E for the uncertainty of J, which grows with d^2.
     dof : ndarray (B,)
@@ -83,65 +76,12 @@ class Prediction:
     unlabelled: Floats | None = None
 
 
-class Filter(NamedTuple):
-    """C_qq of all N at once: V' C_qq V = lam (1 - 1/N) + 1/N, for one model.
-
-    V (d, r) are eigenvectors, lam (r,) eigenvalues, between (n, r) = C_pq V for two items and within (n, r) for one,
-    logdet that of S.
-    """
-
-    V: Floats
-    lam: Floats
-    between: Floats
-    within: Floats
-    logdet: float
-
-    @classmethod
-    def of(cls, model: GroupModel) -> "Filter":
-        """Diagonalize the covariances of q."""
-        M, B = model.M, model.B
-        MK = M @ model.K
-        P = M @ model.A @ M.T + MK + MK.T + model.D
-        size, U = np.linalg.eigh(M @ B @ M.T + model.W)
-        kept = size > RANK_TOLERANCE * size[-1]
-        T = U[:, kept] / np.sqrt(size[kept])
-        lam, Y = np.linalg.eigh(T.T @ P @ T)
-        V = T @ Y
-        between = (model.A @ M.T + model.K) @ V
-        return cls(V, np.maximum(lam, 0), between, B @ M.T @ V, float(np.log(size[kept]).sum()))
-
-
-class Gaussian(NamedTuple):
-    """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance and log |C_qq| of q, (B,)."""
-
-    mean: Floats
-    covariance: Floats
-    distance: Floats
-    logdet: Floats
-
-
-def condition(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Gaussian:
-    """Return the distribution of the shares given mean representations Q (B, d) of groups of given sizes (B,)."""
-    filt = Filter.of(model)
-    inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None]
-    t = (Q - model.M @ model.mu - model.shift) @ filt.V
-    variance = filt.lam * (1 - inverse) + inverse
-    if of == "sample":
-        gain = (1 - inverse)[:, :, None] * filt.between + inverse[:, :, None] * filt.within
-        prior = (1 - inverse)[:, :, None] * model.A + inverse[:, :, None] * model.B
-    else:
-        gain, prior = np.broadcast_to(filt.between, (len(Q), *filt.between.shape)), model.A
-    mean = model.mu + np.matmul(gain, (t / variance)[:, :, None])[:, :, 0]
-    E = prior - np.matmul(gain / variance[:, None, :], gain.transpose(0, 2, 1))
-    return Gaussian(mean, E, (t**2 / variance).sum(axis=1), np.log(variance).sum(axis=1) + filt.logdet)
-
-
 def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:
     """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
 
-    A group is unlike the training groups where its q is 1000 times more probable under a weak prior of its shares than
-    under the learned one, by Student densities with as many degrees of freedom as there are groups to spare; it gets
-    the weak prior.
+    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, twenty times more
+    than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior were
+    right; from a thousand times on, the weak prior gives the estimate, too.
     """
     check_choice("of", of, TARGETS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -151,23 +91,23 @@ def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> 
 
 def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction:
     got = condition(model, Q, sizes, of)
-    rank = int(Filter.of(model).V.shape[1])
-    centre = np.tile(model.mu, (len(Q), 1))
-    widening, dof = _widening(model, got.distance, rank), np.full(len(Q), _dof(model))
+    centre, E = np.tile(model.mu, (len(Q), 1)), got.covariance
+    p = project(got.mean, E)
+    estimate = medians(p, E, centre)
+    widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
     unlike = np.zeros(len(Q), dtype=bool)
-    mean, E, distance = got.mean, got.covariance, got.distance
     if model.fallback is not None:
-        other = condition(model.fallback, Q, sizes, of)
-        nu = max(model.n_groups - rank + 1, LEAST_DOF)
-        odds = _log_student(other, rank, nu) - _log_student(got, rank, nu)
-        unlike = odds > np.log(ODDS)
-        mean = np.where(unlike[:, None], other.mean, mean)
-        E = np.where(unlike[:, None, None], other.covariance, E)
-        centre[unlike] = model.fallback.mu
-        widening = np.where(unlike, _widening(model.fallback, other.distance, rank), widening)
-        dof[unlike] = np.inf
-    p = project(mean, E)
-    return Prediction(of, medians(p, E, centre), p, E, centre, sizes, distance, rank, unlike, widening, dof)
+        odds = log_odds(model, Q, sizes, of) - model.worst
+        unlike, dropped = odds > np.log(UNLIKE), odds[odds > np.log(UNLIKE)] > np.log(DROP)
+        other = condition(model.fallback, Q[unlike], sizes[unlike], of)
+        centre[unlike], dof[unlike] = model.fallback.mu, np.inf
+        widening[unlike] = _widening(model.fallback, other.distance, got.rank)
+        q = project(other.mean, other.covariance)
+        p[unlike] = np.where(dropped[:, None], q, p[unlike])
+        estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
+        apart = q - p[unlike]
+        E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
+    return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof)
 
 
 def join(parts: list[Prediction]) -> Prediction:
@@ -197,12 +137,6 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     if np.isfinite(model.dof):
         return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
     return np.asarray(np.maximum(1, distance / chi2.ppf(WIDEN_BEYOND, rank)))
-
-
-def _log_student(got: Gaussian, rank: int, nu: float) -> Floats:
-    """Log density of q under a Student distribution, but for a constant that all models share."""
-    constant = gammaln((nu + rank) / 2) - gammaln(nu / 2) - rank / 2 * np.log(nu)
-    return np.asarray(constant - got.logdet / 2 - (nu + rank) / 2 * np.log1p(got.distance / nu))
 
 
 def project(P: Floats, E: Floats) -> Floats:
