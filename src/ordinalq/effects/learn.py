@@ -27,7 +27,7 @@ from ordinalq.validation import Floats, check_real
 # The template counts like so many groups.
 PRIOR_GROUPS = 10
 # Intraclass correlation of one pseudo-group, for where hardly any groups are at hand.
-PRIOR_CORRELATION = 0.05
+PRIOR_CORRELATION = 0.03
 # Group effect on the looks in the template, as a part of that on the shares.
 LOOKS_PER_SHARE = 0.5
 # Rounds that settle the weights of the groups, which depend on the intraclass correlation, and back.
@@ -99,6 +99,7 @@ def learn(sums: GroupSums) -> GroupModel:
     W = np.tensordot(sums.pooled, sums.class_covariances, 1)
     floor = np.sqrt(2 / G) * float(v @ (1 / safe))
     A, D, K = _safe_effect(pairs, mu, W, (G * a + PRIOR_CORRELATION) / (G + 1), G, floor)
+    D = D + error_of_means(sums, mu, A)
     model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + PRIOR_GROUPS, a)
     centre, spread = weak_prior(sums.pooled)
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
@@ -111,10 +112,8 @@ def learn(sums: GroupSums) -> GroupModel:
 def weak(sums: GroupSums) -> GroupModel:
     """Return the model without group effect: a weak prior, and the error of M as the only one that items share."""
     mu, A = weak_prior(sums.pooled)
-    C = sums.class_covariances
-    D = np.tensordot((mu**2 + np.diag(A)) / sums.counts.sum(axis=0), C, 1)
     d, n = sums.class_means.shape
-    W = np.tensordot(mu, C, 1)
+    W, D = np.tensordot(mu, sums.class_covariances, 1), error_of_means(sums, mu, A)
     return GroupModel("weak", mu, sums.class_means, np.zeros(d), W, A, D, np.zeros((n, d)), correlation=1 / (n + 1))
 
 
@@ -138,6 +137,11 @@ def weak_prior(pooled: Floats) -> tuple[Floats, Floats]:
     n = len(pooled)
     mu = (pooled + 1 / n) / 2
     return mu, multinomial(mu) / (n + 1)
+
+
+def error_of_means(sums: GroupSums, mu: Floats, A: Floats) -> Floats:
+    """Covariance of (M_hat - M) p, which the items of all groups share: sum_i E p_i^2 Cov(f | i) / n_i, (d, d)."""
+    return np.asarray(np.tensordot((mu**2 + np.diag(A)) / sums.counts.sum(axis=0), sums.class_covariances, 1))
 
 
 def orthonormal_polynomials(mu: Floats) -> Floats:

@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 TARGETS = ("sample", "population")
 # A group is unlike the training groups where its odds are so many times those of the worst of them; where they are
 # DROP times those, its learned prior is given up.
-UNLIKE, DROP = 20.0, 1000.0
+UNLIKE, DROP = 20.0, 10_000.0
 # Without learned tails a distance beyond this quantile widens the intervals.
 WIDEN_BEYOND = 0.99
 # Rows that are worked on at once: 1000 groups of 20 classes take 3 megabytes per matrix.
@@ -81,7 +81,7 @@ def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> 
 
     A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, twenty times more
     than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior were
-    right; from a thousand times on, the weak prior gives the estimate, too.
+    right; from ten thousand times on, the weak prior gives the estimate, too.
     """
     check_choice("of", of, TARGETS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
