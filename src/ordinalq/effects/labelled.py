@@ -23,6 +23,8 @@ from ordinalq.validation import Floats, check_choice, check_real
 
 Codes = npt.NDArray[np.intp]
 
+# Variance of a share that is known but for rounding errors.
+KNOWN = 1e-16
 # Labels that `labels_needed` looks for at most.
 MOST_LABELS = 2**20
 
@@ -264,7 +266,7 @@ def design_based(
 def _wilson(estimate: Floats, error: Floats, var_y: Floats, m: Floats, level: float) -> tuple[Floats, Floats]:
     """Wilson's interval of shares for m e-labels' worth, where eps has variance `error` and e has `var_y`, (B, k)."""
     # A quarter of an item, so that no share counts as known because it was not seen.
-    worth = m * (var_y + 0.25 / m) / np.maximum(error + 0.25 / m * (error > 0), np.finfo(float).tiny)
+    worth = m * (var_y + 0.25 / m) / np.maximum(error + 0.25 / m * (error > 0), KNOWN)
     p, z2 = np.clip(estimate, 0, 1), student.ppf((1 + level) / 2, m - 1) ** 2
     centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
     half = np.sqrt(z2 * p * (1 - p) / worth + (z2 / (2 * worth)) ** 2) / (1 + z2 / worth)
