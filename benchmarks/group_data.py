@@ -143,8 +143,8 @@ def imdb(part: str = "report") -> Groups:
 def flights(part: str = "report") -> Groups:
     """Return flights by day.
 
-    "report": half of the days train; "choose N": halves of those training days, on which the constants of the model were
-    chosen; "issue": another half of the days, drawn in the order of the file; "earlier": the first 182 days train.
+    "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
+    were chosen; "issue": another half, drawn in the order of the file; "earlier": the first 182 days train.
     """
 
     def make() -> Groups:

@@ -242,6 +242,8 @@ def labels(name, data: Groups, numbers, pooled=1, n_unlabelled=800, fitted=None,
     rng = np.random.default_rng(0)
     groups = populations(data, pooled, rng) * repeats
     F, S, n, B = fitted.features(data.T), normalized(data.T), data.n_classes, len(groups)
+    # A population is finite: the flights of a day, the reviews of ten films.
+    model = fitted.model.finite(np.mean([len(rows) for rows in groups]))
     truth = np.array([np.bincount(data.z[rows], minlength=n) / len(rows) for rows in groups])
     U = np.full(B, float(n_unlabelled))
     for m in numbers:
@@ -250,13 +252,13 @@ def labels(name, data: Groups, numbers, pooled=1, n_unlabelled=800, fitted=None,
         Q = np.array([F[rows].mean(axis=0) for rows in others])
         counts = np.array([np.bincount(data.z[rows], minlength=n) for rows in known], dtype=float)
         sums = np.array([F[rows].sum(axis=0) for rows in known])
-        got = labelled.predict_labelled(fitted.model, Q, U, labelled.GroupLabels(counts, sums), "population")
+        got = labelled.predict_labelled(model, Q, U, labelled.GroupLabels(counts, sums), "population")
         inside, mean, width = covered(bounds(got), truth)
         cells = [f"{nmd(got.prevalences, truth).mean():.4f}", both(inside, mean), f"{width.mean():.3f}"]
         if m:
             rows = np.concatenate(known)
             estimate, design = labelled.design_based(
-                fitted.model, F[rows], data.z[rows], np.repeat(np.arange(B), m), Q, U, of="population"
+                model, F[rows], data.z[rows], np.repeat(np.arange(B), m), Q, U, of="population"
             )
             ends = np.array(
                 [prediction_powered(np.eye(n)[data.z[k]], S[k], S[o]) for k, o in zip(known, others, strict=True)]
@@ -281,11 +283,13 @@ def promised(data: Groups, widths, n_unlabelled=800):
     print("| of | promised | labels | reached |\n|" + "---|" * 4)
     fitted, rng = fit(data), np.random.default_rng(1)
     groups, F, n = populations(data, 1, rng), fitted.features(data.T), data.n_classes
+    finite = fitted.model.finite(np.mean([len(rows) for rows in groups]))
     drawn = [rng.choice(rows, n_unlabelled) for rows in groups]
     Q = np.array([F[rows].mean(axis=0) for rows in drawn])
     for of in ("sample", "population"):
         for width in widths:
-            need = labelled.labels_needed(fitted.model, Q, np.full(len(Q), n_unlabelled), width, of=of)
+            model = fitted.model if of == "sample" else finite
+            need = labelled.labels_needed(model, Q, np.full(len(Q), n_unlabelled), width, of=of)
             reached = []
             for rows, all_, m in zip(drawn, groups, need, strict=True):
                 known, rest = (rows[:m], rows[m:]) if of == "sample" else (rng.choice(all_, m), rows)
@@ -293,7 +297,7 @@ def promised(data: Groups, widths, n_unlabelled=800):
                     np.bincount(data.z[known], minlength=n)[None].astype(float), F[known].sum(axis=0)[None]
                 )
                 b = bounds(
-                    labelled.predict_labelled(fitted.model, F[rest].mean(axis=0)[None], np.array([len(rest)]), some, of)
+                    labelled.predict_labelled(model, F[rest].mean(axis=0)[None], np.array([len(rest)]), some, of)
                 )
                 reached.append(b.mean_upper - b.mean_lower)
             print(f"| {of} | {width} | {np.median(need):.0f} ({need.min()} to {need.max()}) | {np.mean(reached):.3f} |")

@@ -172,6 +172,19 @@ def test_polynomials_are_orthonormal(rng):
     assert_allclose(np.diff(x[:, 0]), np.diff(x[:, 0])[0])
 
 
+def test_finite_population_has_the_covariances_of_two_draws_with_replacement(rng):
+    F, codes, groups = random_groups(rng, 3000, (6, 7))
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
+    model = replace(learn(sums), mu=MU, shift=np.zeros(WIDTH))
+    pairs = pair_means(sums, MU, np.zeros(WIDTH), np.full(3000, 1 / 3000))
+    # Over all 36 pairs of six items, six of which are an item with itself.
+    e = np.eye(N_CLASSES)[codes] - MU
+    means = np.stack([np.bincount(groups, weights=column) for column in e.T], axis=1) / 6
+    finite = replace(model, A=pairs.A, W=model.W).finite(6)
+    assert_allclose(finite.A, means.T @ means / 3000, atol=5e-3)
+    assert_allclose(model.finite(1).effect, model.items, atol=1e-12)
+
+
 # ---- the predictor -------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +213,7 @@ def test_without_effect_and_with_a_flat_prior_it_is_least_squares(rng):
     # D = K = 0 and A large: minimum of (q - Mp)' W^-1 (q - Mp) over all p, as PACC with the right weights.
     model = replace(random_model(rng, d=5), D=np.zeros((5, 5)), K=np.zeros((4, 5)), shift=np.zeros(5))
     model = replace(model, A=1e4 * multinomial(np.full(4, 0.25)), dof=np.inf)
-    P = rng.dirichlet(np.full(4, 5.0), 3)
+    P = rng.dirichlet(np.full(4, 50.0), 3)
     sizes = np.full(3, 1000)
     noise = 0.003 * rng.normal(size=(3, 5))
     Q = P @ model.M.T + noise
@@ -340,10 +353,10 @@ def test_interval_of_a_large_group_does_not_shrink_below_the_group_effect(rng):
 # ---- without training groups, and unlike them ----------------------------------------------------------------------
 
 
-def test_weak_prior_is_a_dirichlet_worth_n_items(rng):
+def test_weak_prior_is_a_dirichlet_distribution(rng):
     pooled = rng.dirichlet(np.ones(6))
     mu, A = weak_prior(pooled)
-    drawn = rng.dirichlet(6 * mu, 200_000)
+    drawn = rng.dirichlet(5 * mu, 200_000)
     assert_allclose(drawn.mean(axis=0), mu, atol=3e-3)
     assert_allclose(np.cov(drawn.T), A, atol=2e-3)
 
@@ -376,7 +389,7 @@ def test_stated_effect_is_the_template(rng):
     x = orthonormal_polynomials(model.mu)
     effects = x.T @ model.A @ x
     assert_allclose(effects, np.diag(np.diag(effects)), atol=1e-10)
-    assert_allclose(np.diag(effects) * np.arange(1, N_CLASSES), effects[0, 0])
+    assert_allclose(np.diag(effects) * np.arange(1, N_CLASSES) ** 2, effects[0, 0])
 
 
 def test_samples_of_another_composition_are_unlike(rng):

@@ -7,11 +7,11 @@ How they are made safe with few groups. In coordinates in which single items hav
 polynomials x_1, ..., x_{n-1} of the class and W^{-1/2} r, write J for the joint covariance of pairs and G for the
 effective number of groups. The learned J is
 
-    J  <-  (G J + 10 J_0) / (G + 10),   J_0 = a diag(c / 1, c / 2, ..., c / (n - 1), 1/2, ..., 1/2),
+    J  <-  (G J + k J_0) / (G + k),   J_0 = a diag(c / 1, c / 4, ..., c / (n - 1)^2, 1/2, ..., 1/2),
 
-ten groups' worth of a template in which neighbouring classes move together; a is the intraclass correlation of the
-labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 / N), the noise of a pair mean where there
-is no effect, are raised to it: that groups do not differ at all is never known.
+with a template in which neighbouring classes move together, which counts like as many groups as J has dimensions k; a
+is the intraclass correlation of the labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 / N),
+the noise of a pair mean where there is no effect, are raised to it: that groups do not differ at all is never known.
 """
 
 from dataclasses import replace
@@ -24,8 +24,6 @@ from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
 from ordinalq.effects.sums import GroupSums
 from ordinalq.validation import Floats, check_real
 
-# The template counts like so many groups.
-PRIOR_GROUPS = 10
 # Intraclass correlation of one pseudo-group, for where hardly any groups are at hand.
 PRIOR_CORRELATION = 0.03
 # Group effect on the looks in the template, as a part of that on the shares.
@@ -100,7 +98,7 @@ def learn(sums: GroupSums) -> GroupModel:
     floor = np.sqrt(2 / G) * float(v @ (1 / safe))
     A, D, K = _safe_effect(pairs, mu, W, (G * a + PRIOR_CORRELATION) / (G + 1), G, floor)
     D = D + error_of_means(sums, mu, A)
-    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + PRIOR_GROUPS, a)
+    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + dimensions(W, len(mu)), a)
     centre, spread = weak_prior(sums.pooled)
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
     model = replace(model, fallback=fallback)
@@ -114,7 +112,7 @@ def weak(sums: GroupSums) -> GroupModel:
     mu, A = weak_prior(sums.pooled)
     d, n = sums.class_means.shape
     W, D = np.tensordot(mu, sums.class_covariances, 1), error_of_means(sums, mu, A)
-    return GroupModel("weak", mu, sums.class_means, np.zeros(d), W, A, D, np.zeros((n, d)), correlation=1 / (n + 1))
+    return GroupModel("weak", mu, sums.class_means, np.zeros(d), W, A, D, np.zeros((n, d)), correlation=1 / n)
 
 
 def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
@@ -128,15 +126,21 @@ def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
     return GroupModel("stated", mu, sums.class_means, np.zeros(d), W, A, D, K, correlation=a)
 
 
+def dimensions(W: Floats, n_classes: int) -> int:
+    """Number of dimensions k of J: shares, which sum to one, and directions in which f varies within a class."""
+    size = np.linalg.eigvalsh(W)
+    return n_classes - 1 + int((size > RANK_TOLERANCE * size[-1]).sum())
+
+
 def weak_prior(pooled: Floats) -> tuple[Floats, Floats]:
     """Mean and covariance of the shares where nothing is known of groups.
 
-    Those of a Dirichlet distribution that is worth n items, with a mean half way between the training shares and the
-    uniform distribution: samples of any composition are possible, those like the training items a little more so.
+    Those of a Dirichlet distribution that is worth n - 1 items, with a mean half way between the training shares and
+    the uniform distribution: samples of any composition are possible, those like the training items a little more so.
     """
     n = len(pooled)
     mu = (pooled + 1 / n) / 2
-    return mu, multinomial(mu) / (n + 1)
+    return mu, multinomial(mu) / n
 
 
 def error_of_means(sums: GroupSums, mu: Floats, A: Floats) -> Floats:
@@ -166,10 +170,10 @@ def _safe_effect(pairs: PairMeans, mu: Floats, W: Floats, a: float, G: float, fl
     Z, back = U[:, kept] / np.sqrt(size[kept]), U[:, kept] * np.sqrt(size[kept])
     xKZ = x.T @ pairs.K @ Z
     J = np.block([[x.T @ pairs.A @ x, xKZ], [xKZ.T, Z.T @ pairs.D @ Z]])
-    decay = 1 / np.arange(1, n)
+    decay = 1 / np.arange(1, n) ** 2
     c = _cumulated_trace(B) / _cumulated_trace((Bx * decay) @ Bx.T)
     template = a * np.r_[c * decay, np.full(Z.shape[1], LOOKS_PER_SHARE)]
-    J = (G * J + PRIOR_GROUPS * np.diag(template)) / (G + PRIOR_GROUPS)
+    J = (G * J + len(J) * np.diag(template)) / (G + len(J))
     value, V = np.linalg.eigh(J)
     J = (V * np.maximum(value, floor)) @ V.T
     return PairMeans(
