@@ -212,7 +212,8 @@ def test_predictor_is_the_conditional_mean_of_the_joint_gaussian(rng, of):
 def test_without_effect_and_with_a_flat_prior_it_is_least_squares(rng):
     # D = K = 0 and A large: minimum of (q - Mp)' W^-1 (q - Mp) over all p, as PACC with the right weights.
     model = replace(random_model(rng, d=5), D=np.zeros((5, 5)), K=np.zeros((4, 5)), shift=np.zeros(5))
-    model = replace(model, A=1e4 * multinomial(np.full(4, 0.25)), dof=np.inf)
+    M = np.eye(5)[:, :4] + 0.2 * rng.uniform(size=(5, 4))
+    model = replace(model, M=M, A=1e4 * multinomial(np.full(4, 0.25)), dof=np.inf)
     P = rng.dirichlet(np.full(4, 50.0), 3)
     sizes = np.full(3, 1000)
     noise = 0.003 * rng.normal(size=(3, 5))
