@@ -242,8 +242,9 @@ def labels(name, data: Groups, numbers, pooled=1, n_unlabelled=800, fitted=None,
     rng = np.random.default_rng(0)
     groups = populations(data, pooled, rng) * repeats
     F, S, n, B = fitted.features(data.T), normalized(data.T), data.n_classes, len(groups)
-    # A population is finite: the flights of a day, the reviews of ten films.
-    model = fitted.model.finite(np.mean([len(rows) for rows in groups]))
+    # A day is a finite population of its flights. Pooled groups are more alike than single ones, whose model serves as
+    # it is.
+    model = fitted.model.finite(np.mean([len(rows) for rows in groups])) if pooled == 1 else fitted.model
     truth = np.array([np.bincount(data.z[rows], minlength=n) / len(rows) for rows in groups])
     U = np.full(B, float(n_unlabelled))
     for m in numbers:

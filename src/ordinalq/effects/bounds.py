@@ -94,7 +94,8 @@ def half_widths(prediction: Prediction, level: float) -> Floats:
     rho = np.minimum(MOST_VARIABLE, share * (1 - share) / (prior * (1 - prior)))
     rho[:, -1] = 1
     factor = 1 + left * (prediction.widening[:, None] - 1)
-    t = student.ppf((1 + level) / 2, prediction.dof)[:, None]
+    t = np.repeat(student.ppf((1 + level) / 2, prediction.dof)[:, None], variance.shape[1], axis=1)
+    t[:, -1] = student.ppf((1 + level) / 2, prediction.mean_dof)
     h2 = t**2 * variance * factor * (1 + FOLLOWS * left * (rho - 1))
     if prediction.of == "sample":
         h2 += left / (4 * prediction.n_items[:, None] ** 2)

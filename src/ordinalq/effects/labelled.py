@@ -80,6 +80,7 @@ def predict_labelled(
         covariance=E,
         n_items=U + m,
         dof=base.dof + m,
+        mean_dof=base.mean_dof + m,
         unlabelled=base.covariance,
     )
 

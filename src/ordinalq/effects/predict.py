@@ -56,8 +56,8 @@ class Prediction:
         Groups unlike the training groups.
     widening : ndarray (B,)
         Factor of E for the uncertainty of J, which grows with d^2.
-    dof : ndarray (B,)
-        Degrees of freedom of the errors.
+    dof, mean_dof : ndarray (B,)
+        Degrees of freedom of the errors of shares and of the mean class.
     unlabelled : ndarray (B, n, n) or None
         E as it was before labels of the group were used.
     """
@@ -73,6 +73,7 @@ class Prediction:
     unlike: Mask
     widening: Floats
     dof: Floats
+    mean_dof: Floats
     unlabelled: Floats | None = None
 
 
@@ -95,19 +96,20 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
     p = project(got.mean, E)
     estimate = medians(p, E, centre)
     widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
+    mean_dof = np.full(len(Q), _mean_dof(model))
     unlike = np.zeros(len(Q), dtype=bool)
     if model.fallback is not None:
         odds = log_odds(model, Q, sizes, of) - model.worst
         unlike, dropped = odds > np.log(UNLIKE), odds[odds > np.log(UNLIKE)] > np.log(DROP)
         other = condition(model.fallback, Q[unlike], sizes[unlike], of)
-        centre[unlike], dof[unlike] = model.fallback.mu, np.inf
+        centre[unlike], dof[unlike], mean_dof[unlike] = model.fallback.mu, np.inf, np.inf
         widening[unlike] = _widening(model.fallback, other.distance, got.rank)
         q = project(other.mean, other.covariance)
         p[unlike] = np.where(dropped[:, None], q, p[unlike])
         estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
-    return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof)
+    return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
 
 
 def join(parts: list[Prediction]) -> Prediction:
@@ -125,6 +127,15 @@ def join(parts: list[Prediction]) -> Prediction:
 def _dof(model: GroupModel) -> float:
     """Degrees of freedom of p given q where J has `model.dof`: one is lost per class, at most half of all."""
     return max(model.dof - model.n_classes + 2, model.dof / 2)
+
+
+def _mean_dof(model: GroupModel) -> float:
+    """Degrees of freedom of the mean class.
+
+    It is one direction, in which groups differ most; the template does not know how much. Group effects have heavy
+    tails, so that G groups tell of their spread what half as many normal ones would.
+    """
+    return max(model.n_groups / 2, 2.0) if np.isfinite(model.dof) else np.inf
 
 
 def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
