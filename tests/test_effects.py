@@ -163,6 +163,14 @@ def test_two_groups_are_refused(rng):
         learn(GroupSums.of(F, codes, groups, N_CLASSES))
 
 
+@pytest.mark.parametrize("make", [learn, weak, stated])
+def test_a_class_without_items_is_refused(rng, make):
+    F, codes, groups = random_groups(rng, 20)
+    codes[codes == 2] = 1
+    with pytest.raises(ValueError, match="class 2 of 4 has none"):
+        make(GroupSums.of(F, codes, groups, N_CLASSES))
+
+
 def test_polynomials_are_orthonormal(rng):
     mu = rng.dirichlet(np.ones(9))
     x = orthonormal_polynomials(mu)

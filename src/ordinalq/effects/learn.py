@@ -74,6 +74,7 @@ def learn(sums: GroupSums) -> GroupModel:
     Groups count with w = N / (N + k) in the means, with w^2 (N - 1) / N in the pair means, where k = (1 - a) / a items
     tell as much of a group as the spread of the groups does.
     """
+    check_classes(sums)
     N = sums.n_items
     if (N > 1).sum() < 3:
         raise ValueError(
@@ -109,6 +110,7 @@ def learn(sums: GroupSums) -> GroupModel:
 
 def weak(sums: GroupSums) -> GroupModel:
     """Return the model without group effect: a weak prior, and the error of M as the only one that items share."""
+    check_classes(sums)
     mu, A = weak_prior(sums.pooled)
     d, n = sums.class_means.shape
     W, D = np.tensordot(mu, sums.class_covariances, 1), error_of_means(sums, mu, A)
@@ -117,6 +119,7 @@ def weak(sums: GroupSums) -> GroupModel:
 
 def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
     """Return the model with a stated group effect, the template J_0 with intraclass correlation `effect`."""
+    check_classes(sums)
     a = check_real("effect", effect, low=0, high=1, open_low=True)
     mu = sums.pooled
     d, n = sums.class_means.shape
@@ -124,6 +127,15 @@ def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
     none = PairMeans(np.zeros((n, n)), np.zeros((d, d)), np.zeros((n, d)))
     A, D, K = _safe_effect(none, mu, W, a, 0.0, 0.0)
     return GroupModel("stated", mu, sums.class_means, np.zeros(d), W, A, D, K, correlation=a)
+
+
+def check_classes(sums: GroupSums) -> None:
+    """Refuse sums in which a class has no item."""
+    missing = np.flatnonzero(sums.counts.sum(axis=0) == 0)
+    if len(missing):
+        raise ValueError(
+            f"every class needs a labelled item, but class {missing[0]} of {len(sums.counts[0])} has none."
+        )
 
 
 def dimensions(W: Floats, n_classes: int) -> int:
