@@ -19,6 +19,8 @@ from ordinalq.contract.facts import Facts, Replicates
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
+from ordinalq.effects.looks import effect_on_looks
+from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
 from ordinalq.samples import OneHot, Samples
 from ordinalq.simplex import clean
@@ -47,9 +49,11 @@ class Quantifier(Facts, BaseEstimator, ABC):
         Class distribution of the training items.
     held_out_ : tuple (S, codes)
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
+    group_effect_ : ndarray (d, d) or None
+        D: covariance of the mean representation of the items of a class between groups; None without training groups.
     """
 
-    def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
         """Fit classifier and quantifier on labelled items.
 
         Parameters
@@ -60,6 +64,9 @@ class Quantifier(Facts, BaseEstimator, ABC):
             Labels. Numbers are ordered by value, an ordered Categorical keeps its order.
         classes : array-like (n,), default=None
             All labels in ascending order; needed for strings.
+        groups : array-like (N,), default=None
+            The group of each item: its product, its day. Held-out scores then come from models that have seen no item
+            of the group, and the model learns how groups differ, see docs/groups.md.
 
         Returns
         -------
@@ -68,10 +75,10 @@ class Quantifier(Facts, BaseEstimator, ABC):
         codes = self._start(y, classes)
         X = self.check_items(X, reset=True)
         check_consistent_length(X, codes)
-        self.fit_items(X, codes)
+        self.fit_items(X, codes, group_codes(groups, len(codes)))
         return self
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None) -> Self:
+    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
         """Fit the quantifier on out-of-sample scores of labelled items.
 
         Parameters
@@ -83,6 +90,8 @@ class Quantifier(Facts, BaseEstimator, ABC):
             Labels, see :meth:`fit`.
         classes : array-like (n,), default=None
             All labels in ascending order.
+        groups : array-like (N,), default=None
+            The group of each item; its score comes from a model that has seen no item of the group.
 
         Returns
         -------
@@ -96,7 +105,7 @@ class Quantifier(Facts, BaseEstimator, ABC):
         check_consistent_length(S, codes)
         if self.on == "features":
             self.n_features_in_ = S.shape[1]
-        self._learn_and_keep(S, codes)
+        self._learn_and_keep(S, codes, group_codes(groups, len(codes)))
         return self
 
     def _start(self, y: Any, classes: Any) -> Codes:
@@ -104,29 +113,40 @@ class Quantifier(Facts, BaseEstimator, ABC):
         self.check_parameters(len(self.classes_))
         return codes
 
-    def fit_items(self, X: Any, codes: Codes) -> None:
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None) -> None:
         """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
         if self.on == "features":
-            self._learn_and_keep(X, codes)
+            self._learn_and_keep(X, codes, groups)
             return
-        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_)
+        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_, groups)
         if self.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
                 "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
                 "need only its predictions."
             )
-        self._learn_and_keep(self.classifier_.held_out_scores_, codes)
+        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups)
 
-    def _learn_and_keep(self, S: Floats, codes: Codes) -> None:
+    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None) -> None:
         self.learn(S, codes)
-        missing = unscored(S) if self.on == "scores" else np.zeros(len(S), dtype=bool)
-        self.keep(*(S[~missing], codes[~missing]) if missing.any() else (S, codes))
+        scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
+        if scored.all():
+            self.keep(S, codes, groups)
+        else:
+            self.keep(S[scored], codes[scored], None if groups is None else groups[scored])
 
-    def keep(self, S: Floats, codes: Codes) -> None:
-        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test."""
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
+
+        Of their groups (N,) only the covariance of the effect on the mean representation is kept.
+        """
         self.held_out_ = (S, codes)
         self.checks_ = ScoreChecks.of(S, codes) if self.on == "scores" else None
+        self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+
+    def group_features(self, S: Floats) -> Floats:
+        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
+        return np.asarray(self.embed(S), dtype=np.float64)
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -226,6 +246,18 @@ class Quantifier(Facts, BaseEstimator, ABC):
             items = get_tags(held_out(self.classifier)).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
+
+
+def group_codes(groups: Any, n_items: int) -> Codes | None:
+    """Return the number of each item's group, (N,), or None."""
+    if groups is None:
+        return None
+    keys, codes = Keys.of(groups)
+    if len(codes) != n_items:
+        raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
+    if keys.has_missing:
+        raise ValueError(f"groups must have no missing values, got {(codes == len(keys) - 1).sum()}.")
+    return codes
 
 
 def as_samples(samples: Any, n_items: int) -> Samples:
