@@ -378,14 +378,15 @@ def compare(old: Path, new: Path, tiny: bool) -> int:
 
 
 def difference(a: Any, b: Any) -> float:
-    """Largest absolute difference; infinite where shapes, words or missing values differ."""
+    """Largest difference, relative to numbers above one; infinite where shapes, words or missing values differ."""
     if a.shape != b.shape or (a.dtype.kind == "U") != (b.dtype.kind == "U"):
         return np.inf
     if a.dtype.kind == "U":
         return 0.0 if (a == b).all() else np.inf
     a, b = a.astype(float), b.astype(float)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    gaps = np.where(same, 0.0, np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b)))
+    a, b = np.where(same, 0.0, a), np.where(same, 0.0, b)
+    gaps = np.abs(a - b) / np.maximum(1.0, np.abs(a))
     return float(np.nan_to_num(gaps, nan=np.inf).max(initial=0.0))
 
 

@@ -20,6 +20,7 @@ MAX_MODULE, MAX_CLASS, MAX_FUNCTION = 400, 200, 50
 FOREIGN = {
     "_safe_indexing": "rows of arrays, sparse matrices, lists and frames alike; scikit-learn has no public twin",
     "_num_samples": "number of items of anything that a classifier takes; scikit-learn has no public twin",
+    "_exit": "public function of os",
     "_replace": "public method of named tuples",
     "_asdict": "public method of named tuples",
     "_fields": "public attribute of named tuples",
@@ -28,12 +29,15 @@ FOREIGN = {
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
     ("ordinalq", "ordinalq.classify.ordinal"): "the public names; scikit-learn's linear models and SVMs take .1 s",
+    ("ordinalq", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
     ("ordinalq", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
     ("ordinalq", "ordinalq.tables.saving"): "the public names; skops and zipfile",
     ("ordinalq.classify.factory", "ordinalq.classify.ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.contract.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
+    ("ordinalq.inference.verdict", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
 }
 # Each verb imports what it needs when it runs: `ordinalq --help` would take seconds otherwise.
 COMMANDS = "ordinalq.cli"

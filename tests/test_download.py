@@ -1,11 +1,13 @@
 """Downloads over HTTP on localhost: resumed, checked, unpacked safely; a fake of each published layout is loaded."""
 
+import bz2
 import concurrent.futures
 import gzip
 import hashlib
 import http.server
 import io
 import json
+import lzma
 import subprocess
 import sys
 import tarfile
@@ -20,8 +22,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import amazon, amazon_vectors, download, fact, fried, openml, uci
-from ordinalq.datasets.download import fetch, find_local, unpack
+from ordinalq.datasets import amazon, amazon_vectors, archives, download, fact, fried, openml, uci
+from ordinalq.datasets.archives import unpack
+from ordinalq.datasets.download import fetch, find_local
 
 
 class Server:
@@ -332,7 +335,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_or_damaged_archive_leaves_nothing_behind(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "MAX_MEMBERS", 30)
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 30)
     content, message = HOSTILE[name]
     folder = tmp_path / "inner" / "deep"
     folder.mkdir(parents=True)
@@ -993,3 +996,30 @@ def test_damaged_prevalences_are_named_with_their_line(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             amazon.book_prevalences(tmp_path)
+
+
+@pytest.mark.parametrize("packing", ["gz", "xz", "bz2", ""])
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_headers_of_tar_archives_count_as_bytes(kind, packing, tmp_path):
+    """A header of a gigabyte in an archive of a megabyte."""
+    size = 50_000_000
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, size
+    path = tmp_path / f"a.tar.{packing}".removesuffix(".")
+    opener = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open, "": open}[packing]
+    with opener(path, "wb") as file:
+        file.write(info.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(50):
+            file.write(bytes(size // 50))
+    with pytest.raises(ValueError, match=r"a.tar.*: refused, because one of its headers has 50,\d+,\d+ bytes"):
+        list(archives.members(path))
+
+
+def test_headers_of_many_members_count_as_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("x")
+        info.pax_headers = {"comment": "y" * 100_000}
+        archive.addfile(info)
+    with pytest.raises(ValueError, match="unpacks to more than 1,000 bytes"):
+        list(archives.members(tmp_path / "a.tar", 1000))

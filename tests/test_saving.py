@@ -25,8 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
-from ordinalq.classify import calibration, held_out, ordinal
-from ordinalq.contract.checks import ScoreChecks
+from ordinalq.classify import calibration, held_out, rounded, thresholds
 from ordinalq.inference.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tables import description, saving
@@ -294,8 +293,20 @@ def test_pickles_in_disguise_are_not_unpickled(where, saved, tmp_path, monkeypat
 
 def test_trusted_types_are_exactly_the_parts_of_our_models():
     """A type is trusted by its name, never by a prefix; who adds a class decides here whether files may build it."""
-    modules = (losses, regularizers, smoothing, representations, calibration, held_out, ordinal, l1, newton, quadratic)
-    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning, ScoreChecks}
+    modules = (
+        losses,
+        regularizers,
+        smoothing,
+        representations,
+        calibration,
+        held_out,
+        rounded,
+        thresholds,
+        l1,
+        newton,
+        quadratic,
+    )
+    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning}
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:
         for thing in vars(module).values():

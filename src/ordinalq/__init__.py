@@ -7,7 +7,6 @@ from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.catalog import catalog
@@ -28,6 +27,7 @@ from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.saving import load_model, save_model
 
@@ -92,7 +92,11 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
 
 
 def __getattr__(name: str) -> Any:
-    """Load on first use what few need: the parts of scikit-learn behind it take longer than all of ordinalq."""
+    """Load on first use what not everybody needs: what is behind it takes longer than all the rest."""
+    if name in ("Binning", "Dataset", "bin_target", "datasets", "load_dataset", "make_dataset"):
+        import ordinalq.datasets as datasets
+
+        return datasets if name == "datasets" else getattr(datasets, name)
     if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
         from ordinalq.classify import ordinal
 

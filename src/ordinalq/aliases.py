@@ -33,7 +33,6 @@ ALIASES = {
     "OPDF": "ordinalq.methods.ranking:OPDF",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
-    "ScoreChecks": "ordinalq.contract.checks:ScoreChecks",
     "Tuning": "ordinalq.inference.tuning:Tuning",
     "CumulativeSquares": "ordinalq.losses:CumulativeSquares",
     "Energy": "ordinalq.losses:Energy",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
-from ordinalq.problem import Data, reference_column, row_product
+from ordinalq.problem import Data, reference_column, row_product, weighted_gram
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -387,16 +387,3 @@ ALL_LOSSES = (
     CumulativeSquares(),
     MatchDistance(),
 )
-
-
-# Products of two entries of M that are made at once for a batch, 16 megabytes; beyond, each sample has its own product.
-MAX_PAIRS = 2**21
-
-
-def weighted_gram(W: Floats, M: Floats) -> Floats:
-    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product where M is small."""
-    d, n = M.shape
-    if d * n * n <= MAX_PAIRS:
-        pairs = (M[:, :, None] * M[:, None, :]).reshape(d, n * n)
-        return row_product(W, pairs).reshape(len(W), n, n)
-    return np.array([(M.T * w) @ M for w in W]).reshape(len(W), n, n)

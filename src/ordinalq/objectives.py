@@ -204,7 +204,7 @@ class LinearObjective(Objective):
         for kept in kinds:
             # The others enter by their sum in each histogram only.
             rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
-            matrices.append(D[kept].T @ D[kept] + rest.T @ rest + smoothed)
+            matrices.append(_in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed)
         return Seen(np.array(matrices), which.ravel())
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
@@ -323,9 +323,10 @@ class MixtureObjective(Objective):
             # Where the first items see every direction, all of them do.
             for items in (slice(SOME_ITEMS * self.n_classes), slice(None)):
                 R = block.R[:, :, items]
-                matrices[block.rows] = np.matmul(R * block.W[:, None, items], R.transpose(0, 2, 1)) + smoothed
+                G = np.matmul(R * block.W[:, None, items], R.transpose(0, 2, 1))
+                matrices[block.rows] = _in_own_units(G) + smoothed
                 least = np.linalg.eigvalsh(matrices[block.rows])
-                if (least[:, 0] > ALL_SEEN * least[:, -1]).all():
+                if (least[:, 1] > ALL_SEEN * least[:, -1]).all():  # the first belongs to (1, ..., 1)
                     break
         return Seen(matrices, np.arange(len(rows)))
 
@@ -350,6 +351,14 @@ class MixtureObjective(Objective):
         for block in self.blocks(rows):
             value[block.rows] = negative_log_likelihood(block.densities(P[block.rows]), block.W)
         return value + self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64)).value
+
+
+def _in_own_units(G: Floats) -> Floats:
+    """Return G (..., n, n) along the simplex, divided by its largest entry: what the data see little of is still seen."""
+    G = G - G.mean(axis=-1, keepdims=True)
+    G = G - G.mean(axis=-2, keepdims=True)
+    size = np.abs(G).max(axis=(-2, -1), keepdims=True)
+    return np.asarray(G / np.where(size > 0, size, 1.0))
 
 
 def negative_log_likelihood(V: Floats, W: Floats) -> Floats:

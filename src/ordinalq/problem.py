@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from ordinalq.validation import Floats
 
+# Products of two entries of M that are made at once for a batch, 16 megabytes; beyond, each sample has its own product.
+MAX_PAIRS = 2**21
 # Rows of a batch that are multiplied at once, see `row_product`.
 BLOCK = 16
 
@@ -24,6 +26,15 @@ def row_product(X: Floats, M: Floats) -> Floats:
         padded = np.zeros((n_blocks * BLOCK, k))
         padded[:B] = X
     return np.asarray(np.matmul(padded.reshape(n_blocks, BLOCK, k), M).reshape(n_blocks * BLOCK, M.shape[1])[:B])
+
+
+def weighted_gram(W: Floats, M: Floats) -> Floats:
+    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product where M is small."""
+    d, n = M.shape
+    if d * n * n <= MAX_PAIRS:
+        pairs = (M[:, :, None] * M[:, None, :]).reshape(d, n * n)
+        return row_product(W, pairs).reshape(len(W), n, n)
+    return np.array([(M.T * w) @ M for w in W]).reshape(len(W), n, n)
 
 
 def reference_column(M: Floats) -> Floats:

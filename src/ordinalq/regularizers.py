@@ -24,7 +24,17 @@ MAX_TAU = 1e300
 
 
 class Penalty(NamedTuple):
-    """tau/2 ||C p - c||^2, in parts: strength tau, C (m, n), c (m,)."""
+    """tau/2 ||C p - c||^2, in parts.
+
+    Parameters
+    ----------
+    tau : float
+        Strength.
+    C : ndarray (m, n)
+        What is penalized.
+    c : ndarray (m,)
+        Where it is zero.
+    """
 
     tau: float
     C: Floats

@@ -24,6 +24,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.validation import Floats, check_integer
+from ordinalq.workers import Watched
 
 Codes = npt.NDArray[np.intp]
 
@@ -94,7 +95,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
                 f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
                 f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
             )
-        models = Parallel(n_jobs=self.n_jobs)(delayed(_fit)(estimator, X, y, train) for train, _ in folds)
+        models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, train) for train, _ in folds)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
         for model, (_, test) in zip(models, folds, strict=True):

@@ -141,12 +141,16 @@ class Quantifier(Facts, BaseEstimator, ABC):
         Of their groups (N,) only the covariance of the effect on the mean representation is kept.
         """
         self.held_out_ = (S, codes)
-        self.checks_ = ScoreChecks.of(S, codes) if self.on == "scores" else None
         self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""
         return np.asarray(self.embed(S), dtype=np.float64)
+
+    def checks(self) -> ScoreChecks | None:
+        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
+        return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None
+
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -204,9 +208,10 @@ class Quantifier(Facts, BaseEstimator, ABC):
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
-        if not checks or self.checks_ is None:
+        functions = self.checks() if checks and hasattr(self, "held_out_") else None
+        if functions is None:
             return summary
-        return replace(summary, totals={**summary.totals, "checks": self.checks_.total(S, samples)})
+        return replace(summary, totals={**summary.totals, "checks": functions.total(S, samples)})
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation f of items with valid scores S (N, n), (N, d)."""

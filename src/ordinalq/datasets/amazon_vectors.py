@@ -13,16 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.datasets.amazon import STARS, sampling
+from ordinalq.datasets.archives import Readable, complete_folder, members
 from ordinalq.datasets.dataset import Dataset, Items, check_settings
-from ordinalq.datasets.download import (
-    ARCHIVES,
-    Readable,
-    cache_folder,
-    complete_folder,
-    find_local,
-    members,
-    zenodo_archive,
-)
+from ordinalq.datasets.download import ARCHIVES, cache_folder, find_local, zenodo_archive
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 

@@ -3,8 +3,9 @@
 import logging
 from pathlib import Path
 
+from ordinalq.datasets.archives import unpack
 from ordinalq.datasets.dataset import Dataset
-from ordinalq.datasets.download import cache_folder, fetch, find_local, unpack
+from ordinalq.datasets.download import cache_folder, fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
 from ordinalq.datasets.tables import regression_dataset
 

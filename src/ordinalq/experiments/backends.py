@@ -12,6 +12,8 @@ from typing import Any
 from joblib import Parallel, cpu_count, parallel_config
 from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 
+from ordinalq.workers import Watched
+
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
 
@@ -29,7 +31,14 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
     with ExitStack() as stack:
         _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
         stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
-        yield lambda calls: Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls)
+        yield _run
+
+
+def _run(calls: Iterable[Any]) -> Iterable[Any]:
+    """Run delayed calls; yield their results in the order in which they end."""
+    watched = ((Watched(function), *arguments) for function, *arguments in calls)
+    results: Iterable[Any] = Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(watched)
+    return results
 
 
 def check_workers(backend: str, n_jobs: int) -> None:

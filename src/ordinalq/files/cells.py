@@ -34,6 +34,8 @@ def is_words(column: "pd.Series[Any]") -> bool:
     """Say whether a column holds strings, or objects that may be such."""
     import pandas as pd
 
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
     return bool(pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column))
 
 

@@ -68,6 +68,7 @@ class TableFile:
         progress: Callable[[int], object] | None = None,
         *,
         numbers: Collection[str] = (),
+        native: Collection[str] = (),
         nested: bool = False,
     ) -> Iterator["pd.DataFrame"]:
         """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of the file.
@@ -81,6 +82,8 @@ class TableFile:
         numbers : collection of str, default=()
             Columns that are expected to hold numbers; where all cells of a block do, they come as such, otherwise as
             they are written.
+        native : collection of str, default=()
+            Columns of Parquet files that keep their type also where values are missing: whole numbers stay whole.
         nested : bool, default=False
             Whether a cell of a Parquet file may hold a list or an object.
         """
@@ -91,7 +94,7 @@ class TableFile:
                 n_rows = _length(part)
                 step = self._step(part, n_rows)
                 for start in range(0, n_rows, step):
-                    yield self._frame(part, start, min(start + step, n_rows))
+                    yield self._frame(part, start, min(start + step, n_rows), native)
                     if progress is not None:
                         read = min(1.0, (start + step) / n_rows)
                         progress(int(before + read * (part.done - before)))
@@ -121,7 +124,7 @@ class TableFile:
         n_bytes = _n_bytes(part)
         return max(1, min(PORTION_ROWS, int(PORTION_BYTES * n_rows / max(n_bytes, 1))))
 
-    def _frame(self, part: Part, start: int, stop: int) -> "pd.DataFrame":
+    def _frame(self, part: Part, start: int, stop: int, native: Collection[str]) -> "pd.DataFrame":
         """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
         import pandas as pd
 
@@ -129,7 +132,11 @@ class TableFile:
         if isinstance(table, pd.DataFrame):
             frame = table.iloc[start:stop].copy()
         else:
-            frame = table.slice(start, stop - start).to_pandas(ignore_metadata=True)
+            rows = table.slice(start, stop - start)
+            frame = rows.to_pandas(ignore_metadata=True)
+            for name in native:
+                if rows[name].null_count and frame[name].dtype.kind in "fO":
+                    frame[name] = rows[name].to_pandas(types_mapper=_nullable)
         frame.index = pd.Index(part.lines[start:stop], name="row" if self.format == "parquet" else "line")
         frame.attrs["where"] = self.name
         return frame
@@ -186,6 +193,16 @@ def open_table(
             )
         format = ENDINGS[ending]  # noqa: A001
     return TableFile(Source(path), format, encoding, quoting)
+
+
+def _nullable(kind: Any) -> Any:
+    """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
+    return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
 
 
 def _length(part: Part) -> int:

@@ -73,10 +73,11 @@ def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Floats, Floats
     """Return g of the held-out items (N', d) and its mean over the sample (d,), without redundant directions."""
     S, codes = quantifier.held_out_
     n = len(quantifier.classes_)
-    if quantifier.checks_ is None:
+    functions = quantifier.checks()
+    if functions is None:
         g, q = np.asarray(quantifier.embed(S), dtype=float), summary.means[0]
     else:
-        g, q = quantifier.checks_.values(S), summary.mean("checks")[0]
+        g, q = functions.values(S), summary.mean("checks")[0]
     # Every class counts alike: a sample may hold many of those that are rare in training.
     weights = 1 / np.bincount(codes, minlength=n)[codes] / n
     centre = weights @ g

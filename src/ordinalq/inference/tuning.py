@@ -18,7 +18,6 @@ import numpy.typing as npt
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.measures import nmd
-from ordinalq.plot import tau_path
 from ordinalq.protocols import APPOQ
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
@@ -99,6 +98,8 @@ class Tuning:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve, see :func:`ordinalq.plot.tau_path`."""
+        from ordinalq.plot import tau_path
+
         return tau_path(self.values, self.errors, self.standard_errors, chosen=self.value, ax=ax)
 
 

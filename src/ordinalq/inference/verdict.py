@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.inference.mixture import TWO_SIDED, WANTED, Fit, Precision
-from ordinalq.plot import response_matrix
 from ordinalq.validation import Floats
 
 # An estimate that differs by less from the one without smoothing is not smoothed.
@@ -117,6 +116,8 @@ class Diagnosis:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw M as a heat map, see :func:`ordinalq.plot.response_matrix`."""
+        from ordinalq.plot import response_matrix
+
         if self.matrix is None:
             raise ValueError(f"plot needs a matrix M, and {self.method} has none.")
         return response_matrix(self.matrix, [str(c) for c in self.classes], ax=ax)

@@ -23,6 +23,7 @@ from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_choice, check_real
+from ordinalq.workers import Watched
 
 Codes = npt.NDArray[np.intp]
 
@@ -143,7 +144,7 @@ class OQT(_TreeMethod):
     def _grow(self, X: Any, codes: Codes) -> None:
         model = _binary_classifier(self.classifier)
         self.models_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_side)(model, X, codes > j) for j in range(len(self.classes_) - 1)
+            delayed(Watched(_fit_side))(model, X, codes > j) for j in range(len(self.classes_) - 1)
         )
         if not all(_gives_posteriors(model) for model in self.models_):
             raise TypeError(
@@ -239,7 +240,7 @@ class ARC(_TreeMethod):
             inner = [(low, high, tree) for low, high, tree in level if not isinstance(tree, int)]
             members = [np.flatnonzero((codes >= low) & (codes <= high)) for low, high, _ in inner]
             fitted = Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit_side)(model, _safe_indexing(X, items), codes[items] > tree[0])
+                delayed(Watched(_fit_side))(model, _safe_indexing(X, items), codes[items] > tree[0])
                 for (_, _, tree), items in zip(inner, members, strict=True)
             )
             level = []

@@ -33,6 +33,7 @@ from ordinalq.search.judging import (
     units,
 )
 from ordinalq.validation import Floats
+from ordinalq.workers import Watched
 
 # What a fit on items leaves besides the results.
 REMEMBERED = ("n_features_in_", "feature_names_in_")
@@ -136,7 +137,7 @@ class SampleSearch(Services, BaseEstimator):
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(run)(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
+            delayed(Watched(run))(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
         )
         return self._collect(task, zip([chosen for _, chosen in parts], outcomes, strict=True))
 

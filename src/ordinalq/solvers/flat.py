@@ -1,8 +1,8 @@
 """Among several optima of a smooth objective the one nearest to uniform.
 
-Where columns of M depend on each other, or bins are empty, p may move without any change of the objective. Which optimum
-Newton's method ends at is then an accident of its steps. All optima have the same M p in the bins that count, so that
-the nearest one is the projection of the uniform p onto {p >= 0 : p - p* in the flat directions}.
+Where columns of M depend on each other, or bins are empty, p may move without any change of the objective. Which
+optimum Newton's method ends at is then an accident of its steps. All optima have the same M p in the bins that count,
+so that the nearest one is the projection of the uniform p onto {p >= 0 : p - p* in the flat directions}.
 """
 
 import numpy as np

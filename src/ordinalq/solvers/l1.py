@@ -8,13 +8,15 @@ Where several p are optimal, the one nearest to the uniform distribution is take
 ||c - D p||_1 + ridge/2 ||p - 1/n||^2 has exactly that solution (Mangasarian and Meyer, SIAM J. Control Optim. 1979).
 """
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
-from ordinalq.losses import weighted_gram
 from ordinalq.objectives import Objective
+from ordinalq.problem import weighted_gram
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
@@ -24,7 +26,7 @@ CHUNK = 512
 GAP = 1e-10
 # The gap that a problem with a quadratic term may have.
 SMOOTH_GAP = 1e-8
-# A ridge is small enough when it raises the loss by less than this part of it, or than rounding errors.
+# A ridge is small enough when it raises the loss by less than this; of two losses one is lower by more than rounding.
 COSTLESS, ROUNDING = 2e-10, 2e-13
 # Correction steps of the exact solution: the normal equations have only half of the digits.
 CORRECTIONS = 1
@@ -84,28 +86,35 @@ def _minimize(
             candidates.append(_read_off(D, C[rows], ridged, y)[0])
         candidates.append(P[rows])
         losses = np.array([_loss(D, C[rows], candidate) for candidate in candidates])
-        lowest = losses.min(axis=0)
-        largest = np.argmax(losses <= lowest + np.maximum(COSTLESS * lowest, ROUNDING), axis=0)
-        P[rows] = np.array(candidates)[largest, np.arange(len(rows))]
-    # Nearly degenerate problems can stop short of the wanted gap: a simplex method has the last word on those few.
-    gap = _loss(D, C, P) - least
-    open_ = np.flatnonzero(gap > np.maximum(EXCESS * least, SMALL_EXCESS))
+        largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
+        nearest = _corrected(D, C[rows], np.array(candidates)[largest, np.arange(len(rows))])
+        lowest = np.array(candidates)[losses.argmin(axis=0), np.arange(len(rows))]
+        costless = _loss(D, C[rows], nearest) <= _limit(np.maximum(losses.min(axis=0), least[rows]), least[rows])
+        P[rows] = np.where(costless[:, None], nearest, lowest)
+    # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
+    # last word on the few that are left.
+    open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least))
+    if len(open_):
+        P[open_] = _corrected(D, C[open_], P[open_])
+        open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_])]
     if len(open_):
         ridge = RIDGE / 100
         closer, y, _, steps = _interior_points(
             D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100
         )
         closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
+        closer = _corrected(D, C[open_], closer)
         least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
         n_iter[open_] += steps
         better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
         P[open_[better]] = closer[better]
-        gap = _loss(D, C, P) - least
-    for b in np.flatnonzero(gap > np.maximum(EXCESS * least, SMALL_EXCESS)):
+    gap = _loss(D, C, P) - least
+    for b in np.flatnonzero(_loss(D, C, P) > _limit(least, least)):
         P[b], gap[b] = _safeguard(D, C[b], P[b], gap[b])
     return P, np.maximum(gap, 0), n_iter
 
 
+# long: one loop whose lines all share the state of the iteration
 def _interior_points(
     D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int, wanted: float = GAP
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
@@ -224,6 +233,32 @@ def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, flo
     own, other = float(np.abs(c - D @ p).sum()), float(np.abs(c - D @ vertex).sum())
     least = max(own - gap, float(y @ c - (y @ D).max()))
     return (vertex, other - least) if other < own - max(COSTLESS * other, ROUNDING) else (p, own - least)
+
+
+def _limit(value: Floats, least: Floats) -> Floats:
+    """Return what a loss may be (B,) whose best known value and lower bound are given."""
+    return np.asarray(value + np.maximum(EXCESS * least, SMALL_EXCESS))
+
+
+def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
+    """Return P (B, n) with the residuals that are nearly zero made so by least changes, where that lowers the loss.
+
+    By singular values instead of the normal equations of :func:`_read_off`, which have only half of the digits.
+    """
+    P = P.copy()
+    # A class may have less mass than what counts as zero: then all of them may change.
+    for b, least in itertools.product(range(len(P)), (ZERO, 0.0)):
+        c, p = C[b], P[b]
+        used, r = p >= least, c - D @ p
+        zero = np.abs(r) < ZERO
+        system = np.vstack([D[np.ix_(zero, used)], np.ones(int(used.sum()))])
+        new = np.where(used, p, 0.0)
+        new[used] += np.linalg.lstsq(system, np.append((c - D @ new)[zero], 1 - new.sum()), rcond=1e-13)[0]
+        new = np.maximum(new, 0)
+        new /= new.sum()
+        if np.abs(c - D @ new).sum() < np.abs(r).sum():
+            P[b] = new
+    return P
 
 
 def _loss(D: Floats, C: Floats, P: Floats) -> Floats:

@@ -5,8 +5,6 @@ mass are found exactly instead of in a limit; a line search per sample makes the
 leave the batch. Every sample is in one :class:`State`, which says what its next step is and when it ends.
 """
 
-from enum import IntEnum
-
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
@@ -45,12 +43,14 @@ MIN_BENT_CURVATURE = 1e-9
 SOME_MASS = 0.01
 # Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
+# A start is left where some mass for every class lowers the objective by this, per unit of the scale.
+STEEP = 1e-2
 # Of two minima the second must be lower by this to count as better.
 LOWER = 1e-12
 
 
-class State(IntEnum):
-    """What a sample does next.
+class State:
+    """What a sample does next; those up to POLISH take steps.
 
     ======== =================================== =====================================================================
     state    step                                leaves for
@@ -152,8 +152,12 @@ def _minimize_in_stages(
 
 def _inside(objective: Objective, P: Floats) -> Floats:
     """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
-    outside = ~np.isfinite(objective.value(P, np.arange(len(P))))
-    return np.where(outside[:, None], (1 - SOME_MASS) * P + SOME_MASS / P.shape[1], P)
+    rows = np.arange(len(P))
+    mixed = (1 - SOME_MASS) * P + SOME_MASS / P.shape[1]
+    value = objective.value(P, rows)
+    # Next to where it is infinite, an objective is so steep that no step could be computed.
+    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale)
+    return np.where(outside[:, None], mixed, P)
 
 
 def _minimize(
@@ -212,7 +216,7 @@ class _Run:
             self._next_states(open_, moved, noise)
         return Solution(self.P, self.value, n_iter, self._converged(), self.kkt)
 
-    def _is(self, open_: Rows, state: State) -> npt.NDArray[np.bool_]:
+    def _is(self, open_: Rows, state: int) -> npt.NDArray[np.bool_]:
         return np.asarray(self.state[open_] == state)
 
     def _next_states(self, open_: Rows, moved: npt.NDArray[np.bool_], noise: Floats) -> None:
@@ -231,7 +235,8 @@ class _Run:
         if not self.objective.convex:
             return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
         confirmed = self.promised <= np.maximum(EXCESS * np.abs(self.value), SMALL_EXCESS)
-        return np.asarray((self.state == State.DONE) | ((self.polished > 0) & confirmed))
+        confirmed &= (self.polished > 0) & ((self.state != State.STUCK) | (self.kkt <= ROUNDED_OFF))
+        return np.asarray((self.state == State.DONE) | confirmed)
 
     def _derivatives(self, open_: Rows, *, first: bool) -> Derivatives:
         """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""

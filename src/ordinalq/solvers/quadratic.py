@@ -1,8 +1,8 @@
 """Exact solution of convex quadratic programs over the simplex, a whole batch at once.
 
 min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over {p >= 0, sum p = 1}, with A positive semidefinite on the directions that
-sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has its
-own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
+sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has
+its own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
 """
 
 from typing import NamedTuple
@@ -75,9 +75,20 @@ class QuadraticSolver(BaseEstimator):
 
 
 class QPSolution(NamedTuple):
-    """Minima p (B, n), rounds n_iter (B,), and how the penalty's gradient follows from them.
+    """Minima of B problems, and how the penalty's gradient follows from them.
 
-    r (B, m) is tau (C p - c) where the penalty is stiff, else None; ``regular`` problems needed no ridge.
+    Parameters
+    ----------
+    p : ndarray (B, n)
+        The minima.
+    n_iter : ndarray (B,)
+        Rounds needed.
+    penalty : Penalty or None
+        The penalty of all problems.
+    r : ndarray (B, m) or None
+        tau (C p - c) where the penalty is stiff.
+    regular : bool, default=True
+        Whether no ridge was needed.
     """
 
     p: Floats

@@ -51,7 +51,7 @@ class GroupColumn:
         import pandas as pd
 
         column = frame[self.name]
-        if is_words(column) or not self._native:
+        if not self._native or (is_words(column) and _are_strings(column)):
             values = as_words(column)
             self._has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
             column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
@@ -73,6 +73,11 @@ class GroupColumn:
             return summary
         order = np.append(np.argsort(values, kind="stable"), [len(values)] * keys.has_missing).astype(np.intp)
         return reordered(summary, order, _keys(values, keys))
+
+
+def _are_strings(column: "pd.Series[Any]") -> bool:
+    """Say whether all values are strings; a column of objects may also hold dates."""
+    return all(isinstance(value, str) for value in column.dropna().unique())
 
 
 def reordered(summary: Summary, order: Any, keys: Keys) -> Summary:

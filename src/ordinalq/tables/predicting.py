@@ -82,7 +82,8 @@ def summarize_table(
     numbers = [name for name, kind in kinds.items() if kind == "number" and name != by]
     groups = None if by is None else GroupColumn(by, file.format)
     parts: list[Summary] = []
-    for frame in file.portions(columns, progress, numbers=numbers):
+    native = [] if by is None or file.format != "parquet" else [by]
+    for frame in file.portions(columns, progress, numbers=numbers, native=native):
         samples = None if groups is None else groups.samples(frame)
         parts.append(quantifier.summarize(scores_of(model, frame), samples, checks=checks).compact())
         if len(parts) == WAITING:

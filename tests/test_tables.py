@@ -1,0 +1,264 @@
+"""Models of tables: groups keep their type and their order, whatever the file; models are saved and loaded."""
+
+import datetime as dt
+import importlib
+import json
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
+from sklearn.naive_bayes import GaussianNB
+
+import ordinalq as oq
+from ordinalq import aliases
+from ordinalq.cli import main
+from ordinalq.files.table import open_table
+from ordinalq.tables.evaluating import evaluate_table
+from ordinalq.tables.predicting import predict_table, summarize_table
+from ordinalq.tables.saving import read_info
+
+
+def rows(n=240):
+    rng = generator()
+    stars = np.arange(n) % 5 + 1
+    return pd.DataFrame({"price": stars + rng.normal(size=n), "stars": stars})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return oq.TableModel(oq.PACC(oq.CrossFitted(GaussianNB(), cv=2)), features=["price"]).fit(rows(), target="stars")
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.oq"
+    model.save(path)
+    return path
+
+
+DAYS = [dt.date(2024, 3, 1), dt.date(2023, 12, 31), dt.date(2024, 1, 15)]
+GROUPS = {
+    "int": ([10, 9, 100], [9, 10, 100]),
+    "negative": ([-1, -10, 3], [-10, -1, 3]),
+    "float": ([0.5, 10.25, 9.0], [0.5, 9.0, 10.25]),
+    "string": (["pen", "ink", "cap"], ["cap", "ink", "pen"]),
+    "code": (["007", "10", "9"], ["007", "10", "9"]),
+    "bool": ([True, False, True], [False, True]),
+    "date": (DAYS, sorted(DAYS)),
+    "category": (["low", "high", "mid"], ["low", "mid", "high"]),
+}
+
+
+def table_of(kind, missing):
+    values, expected = GROUPS[kind]
+    frame = rows(120)
+    column = pd.Series([values[i % 3] for i in range(len(frame))], dtype=object)
+    if kind == "category":
+        column = column.astype(pd.CategoricalDtype(["low", "mid", "high", "top"], ordered=True))
+    elif kind in ("int", "negative", "float", "bool"):
+        column = column.infer_objects()
+    if missing:
+        column = column.astype({"int": "Int64", "negative": "Int64", "bool": "boolean"}.get(kind, column.dtype))
+        column[::4] = None
+    return frame.assign(product=column), expected
+
+
+def written(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True, date_format="iso")
+    else:
+        frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("source", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", GROUPS)
+def test_groups_keep_their_type_and_order_in_every_file(kind, source, missing, saved, tmp_path):
+    frame, expected = table_of(kind, missing)
+    if kind == "category" and source != "parquet":
+        expected = sorted(expected)  # text files have no order but that of the alphabet
+    if kind == "date" and source == "jsonl":
+        frame["product"] = [None if pd.isna(day) else day.isoformat() for day in frame["product"]]
+        expected = [day.isoformat() for day in expected]
+    path = written(frame, tmp_path / f"new.{source}")
+    for out in ("r.csv", "r.jsonl", "r.parquet"):
+        assert main(["predict", str(saved), str(path), "--by", "product", "--out", str(tmp_path / out)]) == 0
+    gap = [None] if missing else []
+    column = pq.read_table(tmp_path / "r.parquet").column("product")
+    assert column.to_pylist() == [*expected, *gap]
+    if kind == "category" and source == "parquet":
+        assert column.type.ordered
+    lines = [json.loads(line)["product"] for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    plain = [value.isoformat() if isinstance(value, dt.date) else value for value in expected]
+    assert [str(value)[:10] if isinstance(value, str) else value for value in lines] == [*plain, *gap]
+    words = pd.read_csv(tmp_path / "r.csv", dtype=str)["product"].tolist()
+    assert words[: len(plain)] == [str(value) for value in plain]
+    assert all(pd.isna(word) for word in words[len(plain) :])
+
+
+def test_missing_groups_are_called_so_on_the_terminal_and_come_last(saved, tmp_path, capsys):
+    frame, _ = table_of("int", missing=True)
+    path = written(frame, tmp_path / "new.csv")
+    assert main(["predict", str(saved), str(path), "--by", "product"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["9", "10", "100", "(missing)"]
+    assert main(["predict", str(saved), str(path), "--by", "product", "--json"]) == 0
+    assert [row["group"] for row in json.loads(capsys.readouterr().out)["groups"]] == [9, 10, 100, None]
+
+
+@pytest.mark.parametrize("name", ["n_items", "mean_class", "3", "3_lower", "fit"])
+def test_groups_named_like_a_column_of_the_result_are_refused(name, saved, tmp_path, capsys):
+    path = written(rows(60).assign(**{name: "x"}), tmp_path / "new.csv")
+    assert main(["predict", str(saved), str(path), "--by", name]) == 2
+    assert f"groups must not be named {name!r}" in capsys.readouterr().err
+
+
+def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr("ordinalq.files.table.PORTION_ROWS", 10)
+    frame = rows(60).assign(product=["9"] * 20 + ["10"] * 20 + ["x"] * 20)
+    found = predict_table(oq.load_model(saved), open_table(written(frame, tmp_path / "new.csv")), by="product")
+    assert found.keys.tolist() == ["10", "9", "x"]
+    found = predict_table(oq.load_model(saved), open_table(written(frame.head(40), tmp_path / "new.csv")), by="product")
+    assert found.keys.tolist() == [9, 10]
+    lines = "".join(f'{{"price": {i}.5, "product": {i % 3 + (0.5 if i > 30 else 0)}}}\n' for i in range(60))
+    (tmp_path / "new.jsonl").write_text(lines)
+    found = predict_table(oq.load_model(saved), open_table(tmp_path / "new.jsonl"), by="product")
+    assert found.keys.tolist() == [0, 0.5, 1, 1.5, 2, 2.5]
+
+
+@pytest.mark.parametrize("method", ["PACC", "SLD"])
+def test_portions_give_what_the_whole_table_gives(method, tmp_path, monkeypatch):
+    frame, _ = table_of("int", missing=True)
+    q = getattr(oq, method)(oq.CrossFitted(GaussianNB(), cv=2))
+    model = oq.TableModel(q, features=["price"]).fit(rows(), target="stars")
+    file = open_table(written(frame, tmp_path / "new.csv"))
+    whole = predict_table(model, file, by="product", level=0.9)
+    expected = model.predict_groups(frame, by="product", level=0.9)
+    monkeypatch.setattr("ordinalq.files.table.PORTION_ROWS", 7)
+    portions = predict_table(model, file, by="product", level=0.9)
+    for found in (whole, portions):
+        pd.testing.assert_frame_equal(found.frame(), expected.frame(), atol=1e-5, check_dtype=False)
+    assert summarize_table(model, file).keys.tolist() == ["all"]
+
+
+def test_long_names_of_groups_are_those_of_a_wrong_column(saved, tmp_path):
+    path = written(rows(10).assign(product="x" * 200_000), tmp_path / "new.parquet")
+    with pytest.raises(ValueError, match=r"names of groups in column 'product', got one of 200,000 characters"):
+        predict_table(oq.load_model(saved), open_table(path), by="product")
+
+
+# The model
+
+
+def test_a_table_model_answers_for_frames_of_pandas_and_polars(model):
+    frame, expected = table_of("int", missing=False)
+    estimates = model.predict_groups(frame, by="product", level=0.9, plan=oq.Plan(of="population", random_state=1))
+    assert estimates.keys.tolist() == expected
+    assert estimates.bounds.of == "population"
+    assert estimates.frame().columns[0] == "product"
+    assert_allclose(model.predict(frame), model.predict_interval(frame).prevalences[0])
+    assert_allclose(model.predict_interval(frame, by=frame["product"]).prevalences, estimates.prevalences)
+    both = pl.from_pandas(frame)
+    assert isinstance(model.predict_groups(both, by="product").frame(), pl.DataFrame)
+    assert_allclose(model.predict_groups(both, by="product").prevalences, estimates.prevalences)
+    assert model.diagnose(frame).n_items == len(frame)
+    with pytest.raises(ValueError, match="columns are missing: 'shop'"):
+        model.predict_groups(frame, by="shop")
+
+
+def test_a_table_model_is_an_estimator_like_others():
+    from sklearn.base import clone
+
+    unfitted = oq.TableModel(oq.CC(GaussianNB()), features=["price"])
+    assert clone(unfitted).get_params()["features"] == ["price"]
+    with pytest.raises(Exception, match="not fitted"):
+        unfitted.predict(rows())
+    with pytest.raises(TypeError, match="quantifier must be a quantifier"):
+        oq.TableModel(GaussianNB()).fit(rows(), target="stars")
+    words = rows().assign(stars=lambda x: np.array(list("abcde"))[x["stars"] - 1])
+    fitted = oq.TableModel(oq.CC(GaussianNB())).fit(words, target="stars", classes=list("edcba"))
+    assert fitted.classes_.tolist() == list("edcba")
+    assert fitted.kinds_ == {"price": "number"}
+
+
+def test_us_dates_are_dates_in_models_too(tmp_path):
+    frame = rows()
+    frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).strftime("%m/%d/%Y")
+    train, path = written(frame, tmp_path / "train.csv"), tmp_path / "m.oq"
+    assert main(["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]) == 0
+    assert read_info(path).columns == {"price": "number", "day": "date:%m/%d/%Y"}
+    frame["day"] = "01/02/2024"
+    written(frame, train)
+    fit = ["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]
+    assert main([*fit, "--features", "price", "--date-format", "day=%d/%m/%Y"]) == 0
+    assert read_info(path).columns == {"price": "number", "day": "date:%d/%m/%Y"}
+
+
+def test_errors_of_groups_have_the_standard_deviation_of_a_sample(model, tmp_path):
+    frame, _ = table_of("int", missing=False)
+    errors = evaluate_table(model, open_table(written(frame, tmp_path / "t.csv")), by="product").set_index("estimate")
+    P = model.predict_groups(frame, by="product").prevalences
+    truth = np.array([np.bincount(part["stars"] - 1, minlength=5) for _, part in frame.groupby("product")])
+    e = oq.nmd(truth / truth.sum(axis=1, keepdims=True), P)
+    assert_allclose(errors.loc["PACC", ["nmd", "nmd_std"]].astype(float), [e.mean(), e.std(ddof=1)])
+
+
+# Files of models
+
+
+def test_a_search_is_saved_as_its_best_quantifier(tmp_path):
+    frame = rows()
+    X, y = frame[["price"]].to_numpy(), frame["stars"]
+    samples = oq.NPP(20, 50, random_state=0).draw(y)
+    search = oq.SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-3, 1.0]}, samples=samples).fit(X, y, X)
+    info = oq.save_model(search, tmp_path / "m.oq")
+    loaded = oq.load_model(tmp_path / "m.oq")
+    assert info.method == "OPACC"
+    assert loaded.tau == search.best()["tau"]
+    assert_array_equal(loaded.predict(X), search.predict(X))
+
+
+def test_files_name_parts_by_their_aliases_only(saved):
+    import io
+    import zipfile
+
+    with zipfile.ZipFile(saved) as archive:
+        payload = zipfile.ZipFile(io.BytesIO(archive.read("model.skops")))
+    schema = payload.read("schema.json").decode()
+    assert "ordinalq.aliases" in schema
+    assert "ordinalq.methods" not in schema
+    assert "ordinalq.tables" not in schema
+
+
+def test_models_load_after_every_module_has_moved(saved, model, monkeypatch):
+    """As if all parts were in modules of other names, and the old modules were gone."""
+    moved = {}
+    for table in (aliases.ALIASES, aliases.FUNCTIONS):
+        for alias, place in table.items():
+            module, _, name = place.partition(":")
+            new = f"elsewhere_{module.replace('.', '_')}"
+            moved.setdefault(new, types.ModuleType(new))
+            setattr(moved[new], f"New{name}", getattr(importlib.import_module(module), name))
+            monkeypatch.setitem(table, alias, f"{new}:New{name}")
+    for name, module in moved.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    loaded = oq.load_model(saved)
+    assert_array_equal(loaded.predict(rows()), model.predict(rows()))
+
+
+def test_every_alias_leads_to_a_part():
+    for alias, place in {**aliases.ALIASES, **aliases.FUNCTIONS}.items():
+        part = getattr(aliases, alias)
+        assert aliases.alias_of(part.__module__, part.__qualname__) == alias
+        assert place == f"{part.__module__}:{part.__qualname__}"
+    with pytest.raises(AttributeError, match="no attribute 'Evil'"):
+        aliases.Evil  # noqa: B018
