@@ -428,7 +428,7 @@ def main():
         print(LABELS_HEAD)
         labels("flights by day", group_data.flights(), (0, 10, 30, 100, 300))
         labels("ten films", group_data.imdb(), (0, 30, 100), pooled=10)
-        labels_of_unlike("APP samples of fried", group_data.app_pool("fried", "forest", 0), (30, 100), 200, 1000)
+        labels_of_unlike("APP samples of fried", group_data.app_pool("fried", "forest", 0), (30, 100), 200, 500)
     if "promised" in args.parts:
         promised(group_data.flights(), (0.5, 0.3, 0.2))
     if "app" in args.parts:

@@ -328,7 +328,8 @@ def test_intervals_cover_new_groups(rng):
     assert 0.85 < ((limits.mean_lower <= mean) & (mean <= limits.mean_upper)).mean() < 0.95
     inside = (limits.cumulative_lower[:, :-1] <= below) & (below <= limits.cumulative_upper[:, :-1])
     assert 0.86 < inside.mean() < 0.95
-    assert not got.unlike.any()
+    # A like group is beyond the worst of 400 once in 401 times.
+    assert got.unlike.mean() < 0.02
     # Better than the mean of all groups, and than the training shares.
     error = np.abs(np.cumsum(got.prevalences - truth, axis=1)).sum(axis=1).mean()
     assert error < np.abs(np.cumsum(model.mu - truth, axis=1)).sum(axis=1).mean()
@@ -387,18 +388,21 @@ def test_weak_model_covers_samples_of_any_composition(rng):
     assert not got.unlike.any()
 
 
-def test_stated_effect_is_the_template(rng):
+def test_stated_effect_is_what_it_says(rng):
     F, codes, groups = random_groups(rng, 30)
-    sums = GroupSums.of(F, codes, groups, N_CLASSES)
-    model = stated(sums, 0.1)
-    cumulated = lambda C: np.trace(np.cumsum(np.cumsum(C, axis=0), axis=1)[:-1, :-1])  # noqa: E731
-    assert_allclose(cumulated(model.A), 0.1 * cumulated(model.B))
+    model = stated(GroupSums.of(F, codes, groups, N_CLASSES), 0.1)
+    assert_allclose(model.A, 0.1 * multinomial(model.mu))
     assert_allclose(model.D, 0.05 * model.W)
     assert_allclose(model.K, 0)
+
+
+def test_few_groups_are_drawn_to_the_template(rng):
+    # The polynomials of a few groups that differ in one direction: the others get c / k^2 of the template.
+    F, codes, groups = random_groups(rng, 3, (2000, 2001), spread=0, looks=0, together=0)
+    model = learn(GroupSums.of(F, codes, groups, N_CLASSES))
     x = orthonormal_polynomials(model.mu)
-    effects = x.T @ model.A @ x
-    assert_allclose(effects, np.diag(np.diag(effects)), atol=1e-10)
-    assert_allclose(np.diag(effects) * np.arange(1, N_CLASSES) ** 2, effects[0, 0])
+    effects = np.diag(x.T @ model.A @ x)
+    assert_allclose(effects * np.arange(1, N_CLASSES) ** 2 / effects[0], 1, atol=0.35)
 
 
 def test_samples_of_another_composition_are_unlike(rng):

@@ -21,9 +21,10 @@ from ordinalq.validation import Floats, check_choice
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = ("sample", "population")
-# A group is unlike the training groups where its odds are so many times those of the worst of them; where they are
-# DROP times those, its learned prior is given up.
-UNLIKE, DROP = 20.0, 10_000.0
+# A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of
+# many is a good measure, beyond which a like group is once in G + 1 times. Where they are DROP times those, the learned
+# prior is given up.
+UNLIKE, DROP = 200.0, 10_000.0
 # Without learned tails a distance beyond this quantile widens the intervals.
 WIDEN_BEYOND = 0.99
 # Rows that are worked on at once: 1000 groups of 20 classes take 3 megabytes per matrix.
@@ -80,9 +81,9 @@ class Prediction:
 def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:
     """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
 
-    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, twenty times more
-    than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior were
-    right; from ten thousand times on, the weak prior gives the estimate, too.
+    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, 1 + 200 / G times
+    more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
+    were right; from ten thousand times on, the weak prior gives the estimate, too.
     """
     check_choice("of", of, TARGETS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -100,7 +101,8 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
     unlike = np.zeros(len(Q), dtype=bool)
     if model.fallback is not None:
         odds = log_odds(model, Q, sizes, of) - model.worst
-        unlike, dropped = odds > np.log(UNLIKE), odds[odds > np.log(UNLIKE)] > np.log(DROP)
+        unlike = odds > np.log1p(UNLIKE / model.n_groups)
+        dropped = odds[unlike] > np.log(DROP)
         other = condition(model.fallback, Q[unlike], sizes[unlike], of)
         centre[unlike], dof[unlike], mean_dof[unlike] = model.fallback.mu, np.inf, np.inf
         widening[unlike] = _widening(model.fallback, other.distance, got.rank)
