@@ -7,11 +7,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from ordinalq.effects.bounds import bounds
+from ordinalq.effects.bounds import bounds, half_widths
 from ordinalq.effects.condition import Filter, condition, log_odds
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.labelled import GroupLabels, design_based, labels_needed, predict_labelled
-from ordinalq.effects.learn import learn, orthonormal_polynomials, pair_means, stated, weak, weak_prior
+from ordinalq.effects.learn import (
+    error_of_means,
+    learn,
+    orthonormal_polynomials,
+    pair_means,
+    stated,
+    weak,
+    weak_prior,
+)
 from ordinalq.effects.model import GroupModel, multinomial
 from ordinalq.effects.predict import cumulated_variance, medians, predict, project
 from ordinalq.effects.sums import GroupSums
@@ -155,6 +163,33 @@ def test_learned_effect_is_positive_semidefinite_and_never_nothing(rng):
     assert values[1] > 0
     assert_allclose(model.A.sum(axis=0), 0, atol=1e-12)
     assert_allclose(model.K.sum(axis=0), 0, atol=1e-12)
+
+
+def test_means_weigh_groups_by_what_their_items_tell(rng):
+    F, codes, groups = random_groups(rng, 60, (2, 200))
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
+    model = learn(sums)
+    k = (1 - model.correlation) / model.correlation
+    w = sums.n_items / (sums.n_items + k)
+    shares = sums.counts / sums.n_items[:, None]
+    looks = sums.cross.sum(axis=1) / sums.n_items[:, None] - shares @ sums.class_means.T
+    # The rounds have settled.
+    assert_allclose(model.mu, (w @ shares + sums.pooled) / (w.sum() + 1), atol=1e-4)
+    assert_allclose(model.shift, w @ looks / (w.sum() + 1), atol=1e-4)
+
+
+def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
+    F, codes, groups = random_groups(rng, 20, (5, 10))
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
+    model = learn(sums)
+    expected = sum(
+        (model.mu[c] ** 2 + model.A[c, c]) * np.cov(F[codes == c].T, bias=True) / (codes == c).sum()
+        for c in range(N_CLASSES)
+    )
+    assert_allclose(error_of_means(sums, model.mu, model.A), expected)
+    assert_allclose(weak(sums).D, error_of_means(sums, *weak_prior(sums.pooled)))
+    monkeypatch.setattr("ordinalq.effects.learn.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
+    assert_allclose(model.D - learn(sums).D, expected)
 
 
 def test_two_groups_are_refused(rng):
@@ -347,6 +382,24 @@ def test_intervals_hold_their_estimates_and_stay_possible(rng):
     assert_allclose(got.prevalences.sum(axis=1), 1)
 
 
+def test_half_widths_follow_the_formula(rng):
+    from scipy.stats import t as student
+
+    model = random_model(rng)
+    got = predict(model, rng.uniform(size=(3, WIDTH)), np.array([4, 40, 400]))
+    half = half_widths(got, 0.95)
+    n = N_CLASSES
+    U = np.vstack([np.eye(n), np.tril(np.ones((n, n)))[:-1], np.arange(1.0, n + 1)])
+    for b in range(3):
+        phi = (model.dof + got.distance[b]) / (model.dof - n + 2) * (1 + 1 / model.dof)
+        for k, u in enumerate(U):
+            spread = [u @ multinomial(p) @ u for p in (got.mean[b], model.mu)]
+            rho = 1 if k == 2 * n - 1 else min(4, spread[0] / spread[1])
+            dof = model.n_groups / 2 if k == 2 * n - 1 else model.dof - n + 2
+            h2 = student.ppf(0.975, dof) ** 2 * phi * (u @ got.covariance[b] @ u) * (1 + rho) / 2
+            assert_allclose(half[b, k] ** 2, h2 + 1 / (4 * got.n_items[b] ** 2))
+
+
 def test_interval_of_a_large_group_does_not_shrink_below_the_group_effect(rng):
     model = random_model(rng)
     Q = np.tile(model.M @ model.mu + model.shift, (3, 1))
@@ -417,6 +470,30 @@ def test_samples_of_another_composition_are_unlike(rng):
     assert bounds(got).upper[0, -1] > 0.95
     deaf = predict(replace(model, fallback=None), Q, np.array([500, 500]))
     assert_allclose(deaf.prevalences[1], got.prevalences[1])
+
+
+def test_a_group_somewhat_unlike_keeps_its_estimate_and_widens(rng):
+    F, codes, groups = random_groups(rng, 100, (60, 100), spread=0, looks=0, together=0)
+    model = learn(GroupSums.of(F, codes, groups, N_CLASSES))
+    # From the mean of the groups to another composition, until the alarm rings for the first time.
+    steps = np.linspace(0, 1, 2000)[:, None]
+    Q = (1 - steps) * (M @ MU) + steps * (M @ np.eye(N_CLASSES)[-1])
+    sizes = np.full(2000, 200)
+    got = predict(model, Q, sizes)
+    assert not got.unlike[0]
+    first = np.flatnonzero(got.unlike)[0]
+    odds = log_odds(model, Q, sizes) - model.worst
+    assert odds[first - 1] <= np.log1p(200 / model.n_groups) < odds[first] < np.log(10_000)
+    # The estimate goes on as before, its error is that under the weak prior.
+    assert_allclose(got.prevalences[first], got.prevalences[first - 1], atol=0.01)
+    other = condition(model.fallback, Q[[first]], sizes[[first]], "sample")
+    apart = project(other.mean, other.covariance)[0] - got.mean[first]
+    assert_allclose(got.covariance[first], other.covariance[0] + np.outer(apart, apart), atol=1e-12)
+    assert_allclose(got.centre[first], model.fallback.mu)
+    assert np.isinf(got.dof[first])
+    assert np.isinf(got.mean_dof[first])
+    width = bounds(got).upper - bounds(got).lower
+    assert (width[first] > width[first - 1]).all()
 
 
 def test_training_groups_are_not_unlike(rng):
