@@ -335,7 +335,8 @@ def test_medians_agree_with_the_beta_distribution(rng):
     got = np.cumsum(medians(p, E, np.tile(mu, (20, 1))), axis=1)[:, :-1]
     c = np.cumsum(p, axis=1)[:, :-1]
     exact = beta.median(c * precision[:, None], (1 - c) * precision[:, None])
-    assert_allclose(got, np.maximum.accumulate(exact, axis=1), atol=3e-3)
+    falling = np.minimum.accumulate(exact[:, ::-1], axis=1)[:, ::-1]
+    assert_allclose(got, (np.maximum.accumulate(exact, axis=1) + falling) / 2, atol=3e-3)
 
 
 def test_cumulated_variance_is_that_of_the_sums(rng):

@@ -202,7 +202,9 @@ def medians(p: Floats, E: Floats, centre: Floats) -> Floats:
     median[large] = (alpha[large] - 1 / 3) / (nu[large] - 2 / 3)
     small = inside & ~large
     median[small] = betaincinv(alpha[small], beta[small], 0.5)
-    median = np.maximum.accumulate(median, axis=1)
+    # Medians of cumulated shares need not increase; half way between the two hulls, so that neither end is preferred.
+    falling = np.minimum.accumulate(median[:, ::-1], axis=1)[:, ::-1]
+    median = (np.maximum.accumulate(median, axis=1) + falling) / 2
     ends = np.zeros((len(p), 1)), np.ones((len(p), 1))
     return np.diff(np.hstack([ends[0], median, ends[1]]), axis=1)
 
