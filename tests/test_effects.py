@@ -460,7 +460,7 @@ def test_stated_effect_is_what_it_says(rng):
 
 def test_few_groups_are_drawn_to_the_template(rng):
     # The polynomials of a few groups that differ in one direction: the others get c / k^2 of the template.
-    F, codes, groups = random_groups(rng, 3, (2000, 2001), spread=0, looks=0, together=0)
+    F, codes, groups = random_groups(rng, 3, (20_000, 20_001), spread=0, looks=0, together=0)
     model = learn(GroupSums.of(F, codes, groups, N_CLASSES))
     x = orthonormal_polynomials(model.mu)
     effects = np.diag(x.T @ model.A @ x)
