@@ -339,6 +339,17 @@ def test_medians_agree_with_the_beta_distribution(rng):
     assert_allclose(got, (np.maximum.accumulate(exact, axis=1) + falling) / 2, atol=3e-3)
 
 
+def test_medians_prefer_neither_end(rng):
+    # Shares near nothing, with unequal precision: the medians of the cumulated shares do not always increase.
+    p, centre = rng.dirichlet(np.full(5, 0.3), 300), rng.dirichlet(np.full(5, 4.0), 300)
+    R = rng.normal(size=(300, 5, 5)) * rng.uniform(0, 0.1, size=(300, 5, 1))
+    E = np.matmul(R, R.transpose(0, 2, 1))
+    E = E - E.mean(axis=1, keepdims=True)
+    E = E - E.mean(axis=2, keepdims=True)
+    mirror = medians(p[:, ::-1], E[:, ::-1, ::-1], centre[:, ::-1])
+    assert_allclose(medians(p, E, centre), mirror[:, ::-1], atol=1e-7)
+
+
 def test_cumulated_variance_is_that_of_the_sums(rng):
     R = rng.normal(size=(3, 5, 5))
     E = np.matmul(R, R.transpose(0, 2, 1))
