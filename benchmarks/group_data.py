@@ -144,7 +144,8 @@ def flights(part: str = "report") -> Groups:
     """Return flights by day.
 
     "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
-    were chosen; "issue": another half, drawn in the order of the file; "earlier": the first 182 days train.
+    were chosen; "issue N": another half, drawn in the order of the file, with draw N of the labelled flights;
+    "earlier": the first 182 days train.
     """
 
     def make() -> Groups:
@@ -161,7 +162,8 @@ def flights(part: str = "report") -> Groups:
         rng = np.random.default_rng(0)
         chosen = rng.choice(n_days, n_days // 2, replace=False)
         others = np.setdiff1d(np.arange(n_days), chosen)
-        if part == "issue":
+        if part.startswith("issue"):
+            rng = np.random.default_rng(int(part.split()[1]))
             in_file = pd.unique(day)
             chosen = in_file[np.random.default_rng(0).choice(n_days, n_days // 2, replace=False)]
             others = np.setdiff1d(in_file, chosen)

@@ -158,7 +158,7 @@ def real_sets(splits):
         "Amazon by month": [group_data.amazon("month", s) for s in splits],
         "IMDB by film": [group_data.imdb()],
         "flights by day": [group_data.flights()],
-        "flights by day, second half drawn": [group_data.flights("issue")],
+        "flights by day, another half, five draws": [group_data.flights(f"issue {draw}") for draw in range(5)],
     }
 
 
@@ -339,8 +339,7 @@ def unlike(pools, n_groups, sizes, n_samples):
     )
     for name, data in pools.items():
         for number in n_groups:
-            g = np.random.default_rng(number).integers(0, number, len(data.y))
-            fitted = fit(replace(data, g=g))
+            fitted = fit(equal_groups(data, number))
             for size in sizes:
                 samples = oq.APP(n_samples, size, random_state=size).draw(data.z)
                 truth, Q = samples.prevalences, average(fitted.features(data.T), samples)
@@ -354,6 +353,20 @@ def unlike(pools, n_groups, sizes, n_samples):
                     f"{1 - miss_deaf.mean():.1%} | {marks[2]:.1%} |",
                     flush=True,
                 )
+
+
+def equal_groups(data: Groups, number) -> Groups:
+    """Return training items in so many groups of equal composition."""
+    return replace(data, g=np.random.default_rng(number).integers(0, number, len(data.y)))
+
+
+def labels_of_unlike(name, data: Groups, numbers, n_samples, size):
+    """Labels of artificial samples, which are unlike the training groups of equal composition."""
+    fitted = fit(equal_groups(data, 100))
+    samples = oq.APP(n_samples, size, random_state=0).draw(data.z)
+    items = np.asarray(samples.items)
+    asked = replace(data, T=data.T[items], z=data.z[items], h=np.repeat(np.arange(len(samples)), samples.sizes))
+    labels(name, asked, numbers, fitted=fitted)
 
 
 def speed(n_groups=20_000, n_classes=10):
@@ -415,6 +428,7 @@ def main():
         print(LABELS_HEAD)
         labels("flights by day", group_data.flights(), (0, 10, 30, 100, 300))
         labels("ten films", group_data.imdb(), (0, 30, 100), pooled=10)
+        labels_of_unlike("APP samples of fried", group_data.app_pool("fried", "forest", 0), (30, 100), 200, 500)
     if "promised" in args.parts:
         promised(group_data.flights(), (0.5, 0.3, 0.2))
     if "app" in args.parts:
@@ -446,6 +460,7 @@ def tiny(parts):
     if "labels" in parts:
         print(LABELS_HEAD)
         labels("synthetic", large, (0, 10, 30, 100), n_unlabelled=200)
+        labels_of_unlike("synthetic, unlike", synthetic(0, n_groups=40, size=150, effect=0.0), (30,), 20, 200)
     if "promised" in parts:
         promised(large, (0.5,), n_unlabelled=200)
     pool = {"synthetic": synthetic(0, n_groups=40, size=150, effect=0.0)}

@@ -71,12 +71,11 @@ def predict_labelled(
             some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
             got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], of)
             p[chunk], E[chunk] = got
-    p = project(p, E)
-    shown = np.where((m > 0)[:, None], p, base.mean)
+    p, with_labels = project(p, E), (m > 0)[:, None]
     return replace(
         base,
-        prevalences=medians(shown, E, base.centre),
-        mean=shown,
+        prevalences=np.where(with_labels, medians(p, E, base.centre), base.prevalences),
+        mean=np.where(with_labels, p, base.mean),
         covariance=E,
         n_items=U + m,
         dof=base.dof + m,

@@ -118,14 +118,13 @@ def weak(sums: GroupSums) -> GroupModel:
 
 
 def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
-    """Return the model with a stated group effect, the template J_0 with intraclass correlation `effect`."""
+    """Return the model with a stated group effect: intraclass correlation a, so that A = a B and D = a W / 2."""
     check_classes(sums)
     a = check_real("effect", effect, low=0, high=1, open_low=True)
     mu = sums.pooled
     d, n = sums.class_means.shape
     W = np.tensordot(mu, sums.class_covariances, 1)
-    none = PairMeans(np.zeros((n, n)), np.zeros((d, d)), np.zeros((n, d)))
-    A, D, K = _safe_effect(none, mu, W, a, 0.0, 0.0)
+    A, D, K = a * multinomial(mu), LOOKS_PER_SHARE * a * W, np.zeros((n, d))
     return GroupModel("stated", mu, sums.class_means, np.zeros(d), W, A, D, K, correlation=a)
 
 

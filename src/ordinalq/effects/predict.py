@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
+from scipy.stats import t as student
 
-from ordinalq.effects.condition import condition, log_odds
+from ordinalq.effects.condition import Filter, condition, log_odds
 from ordinalq.effects.model import GroupModel
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.validation import Floats, check_choice
@@ -21,9 +22,10 @@ from ordinalq.validation import Floats, check_choice
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = ("sample", "population")
-# A group is unlike the training groups where its odds are so many times those of the worst of them; where they are
-# DROP times those, its learned prior is given up.
-UNLIKE, DROP = 20.0, 10_000.0
+# A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of
+# many is a good measure, beyond which a like group is once in G + 1 times. Where they are DROP times those, the learned
+# prior is given up.
+UNLIKE, DROP = 200.0, 10_000.0
 # Without learned tails a distance beyond this quantile widens the intervals.
 WIDEN_BEYOND = 0.99
 # Rows that are worked on at once: 1000 groups of 20 classes take 3 megabytes per matrix.
@@ -80,9 +82,9 @@ class Prediction:
 def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:
     """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
 
-    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, twenty times more
-    than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior were
-    right; from ten thousand times on, the weak prior gives the estimate, too.
+    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, 1 + 200 / G times
+    more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
+    were right; from ten thousand times on, the weak prior gives the estimate, too.
     """
     check_choice("of", of, TARGETS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -100,7 +102,8 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
     unlike = np.zeros(len(Q), dtype=bool)
     if model.fallback is not None:
         odds = log_odds(model, Q, sizes, of) - model.worst
-        unlike, dropped = odds > np.log(UNLIKE), odds[odds > np.log(UNLIKE)] > np.log(DROP)
+        unlike = odds > np.log1p(UNLIKE / model.n_groups)
+        dropped = odds[unlike] > np.log(DROP)
         other = condition(model.fallback, Q[unlike], sizes[unlike], of)
         centre[unlike], dof[unlike], mean_dof[unlike] = model.fallback.mu, np.inf, np.inf
         widening[unlike] = _widening(model.fallback, other.distance, got.rank)
@@ -150,6 +153,21 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     return np.asarray(np.maximum(1, distance / chi2.ppf(WIDEN_BEYOND, rank)))
 
 
+def replicate_scale(model: GroupModel, level: float) -> float:
+    """Factor of the deviations rbar in replicates q + rbar for methods without a prior, such as PACC.
+
+    rbar is normal with covariance D (1 - 1/N), plus the mean deviation of N items within their classes; percentiles of
+    the estimates at the given level then know, by this factor, that D was learned from few groups. It is the square
+    root of the widening at d^2 = rank times the ratio of Student and normal quantiles.
+    """
+    if not np.isfinite(model.dof):
+        return 1.0
+    rank = Filter.of(model).rank
+    widening = float(_widening(model, np.array([float(rank)]), rank)[0])
+    end = (1 + level) / 2
+    return float(np.sqrt(widening) * student.ppf(end, _dof(model)) / norm.ppf(end))
+
+
 def project(P: Floats, E: Floats) -> Floats:
     """The most probable shares: the point of the simplex nearest to P (B, n) in the norm of E^{-1} (B, n, n)."""
     n = P.shape[1]
@@ -184,7 +202,9 @@ def medians(p: Floats, E: Floats, centre: Floats) -> Floats:
     median[large] = (alpha[large] - 1 / 3) / (nu[large] - 2 / 3)
     small = inside & ~large
     median[small] = betaincinv(alpha[small], beta[small], 0.5)
-    median = np.maximum.accumulate(median, axis=1)
+    # Medians of cumulated shares need not increase; half way between the two hulls, so that neither end is preferred.
+    falling = np.minimum.accumulate(median[:, ::-1], axis=1)[:, ::-1]
+    median = (np.maximum.accumulate(median, axis=1) + falling) / 2
     ends = np.zeros((len(p), 1)), np.ones((len(p), 1))
     return np.diff(np.hstack([ends[0], median, ends[1]]), axis=1)
 
