@@ -75,9 +75,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None
-    ) -> "CrossFitted":
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "CrossFitted":
         """Fit one model per fold on X (N, ...), y (N,); see `names_of_classes` for labels (n,).
 
         With the codes of groups (N,) no model has seen an item of the groups that it scores.

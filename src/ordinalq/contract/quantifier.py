@@ -151,7 +151,6 @@ class Quantifier(Facts, BaseEstimator, ABC):
         """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
         return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None
 
-
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
         check_is_fitted(self, "p_train_")

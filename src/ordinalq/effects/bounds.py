@@ -13,7 +13,7 @@ other groups.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ordinalq.effects.predict import Prediction, cumulated_variance
 from ordinalq.validation import Floats, check_real
@@ -94,8 +94,8 @@ def half_widths(prediction: Prediction, level: float) -> Floats:
     rho = np.minimum(MOST_VARIABLE, share * (1 - share) / (prior * (1 - prior)))
     rho[:, -1] = 1
     factor = 1 + left * (prediction.widening[:, None] - 1)
-    t = np.repeat(student.ppf((1 + level) / 2, prediction.dof)[:, None], variance.shape[1], axis=1)
-    t[:, -1] = student.ppf((1 + level) / 2, prediction.mean_dof)
+    t = np.repeat(stdtrit(prediction.dof, (1 + level) / 2)[:, None], variance.shape[1], axis=1)
+    t[:, -1] = stdtrit(prediction.mean_dof, (1 + level) / 2)
     h2 = t**2 * variance * factor * (1 + FOLLOWS * left * (rho - 1))
     if prediction.of == "sample":
         h2 += left / (4 * prediction.n_items[:, None] ** 2)

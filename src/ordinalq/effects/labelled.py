@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ordinalq.effects.bounds import GroupBounds, bounds, stack, statistics
 from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
@@ -253,7 +253,7 @@ def design_based(
             else np.where(some, var_eps + m / np.maximum(U, 1) * var_g, var_y)
         )
         lower, upper = _wilson(estimate, error, var_y, m, level)
-        t = student.ppf((1 + level) / 2, m[:, 0] - 1)
+        t = stdtrit(m[:, 0] - 1, (1 + level) / 2)
         half = t * np.sqrt(error[:, -1] / m[:, 0])
         lower[:, -1], upper[:, -1] = estimate[:, -1] - half, estimate[:, -1] + half
     low, high = np.zeros(2 * n), np.ones(2 * n)
@@ -267,7 +267,7 @@ def _wilson(estimate: Floats, error: Floats, var_y: Floats, m: Floats, level: fl
     """Wilson's interval of shares for m e-labels' worth, where eps has variance `error` and e has `var_y`, (B, k)."""
     # A quarter of an item, so that no share counts as known because it was not seen.
     worth = m * (var_y + 0.25 / m) / np.maximum(error + 0.25 / m * (error > 0), KNOWN)
-    p, z2 = np.clip(estimate, 0, 1), student.ppf((1 + level) / 2, m - 1) ** 2
+    p, z2 = np.clip(estimate, 0, 1), stdtrit(m - 1, (1 + level) / 2) ** 2
     centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
     half = np.sqrt(z2 * p * (1 - p) / worth + (z2 / (2 * worth)) ** 2) / (1 + z2 / worth)
     return centre - half, centre + half

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
-from scipy.stats import chi2, norm
-from scipy.stats import t as student
+from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from ordinalq.effects.condition import Filter, condition, log_odds
 from ordinalq.effects.model import GroupModel
@@ -150,7 +148,7 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     """
     if np.isfinite(model.dof):
         return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
-    return np.asarray(np.maximum(1, distance / chi2.ppf(WIDEN_BEYOND, rank)))
+    return np.asarray(np.maximum(1, distance / (2 * gammaincinv(rank / 2, WIDEN_BEYOND))))
 
 
 def replicate_scale(model: GroupModel, level: float) -> float:
@@ -165,7 +163,7 @@ def replicate_scale(model: GroupModel, level: float) -> float:
     rank = Filter.of(model).rank
     widening = float(_widening(model, np.array([float(rank)]), rank)[0])
     end = (1 + level) / 2
-    return float(np.sqrt(widening) * student.ppf(end, _dof(model)) / norm.ppf(end))
+    return float(np.sqrt(widening) * stdtrit(_dof(model), end) / ndtri(end))
 
 
 def project(P: Floats, E: Floats) -> Floats:
