@@ -28,20 +28,21 @@ def fit(name, data, **params):
     return cls(**params).fit_scores(X if features else V, y), Z if features else S
 
 
+def items(rng, n):
+    """Return scores (n, 5), codes and features (n, 3)."""
+    codes = rng.permutation(np.repeat(np.arange(5), n // 5))
+    X = np.column_stack([codes + rng.normal(size=n), codes**2 / 4 + rng.normal(size=n), rng.normal(size=n)])
+    logits = -np.square(X[:, :1] - np.arange(5)) + 0.2 * rng.normal(size=(n, 5))
+    S = np.exp(logits)
+    return S / S.sum(axis=1, keepdims=True), codes, X
+
+
 @pytest.fixture(scope="module")
 def data():
     """Held-out scores V (2000, 5), labels 1..5, pool scores S (2500, 5), features X, Z and samples of 400 items."""
     rng = generator(5)
-
-    def items(n):
-        codes = rng.permutation(np.repeat(np.arange(5), n // 5))
-        X = np.column_stack([codes + rng.normal(size=n), codes**2 / 4 + rng.normal(size=n), rng.normal(size=n)])
-        logits = -np.square(X[:, :1] - np.arange(5)) + 0.2 * rng.normal(size=(n, 5))
-        S = np.exp(logits)
-        return S / S.sum(axis=1, keepdims=True), codes, X
-
-    V, codes, X = items(2000)
-    S, pool, Z = items(2500)
+    V, codes, X = items(rng, 2000)
+    S, pool, Z = items(rng, 2500)
     samples = oq.APP(30, 400, random_state=3).draw(pool)
     return V, codes + 1, S, X, Z, samples
 
@@ -116,12 +117,15 @@ def test_counting_methods_count(data):
 
 
 @pytest.mark.parametrize("name", [name for name in SCORED if name not in ("CC", "PCC")])
-def test_adjusted_estimates_beat_counting_under_prior_shift(name, data):
-    V, y, S, _, _, samples = data
-    quantifier, T = fit(name, data)
+def test_adjusted_estimates_beat_counting_under_prior_shift(name):
+    # Many items: noise is averaged out, the bias of counting is not.
+    V, y, X = items(generator(7), 20_000)
+    S, codes, Z = items(generator(6), 10_000)
+    samples = oq.APP(40, 4000, small_pool="repeat", random_state=3).draw(codes)
+    quantifier, T = fit(name, (V, y, S, X, Z, samples))
     error = oq.nmd(samples.prevalences, quantifier.predict_scores(T, samples)).mean()
     counting = oq.nmd(samples.prevalences, oq.PCC().fit_scores(V, y).predict_scores(S, samples)).mean()
-    assert error < 0.85 * counting
+    assert error < 0.75 * counting
 
 
 @pytest.mark.parametrize("name", SCORED)

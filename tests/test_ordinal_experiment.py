@@ -269,6 +269,7 @@ def test_votes_are_the_decisions_of_the_classifier_not_the_largest_posterior():
     assert_allclose(P, [[1 / 3, 1 / 3, 1 / 3]])
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # as LAD does on some data, and says
 @pytest.mark.parametrize("name", ["ORidge", "LAD"])
 @pytest.mark.parametrize("quantifier", ["PCC", "PACC", "SLD"])
 def test_classifiers_without_posteriors_serve_only_counting(data, name, quantifier):
@@ -278,6 +279,7 @@ def test_classifiers_without_posteriors_serve_only_counting(data, name, quantifi
         estimate(quantifier, scored, "test", data.samples("APP", "test"))
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_sparse_items_give_the_estimates_of_dense_ones(data, name):
     other = dataset(to_X=sparse.csr_array)

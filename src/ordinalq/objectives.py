@@ -354,7 +354,7 @@ class MixtureObjective(Objective):
 
 
 def _in_own_units(G: Floats) -> Floats:
-    """Return G (..., n, n) along the simplex, divided by its largest entry: what the data see little of is still seen."""
+    """Return G (..., n, n) along the simplex over its largest entry: what the data see little of is still seen."""
     G = G - G.mean(axis=-1, keepdims=True)
     G = G - G.mean(axis=-2, keepdims=True)
     size = np.abs(G).max(axis=(-2, -1), keepdims=True)

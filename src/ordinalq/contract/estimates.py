@@ -50,7 +50,7 @@ class Bounds:
 class Estimates:
     """Estimated class distributions of B samples.
 
-    Attributes
+    Parameters
     ----------
     classes : ndarray (n,)
         Classes in ascending order.
@@ -58,18 +58,18 @@ class Estimates:
         Estimated share of each class.
     n_items : ndarray (B,)
         Items of each sample.
-    keys : Keys or None
+    keys : Keys, default=None
         The groups that the samples stand for.
-    bounds : Bounds or None
+    bounds : Bounds, default=None
         Intervals, where a level was given.
-    covariance : ndarray (B, n, n) or None
+    covariance : ndarray (B, n, n), default=None
         Of the error of each estimate.
-    shared : ndarray (B, n, k) or None
+    shared : ndarray (B, n, k), default=None
         Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
         covariance between the errors of two different samples a and b.
-    fit : ndarray (B,) of str, or None
-        How well each sample fits the training items: "good", "doubtful" or "bad".
-    polars : bool
+    fit : ndarray (B,) of str, default=None
+        How well each sample fits the training items.
+    polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
 

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ class Summary:
     give. `Quantifier.summarize` makes summaries, `Quantifier.solve` and the functions of `ordinalq.inference` take
     them.
 
-    Attributes
+    Parameters
     ----------
     n_items : ndarray (B,)
         Number of items.
@@ -41,15 +41,15 @@ class Summary:
         Sums over the items of each sample, which merging adds up: "weight" and "weight2" (B,) of the weights and of
         their squares; for methods on means "f" (B, d) of w f; where asked for, "checks" (B, g) of the functions of the
         fit test.
-    items : tuple of Scored
+    items : tuple of Scored, default=()
         Portions of scored items, for methods on items.
-    keys : Keys or None
+    keys : Keys, default=None
         The groups that the samples stand for.
     """
 
     n_items: npt.NDArray[np.int64]
     totals: Mapping[str, Floats]
-    items: tuple[Scored, ...] = field(default=(), repr=False)
+    items: tuple[Scored, ...] = ()
     keys: Keys | None = None
 
     @classmethod

@@ -55,7 +55,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
 
     Examples
     --------
-    >>> import ordinalq as oq, tempfile
+    >>> import tempfile, numpy as np, ordinalq as oq
     >>> y = np.repeat([1, 2, 3], 40)
     >>> X = y[:, None] + np.random.default_rng(0).normal(size=(120, 2))
     >>> q = oq.PACC().fit(X, y)
