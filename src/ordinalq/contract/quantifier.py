@@ -14,15 +14,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalq.classify.held_out import held_out, unscored
-from ordinalq.contract.checks import ScoreChecks
-from ordinalq.contract.facts import Facts, Replicates
+from ordinalq.contract.facts import Replicates
+from ordinalq.contract.kept import Kept
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
-from ordinalq.effects.looks import effect_on_looks
 from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
-from ordinalq.samples import OneHot, Samples
+from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
@@ -30,7 +29,7 @@ from ordinalq.validation import Floats
 Codes = npt.NDArray[np.intp]
 
 
-class Quantifier(Facts, BaseEstimator, ABC):
+class Quantifier(Kept, BaseEstimator, ABC):
     """Estimates the class distribution of unlabelled samples over ordered classes.
 
     Two stages: `scores` turns items into class scores (or takes the features as they are); `summarize` keeps what the
@@ -47,10 +46,6 @@ class Quantifier(Facts, BaseEstimator, ABC):
         Classes in ascending order.
     p_train_ : ndarray (n,)
         Class distribution of the training items.
-    held_out_ : tuple (S, codes)
-        V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
-    group_effect_ : ndarray (d, d) or None
-        D: covariance of the mean representation of the items of a class between groups; None without training groups.
     """
 
     def fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
@@ -135,22 +130,6 @@ class Quantifier(Facts, BaseEstimator, ABC):
         else:
             self.keep(S[scored], codes[scored], None if groups is None else groups[scored])
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
-        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
-
-        Of their groups (N,) only the covariance of the effect on the mean representation is kept.
-        """
-        self.held_out_ = (S, codes)
-        self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
-
-    def group_features(self, S: Floats) -> Floats:
-        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
-        return np.asarray(self.embed(S), dtype=np.float64)
-
-    def checks(self) -> ScoreChecks | None:
-        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
-        return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None
-
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
         check_is_fitted(self, "p_train_")
@@ -211,10 +190,6 @@ class Quantifier(Facts, BaseEstimator, ABC):
         if functions is None:
             return summary
         return replace(summary, totals={**summary.totals, "checks": functions.total(S, samples)})
-
-    def embed(self, S: Floats) -> Floats | OneHot:
-        """Return the representation f of items with valid scores S (N, n), (N, d)."""
-        return S
 
     @abstractmethod
     def learn(self, S: Floats, codes: Codes) -> None:

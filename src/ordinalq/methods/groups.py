@@ -29,8 +29,9 @@ class BLP(Method):
     Statisticians know it as the empirical best linear predictor of small-area estimation, physicists as a Wiener
     filter. The shares p of a group vary around mu with covariance A, and its items look different from those of other
     groups, by an effect with covariance D, which may go together with the shares (K). All are learned from labelled
-    groups, ``fit(X, y, groups=...)``; with q = mean f, p_hat = mu + C_pq C_qq^-1 (q - M mu - shift), see docs/groups.md.
-    The intervals come from its error covariance, in closed form, and do not shrink below what the group effect allows.
+    groups, ``fit(X, y, groups=...)``: with q = mean f, p_hat = mu + C_pq C_qq^-1 (q - M mu - shift), see
+    docs/groups.md. The intervals come from its error covariance, in closed form, and do not shrink below what the
+    group effect allows.
 
     Without training groups there is no group effect and a weak prior: then only samples that differ in their shares
     alone are estimated and covered as promised.
