@@ -13,6 +13,7 @@ from ordinalq.methods.catalog import catalog
 from ordinalq.methods.composed import ComposedQuantifier
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
+from ordinalq.methods.groups import BLP
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
 from ordinalq.methods.likelihood import OSLD, SLD
 from ordinalq.methods.ranking import OPDF, PDF
@@ -36,6 +37,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "BLP",
     "Binning",
     "CC",
     "ComposedQuantifier",

@@ -31,6 +31,8 @@ ALIASES = {
     "OEDy": "ordinalq.methods.energy:OEDy",
     "PDF": "ordinalq.methods.ranking:PDF",
     "OPDF": "ordinalq.methods.ranking:OPDF",
+    "BLP": "ordinalq.methods.groups:BLP",
+    "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
     "Tuning": "ordinalq.inference.tuning:Tuning",

@@ -75,15 +75,18 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "CrossFitted":
-        """Fit one model per fold on X (N, ...), y (N,); see `names_of_classes` for labels (n,)."""
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "CrossFitted":
+        """Fit one model per fold on X (N, ...), y (N,); see `names_of_classes` for labels (n,).
+
+        With the codes of groups (N,) no model has seen an item of the groups that it scores.
+        """
         y = column_or_1d(y)
         check_consistent_length(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.names_ = names_of_classes(estimator, self.classes_, labels)
         y = self.names_[codes]
-        folds = self._folds(codes)
+        folds = self._folds(codes, groups)
         held = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
         if (held != 1).any():
             raise ValueError(
@@ -102,21 +105,25 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(models[0], name))
         return self
 
-    def _folds(self, codes: Codes) -> list[tuple[Codes, Codes]]:
+    def _folds(self, codes: Codes, groups: Codes | None = None) -> list[tuple[Codes, Codes]]:
         """Return the training and the held-out items of each fold."""
         with warnings.catch_warnings():
             # A class with fewer items than folds is small, not wrong.
             warnings.filterwarnings("ignore", message="The least populated class")
-            return list(self._splitter(codes).split(np.zeros(len(codes)), codes))
+            return list(self._splitter(codes, groups).split(np.zeros(len(codes)), codes, groups))
 
-    def _splitter(self, codes: Codes) -> Any:
-        from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+    def _splitter(self, codes: Codes, groups: Codes | None) -> Any:
+        from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
         if not isinstance(self.cv, int | np.integer):
             return check_cv(self.cv, codes, classifier=True)
         k = check_integer("cv", self.cv, minimum=2)
         if len(codes) < 2:
             raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
+        if groups is not None:
+            if (number := len(np.unique(groups))) < 2:
+                raise ValueError("groups must be at least two, so that one can be held out, got a single one.")
+            return GroupKFold(min(k, number))
         largest = int(np.bincount(codes).max())
         if largest < 2:  # nothing to stratify
             return KFold(min(k, len(codes)), shuffle=True, random_state=self.random_state)
@@ -148,7 +155,7 @@ class InSample(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "InSample":
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "InSample":
         """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -188,8 +195,14 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "OutOfBag":
-        """Fit the forest on X (N, ...), y (N,); it needs no labels."""
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "OutOfBag":
+        """Fit the forest on X (N, ...), y (N,); it needs no labels, and can do nothing with groups."""
+        if groups is not None:
+            raise ValueError(
+                "groups must be None with out-of-bag scores: the trees that have not seen an item have seen others of "
+                "its group, so that groups would look more alike than they are; use CrossFitted(forest), whose folds "
+                "keep groups together."
+            )
         with warnings.catch_warnings():
             # Items without a vote are left out below.
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
@@ -234,7 +247,9 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None) -> "AlreadyFitted":
+    def fit(
+        self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None
+    ) -> "AlreadyFitted":
         """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for."""
         self.classes_ = np.unique(y)
         check_is_fitted(self.estimator)

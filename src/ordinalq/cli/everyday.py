@@ -38,7 +38,7 @@ def methods(json: JsonOption = False) -> None:
     from ordinalq.methods.catalog import catalog
     from ordinalq.terminal import table
 
-    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
+    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog(beyond=True)]
     if json:
         names = ("name", "paper_name", "group", "parameters")
         say_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -57,6 +57,7 @@ def fit(
     table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
+    by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
     method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
     tau: Annotated[str | None, typer.Option(help="Strength of the regularization: a number, or auto.")] = None,
     text: Annotated[str, typer.Option(help="Columns of text, comma-separated.")] = "",
@@ -94,6 +95,7 @@ def fit(
         file,
         target,
         quantifier,
+        by=by,
         text=listed(text),
         features=listed(features),
         categories=listed(categories),

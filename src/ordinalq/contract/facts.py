@@ -2,6 +2,10 @@
 
 from typing import NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.estimates import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples
@@ -92,6 +96,14 @@ class Facts:
             f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
             f"ComposedQuantifier), got {type(self).__name__}."
         )
+
+    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats] | None:
+        """Return bounds and covariances (B, n, n) where the method has a formula for them, else None."""
+        return None
+
+    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
+        """Return what the method itself has to say of each sample, (B,), or None."""
+        return None
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range, before anything expensive is done."""

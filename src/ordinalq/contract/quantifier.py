@@ -14,13 +14,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalq.classify.held_out import held_out, unscored
-from ordinalq.contract.checks import ScoreChecks
-from ordinalq.contract.facts import Facts, Replicates
+from ordinalq.contract.facts import Replicates
+from ordinalq.contract.kept import Kept
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
+from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
-from ordinalq.samples import OneHot, Samples
+from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
@@ -28,7 +29,7 @@ from ordinalq.validation import Floats
 Codes = npt.NDArray[np.intp]
 
 
-class Quantifier(Facts, BaseEstimator, ABC):
+class Quantifier(Kept, BaseEstimator, ABC):
     """Estimates the class distribution of unlabelled samples over ordered classes.
 
     Two stages: `scores` turns items into class scores (or takes the features as they are); `summarize` keeps what the
@@ -45,11 +46,9 @@ class Quantifier(Facts, BaseEstimator, ABC):
         Classes in ascending order.
     p_train_ : ndarray (n,)
         Class distribution of the training items.
-    held_out_ : tuple (S, codes)
-        V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     """
 
-    def fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
         """Fit classifier and quantifier on labelled items.
 
         Parameters
@@ -60,6 +59,9 @@ class Quantifier(Facts, BaseEstimator, ABC):
             Labels. Numbers are ordered by value, an ordered Categorical keeps its order.
         classes : array-like (n,), default=None
             All labels in ascending order; needed for strings.
+        groups : array-like (N,), default=None
+            The group of each item: its product, its day. Held-out scores then come from models that have seen no item
+            of the group, and the model learns how groups differ, see docs/groups.md.
 
         Returns
         -------
@@ -68,10 +70,10 @@ class Quantifier(Facts, BaseEstimator, ABC):
         codes = self._start(y, classes)
         X = self.check_items(X, reset=True)
         check_consistent_length(X, codes)
-        self.fit_items(X, codes)
+        self.fit_items(X, codes, group_codes(groups, len(codes)))
         return self
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None) -> Self:
+    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
         """Fit the quantifier on out-of-sample scores of labelled items.
 
         Parameters
@@ -83,6 +85,8 @@ class Quantifier(Facts, BaseEstimator, ABC):
             Labels, see :meth:`fit`.
         classes : array-like (n,), default=None
             All labels in ascending order.
+        groups : array-like (N,), default=None
+            The group of each item; its score comes from a model that has seen no item of the group.
 
         Returns
         -------
@@ -96,7 +100,7 @@ class Quantifier(Facts, BaseEstimator, ABC):
         check_consistent_length(S, codes)
         if self.on == "features":
             self.n_features_in_ = S.shape[1]
-        self._learn_and_keep(S, codes)
+        self._learn_and_keep(S, codes, group_codes(groups, len(codes)))
         return self
 
     def _start(self, y: Any, classes: Any) -> Codes:
@@ -104,32 +108,27 @@ class Quantifier(Facts, BaseEstimator, ABC):
         self.check_parameters(len(self.classes_))
         return codes
 
-    def fit_items(self, X: Any, codes: Codes) -> None:
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None) -> None:
         """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
         if self.on == "features":
-            self._learn_and_keep(X, codes)
+            self._learn_and_keep(X, codes, groups)
             return
-        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_)
+        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_, groups)
         if self.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
                 "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
                 "need only its predictions."
             )
-        self._learn_and_keep(self.classifier_.held_out_scores_, codes)
+        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups)
 
-    def _learn_and_keep(self, S: Floats, codes: Codes) -> None:
+    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None) -> None:
         self.learn(S, codes)
-        missing = unscored(S) if self.on == "scores" else np.zeros(len(S), dtype=bool)
-        self.keep(*(S[~missing], codes[~missing]) if missing.any() else (S, codes))
-
-    def keep(self, S: Floats, codes: Codes) -> None:
-        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test."""
-        self.held_out_ = (S, codes)
-
-    def checks(self) -> ScoreChecks | None:
-        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
-        return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None
+        scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
+        if scored.all():
+            self.keep(S, codes, groups)
+        else:
+            self.keep(S[scored], codes[scored], None if groups is None else groups[scored])
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -192,10 +191,6 @@ class Quantifier(Facts, BaseEstimator, ABC):
             return summary
         return replace(summary, totals={**summary.totals, "checks": functions.total(S, samples)})
 
-    def embed(self, S: Floats) -> Floats | OneHot:
-        """Return the representation f of items with valid scores S (N, n), (N, d)."""
-        return S
-
     @abstractmethod
     def learn(self, S: Floats, codes: Codes) -> None:
         """Learn from held-out scores or features S (N, d) and codes (N,); set ``p_train_``."""
@@ -230,6 +225,18 @@ class Quantifier(Facts, BaseEstimator, ABC):
             items = get_tags(held_out(self.classifier)).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
+
+
+def group_codes(groups: Any, n_items: int) -> Codes | None:
+    """Return the number of each item's group, (N,), or None."""
+    if groups is None:
+        return None
+    keys, codes = Keys.of(groups)
+    if len(codes) != n_items:
+        raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
+    if keys.has_missing:
+        raise ValueError(f"groups must have no missing values, got {(codes == len(keys) - 1).sum()}.")
+    return codes
 
 
 def as_samples(samples: Any, n_items: int) -> Samples:

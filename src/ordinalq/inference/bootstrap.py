@@ -72,6 +72,7 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
     M = V.classes.average(F).T
     models = [quantifier.resample(F, V.resample(draws.rng)) for _ in range(draws.n_models)]
     width = quantifier.frequency_width(F)
+    root = effect_root(quantifier)
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         part = summary[rows]
         Q = np.tile(part.means, (PER_MODEL, 1))
@@ -84,9 +85,26 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
             noise = (samples.average(F) - means @ M.T) * shrink
             if moved is not None:
                 noise += centre @ moved.T
+            if root is not None:
+                noise += group_noise(root, np.tile(part.n_items, PER_MODEL), draws)
             noisy = Q + noise if width is None else frequencies(Q + noise, width)
             found.append(clean(model.solve(part.with_means(noisy, PER_MODEL)).p))
         yield Replicates(rows, np.reshape(found, (draws.n_replicates, len(part), P.shape[1])), draws.n_models)
+
+
+def effect_root(quantifier: Quantifier) -> Floats | None:
+    """Return L (d, r) with L L' = D, the group effect, or None where the model knows of no groups."""
+    D = quantifier.group_effect_
+    if D is None:
+        return None
+    size, axes = np.linalg.eigh(D)
+    return np.asarray(axes * np.sqrt(np.maximum(size, 0)))
+
+
+def group_noise(root: Floats, n_items: Counts, draws: Draws) -> Floats:
+    """Draw the deviations (B, d) of groups of N items, with covariance D (1 - 1/N): one item has none of its own."""
+    z = draws.rng.normal(size=(len(n_items), root.shape[1]))
+    return np.asarray(z @ root.T * np.sqrt(1 - 1 / n_items)[:, None])
 
 
 def of_items(

@@ -40,7 +40,7 @@ def estimate(
     level = None if level is None else check_level(level)
     check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
     P = distributions(quantifier.solve(summary))
-    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys)
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=quantifier.verdicts(summary))
     if level is None:
         return estimates
     return with_intervals(quantifier, summary, estimates, level, Plan() if plan is None else plan)

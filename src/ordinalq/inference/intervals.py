@@ -20,6 +20,9 @@ def with_intervals(
     quantifier: Quantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan
 ) -> Estimates:
     """Return the estimates of summarized samples with bounds and covariances."""
+    closed = quantifier.closed_form(summary, level, plan.of)
+    if closed is not None:
+        return replace(estimates, bounds=closed[0], covariance=closed[1])
     _warn_of_equal_columns(quantifier)
     draws = plan.draws()
     P = estimates.prevalences

@@ -158,10 +158,13 @@ class MatrixMethod(SmoothedMethod):
             assert samples.prevalences is not None
             yield Trial(twin, Summary.of_means(samples, F), samples.prevalences)
 
-    def keep(self, S: Floats, codes: Codes) -> None:
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Keep V: the items that may enter the class means."""
         for_means = self.representation_.for_means_
-        super().keep(*((S, codes) if for_means is None else (S[for_means], codes[for_means])))
+        if for_means is not None:
+            S, codes = S[for_means], codes[for_means]
+            groups = None if groups is None else groups[for_means]
+        super().keep(S, codes, groups)
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation of items with valid scores or features S (N, ...), (N, d)."""
@@ -201,7 +204,7 @@ class MatrixMethod(SmoothedMethod):
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
-        for name in ("classes_", "p_train_", "held_out_", "representation_", "M_"):
+        for name in ("classes_", "p_train_", "held_out_", "group_effect_", "representation_", "M_"):
             setattr(self, name, getattr(fitted, name))
         self._keep_strength()
         return True

@@ -12,6 +12,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
+from ordinalq.methods.groups import BLP
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
 from ordinalq.methods.likelihood import OSLD, SLD
 from ordinalq.methods.ranking import OPDF, PDF
@@ -86,8 +87,8 @@ class Entry:
         return {name: list(values) for name, values in grids.get(self.name, {}).items()}
 
 
-def catalog() -> list[Entry]:
-    """Return all methods, in the order of the paper's tables.
+def catalog(*, beyond: bool = False) -> list[Entry]:
+    """Return the methods of the paper, in the order of its tables; with `beyond`, also those that it does not have.
 
     >>> [entry.name for entry in catalog() if entry.group == "non-ordinal"][:4]
     ['CC', 'PCC', 'ACC', 'PACC']
@@ -97,6 +98,8 @@ def catalog() -> list[Entry]:
         "ordinal": [OQT, ARC, IBU, RUN, EDy, PDF],
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
+    if beyond:
+        groups[BEYOND] = [BLP]
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 
@@ -110,10 +113,12 @@ def find_method(name: str) -> Entry:
     """
     if ":" in name:
         return import_method(name)
-    entries = {entry.name: entry for entry in catalog()}
+    entries = {entry.name: entry for entry in catalog(beyond=True)}
     if name in entries:
         return entries[name]
-    known = {alias.lower(): entry.name for entry in entries.values() for alias in (entry.name, entry.paper_name)}
+    known = {
+        alias.lower(): entry.name for entry in entries.values() for alias in (entry.name, entry.paper_name) if alias
+    }
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f"; did you mean {known[near[0]]}?" if near else ", or the path package.module:Class of your own."
     raise ValueError(f"method must be one of {', '.join(entries)}, got {name!r}{hint}")

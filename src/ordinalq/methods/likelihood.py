@@ -105,7 +105,8 @@ class _LikelihoodMethod(SmoothedMethod):
         f_i(x) = r_i(x) / sum_j r_j(x) are the posteriors if all classes were equally frequent, r the score ratios.
         Whether or not they are right, their mean q over the sample has expectation H p with their class means H on V.
         To first order q - H p has covariance Omega = sum_i (p_i / N + p_i^2 / N_i) Sigma_i, where the second term, with
-        the N_i items of class i in V, is the part of H; the population adds that of its composition. A replicate
+        the N_i items of class i in V, is the part of H; the population adds that of its composition, and training
+        groups add D (1 - 1/N), the group effect. A replicate
         minimises (q* - H p)' Omega^-1 (q* - H p) over the simplex, with q* normal around q.
 
         Posteriors at the estimate itself would be a little more precise, but they depend on the sample, and intervals
@@ -122,6 +123,8 @@ class _LikelihoodMethod(SmoothedMethod):
         for rows in chunks(len(P), draws.n_replicates * n):
             p, N = composition(P[rows], summary.n_items[rows]), summary.n_items[rows][:, None]
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
+            if self.group_effect_ is not None:
+                Omega += self.group_effect_ * (1 - 1 / N)[:, :, None]
             if draws.of == "population":
                 expected = p @ H.T
                 outer = expected[:, :, None] * expected[:, None, :]
@@ -135,6 +138,10 @@ class _LikelihoodMethod(SmoothedMethod):
                 noisy = g + draws.rng.normal(size=g.shape)
                 found[r] = simplex_qp(A, np.matmul(noisy[:, None, :], G)[:, 0])[0]
             yield Replicates(rows, clean(found.reshape(-1, n)).reshape(found.shape), 1)
+
+    def group_features(self, S: Floats) -> Floats:
+        """Return the posteriors that :meth:`_adjusted` takes."""
+        return self._even_posteriors(S)
 
     def _even_posteriors(self, S: Floats) -> Floats:
         """Return r_i(x) / sum_j r_j(x) of all classes but the last, (N, n - 1); together they sum to one."""

@@ -38,7 +38,7 @@ class _TreeMethod(Method):
     held_out: float
     random_state: Any
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None) -> NoReturn:
+    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> NoReturn:
         """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
         raise TypeError(
             f"{type(self).__name__} fits binary classifiers of its own and cannot be fitted on scores: use fit(X, y)."
@@ -75,10 +75,10 @@ class _TreeMethod(Method):
         """Return n: q is a distribution."""
         return len(self.classes_)
 
-    def fit_items(self, X: Any, codes: Codes) -> None:
-        """Grow the tree on one part of valid items (N, ...) and judge it on the other."""
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None) -> None:
+        """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
-        from sklearn.model_selection import train_test_split
+        from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
         n = len(self.classes_)
         few = np.bincount(codes, minlength=n) < 2
@@ -87,13 +87,19 @@ class _TreeMethod(Method):
                 f"class {self.classes_[few.argmax()]} has a single item, but {type(self).__name__} needs at least two "
                 "of every class: one to fit on, one to hold out."
             )
-        grown, kept = train_test_split(
-            np.arange(len(codes)), test_size=self.held_out, stratify=codes, random_state=self.random_state
-        )
+        if groups is None:
+            grown, kept = train_test_split(
+                np.arange(len(codes)), test_size=self.held_out, stratify=codes, random_state=self.random_state
+            )
+        else:
+            splitter = GroupShuffleSplit(1, test_size=self.held_out, random_state=self.random_state)
+            grown, kept = next(splitter.split(codes, groups=groups))
         check_every_class(codes[grown], self.classes_)
         self._grow(_safe_indexing(X, grown), codes[grown])
         self._judge(_safe_indexing(X, kept), codes[kept])
-        self.keep(self._class_scores(_safe_indexing(X, kept)), codes[kept])
+        check_every_class(codes[kept], self.classes_)
+        S = self._class_scores(_safe_indexing(X, kept))
+        self.keep(S, codes[kept], None if groups is None else np.unique(groups[kept], return_inverse=True)[1])
         self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
 
 

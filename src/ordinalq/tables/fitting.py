@@ -71,6 +71,7 @@ def fit_table(
     target: str,
     quantifier: Quantifier | None = None,
     *,
+    by: str | None = None,
     text: Sequence[str] = (),
     features: Sequence[str] = (),
     categories: Sequence[str] = (),
@@ -88,12 +89,12 @@ def fit_table(
         Column of the labels.
     quantifier, text, features, categories, dates
         See :class:`TableModel`.
-    classes, skip_unlabelled
+    by, classes, skip_unlabelled
         See :meth:`TableModel.fit`.
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
     if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target], file.name)
-    frame = file.read([*asked, target] if asked else None)
-    return model.fit(frame, target, classes=classes, skip_unlabelled=skip_unlabelled)
+        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *filter(None, [by])], file.name)
+    frame = file.read(list(dict.fromkeys([*asked, target, *filter(None, [by])])) if asked else None)
+    return model.fit(frame, target, by=by, classes=classes, skip_unlabelled=skip_unlabelled)

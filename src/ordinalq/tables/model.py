@@ -18,7 +18,7 @@ from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import is_polars
+from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
 from ordinalq.methods.adjusted import OPACC
 from ordinalq.samples import Samples
@@ -86,7 +86,13 @@ class TableModel(BaseEstimator):
         self.dates = dates
 
     def fit(
-        self, frame: Any, target: str, *, classes: Sequence[Any] | None = None, skip_unlabelled: bool = False
+        self,
+        frame: Any,
+        target: str,
+        *,
+        by: str | None = None,
+        classes: Sequence[Any] | None = None,
+        skip_unlabelled: bool = False,
     ) -> Self:
         """Fit encoder and quantifier on a labelled table.
 
@@ -96,6 +102,10 @@ class TableModel(BaseEstimator):
             One row per item.
         target : str
             Column of the labels.
+        by : str, default=None
+            Column of groups: held-out scores then come from models that have seen no item of the group, and the
+            quantifier learns how groups differ. Not a column to learn from unless it is named as such; rows without a
+            group are one group.
         classes : list, default=None
             Labels in ascending order; numbers need none.
         skip_unlabelled : bool, default=False
@@ -108,7 +118,8 @@ class TableModel(BaseEstimator):
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
-        columns = asked or [str(name) for name in frame.columns if name not in (target, *UNNAMED)]
+        require_columns(frame.columns, [] if by is None else [by], where(frame))
+        columns = asked or [str(name) for name in frame.columns if name not in (target, by, *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
         quantifier = _unfitted(OPACC() if self.quantifier is None else self.quantifier)
@@ -125,7 +136,8 @@ class TableModel(BaseEstimator):
                     "is it the right column?"
                 ) from error
             raise
-        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y))
+        groups = None if by is None else Keys.of(rows[by])[1]
+        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)

@@ -1,0 +1,47 @@
+"""What a fitted quantifier keeps of its training items, for intervals and the fit test."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.checks import ScoreChecks
+from ordinalq.contract.facts import Facts
+from ordinalq.effects.looks import effect_on_looks
+from ordinalq.samples import OneHot
+from ordinalq.validation import Floats
+
+Codes = npt.NDArray[np.intp]
+
+
+class Kept(Facts):
+    """Held-out items and, of their groups, a covariance.
+
+    Attributes
+    ----------
+    held_out_ : tuple (S, codes)
+        V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
+    group_effect_ : ndarray (d, d) or None
+        D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    """
+
+    held_out_: tuple[Floats, Codes]
+    group_effect_: Floats | None
+
+    def embed(self, S: Floats) -> Floats | OneHot:
+        """Return the representation f of items with valid scores S (N, n), (N, d)."""
+        return S
+
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
+
+        Of their groups (N,) only the covariance of the effect on the mean representation is kept.
+        """
+        self.held_out_ = (S, codes)
+        self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+
+    def group_features(self, S: Floats) -> Floats:
+        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
+        return np.asarray(self.embed(S), dtype=np.float64)
+
+    def checks(self) -> ScoreChecks | None:
+        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
+        return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None

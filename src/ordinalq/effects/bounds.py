@@ -1,0 +1,102 @@
+r"""Intervals around predicted shares: of each class, of the cumulated shares, and of the mean class.
+
+For any u'p, a share or the mean class, the half width h is
+
+    h^2 = t^2 phi u'Eu (1 + (rho - 1) / 2) + 1 / (4 N^2),   rho = min(4, u' (diag p - p p') u / u'Bu),
+
+with t a quantile of the Student distribution and phi the widening of `predict`. rho lets the error of a share follow
+the share, half of it, since E is the same for all groups of a size; it is 1 for the mean class. The last term is half
+an item, for the sample. Labels of the group itself replace phi and rho step by step: what they tell does not depend on
+other groups.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ordinalq.effects.predict import Prediction, cumulated_variance
+from ordinalq.validation import Floats, check_real
+
+# A share is at most so many times more variable than in the mean of all groups.
+MOST_VARIABLE = 4.0
+# How far the variance of a share follows the share.
+FOLLOWS = 0.5
+
+
+class GroupBounds(NamedTuple):
+    """Bounds of B groups: of classes and cumulated shares (B, n), of the mean class index (B,), counted from 1."""
+
+    level: float
+    of: str
+    lower: Floats
+    upper: Floats
+    cumulative_lower: Floats
+    cumulative_upper: Floats
+    mean_lower: Floats
+    mean_upper: Floats
+
+
+def bounds(prediction: Prediction, level: float = 0.95) -> GroupBounds:
+    """Return intervals that hold the truth of a group with the given probability, each by itself."""
+    level = check_real("level", level, low=0, high=1, open_low=True)
+    p, n = prediction.mean, prediction.mean.shape[1]
+    index = np.arange(1.0, n + 1)
+    value = statistics(p)
+    half = half_widths(prediction, level)
+    low, high = np.zeros(2 * n), np.ones(2 * n)
+    low[-1], high[-1] = 1, n
+    estimate = statistics(prediction.prevalences)
+    # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
+    lower = np.minimum(np.clip(value - half, low, high), estimate)
+    upper = np.maximum(np.clip(value + half, low, high), estimate)
+    return stack(level, prediction.of, lower, upper, index)
+
+
+def stack(level: float, of: str, lower: Floats, upper: Floats, index: Floats) -> GroupBounds:
+    """Return bounds from those of the classes, of the n - 1 cumulated shares and of the mean class, (B, 2n)."""
+    n = len(index)
+    one = np.ones((len(lower), 1))
+    return GroupBounds(
+        level,
+        of,
+        lower[:, :n],
+        upper[:, :n],
+        np.hstack([lower[:, n:-1], one]),
+        np.hstack([upper[:, n:-1], one]),
+        lower[:, -1],
+        upper[:, -1],
+    )
+
+
+def statistics(p: Floats) -> Floats:
+    """Classes, cumulated shares but the last, mean class index: (B, 2n) of shares p (B, n)."""
+    index = np.arange(1.0, p.shape[1] + 1)
+    return np.hstack([p, np.cumsum(p, axis=1)[:, :-1], (p @ index)[:, None]])
+
+
+def variances(E: Floats) -> Floats:
+    """Variances of `statistics` for shares with covariance E (B, n, n), (B, 2n)."""
+    index = np.arange(1.0, E.shape[1] + 1)
+    single = np.maximum(np.diagonal(E, axis1=1, axis2=2), 0)
+    mean = np.maximum(np.matmul(E @ index, index[:, None]), 0)
+    return np.hstack([single, cumulated_variance(E), mean])
+
+
+def half_widths(prediction: Prediction, level: float) -> Floats:
+    """Half width h of each statistic, before it is cut to possible values, (B, 2n)."""
+    variance = variances(prediction.covariance)
+    # What part of the error is left to the model of the groups: all of it, unless there are labels.
+    left = np.ones_like(variance)
+    if prediction.unlabelled is not None:
+        left = np.clip(variance / np.maximum(variances(prediction.unlabelled), np.finfo(float).tiny), 0, 1)
+    share, prior = statistics(prediction.mean), statistics(prediction.centre)
+    rho = np.minimum(MOST_VARIABLE, share * (1 - share) / (prior * (1 - prior)))
+    rho[:, -1] = 1
+    factor = 1 + left * (prediction.widening[:, None] - 1)
+    t = np.repeat(stdtrit(prediction.dof, (1 + level) / 2)[:, None], variance.shape[1], axis=1)
+    t[:, -1] = stdtrit(prediction.mean_dof, (1 + level) / 2)
+    h2 = t**2 * variance * factor * (1 + FOLLOWS * left * (rho - 1))
+    if prediction.of == "sample":
+        h2 += left / (4 * prediction.n_items[:, None] ** 2)
+    return np.asarray(np.sqrt(h2))

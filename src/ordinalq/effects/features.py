@@ -1,0 +1,24 @@
+"""Representations of scored items for group models."""
+
+import numpy as np
+from scipy.special import logit
+
+from ordinalq.validation import Floats
+
+# Cumulated posteriors nearer to 0 or 1 tell nothing more of a class, and their logits would be mostly noise.
+CLIP = 0.02
+# Groups per coordinate of f, and labelled items where there are no groups, from which on logits pay.
+GROUPS_PER_COORDINATE = 3
+ITEMS_PER_COORDINATE = 500
+
+
+def with_logits(S: Floats) -> Floats:
+    """Posteriors S (N, n), then the logits of the cumulated ones cut to [0.02, 0.98]: (N, 2n - 1)."""
+    S = np.asarray(S, dtype=np.float64)
+    return np.hstack([S, logit(np.clip(np.cumsum(S, axis=1)[:, :-1], CLIP, 1 - CLIP))])
+
+
+def logits_pay(n_classes: int, n_items: int, n_groups: float | None = None) -> bool:
+    """Say whether the labelled items, in effectively so many groups, can carry the 2n - 1 coordinates."""
+    d = 2 * n_classes - 1
+    return n_items >= ITEMS_PER_COORDINATE * d if n_groups is None else n_groups >= GROUPS_PER_COORDINATE * d

@@ -1,0 +1,106 @@
+r"""A model of groups: how their shares and the looks of their items vary, and how both go together.
+
+Group g has N items with one-hot classes e (n,) and representations f (d,). With class means M and r = f - M e,
+
+    p_g = mean e,   rbar_g = mean r - shift,   q_g = mean f = M p_g + shift + rbar_g,
+    Cov(p_g)         = A (1 - 1/N) + B / N,    B = diag(mu) - mu mu'   (shares between groups; between items)
+    Cov(rbar_g)      = D (1 - 1/N) + W / N,                            (looks between groups; within a class)
+    Cov(p_g, rbar_g) = K (1 - 1/N).
+
+Prior probability shift is D = 0 and K = 0.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ordinalq.validation import Floats
+
+# Directions of f with a variance below this part of the largest are rounding errors (posteriors sum to one).
+RANK_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class GroupModel:
+    """Means and covariances of groups; arrays and numbers only, without keys or items.
+
+    Attributes
+    ----------
+    source : {"learned", "stated", "weak"}
+        Whether the group effect was learned from labelled groups, stated by the user, or is taken to be absent.
+    mu : ndarray (n,)
+        Mean shares of a group.
+    M : ndarray (d, n)
+        Class means of f.
+    shift : ndarray (d,)
+        Mean of rbar_g over groups.
+    W : ndarray (d, d)
+        Covariance of f within a class.
+    A, D, K : ndarray (n, n), (d, d), (n, d)
+        Covariances between groups.
+    n_groups : float
+        Effective number G of labelled groups; 0 where none were used.
+    dof : float
+        Degrees of freedom of J: G and the template's; inf where nothing was learned.
+    correlation : float
+        Intraclass correlation a of the labels.
+    worst : float
+        Largest log odds of a training group for another population, see `condition.log_odds`.
+    fallback : GroupModel or None
+        The same without the learned prior of the shares, for groups that it makes incredible.
+    """
+
+    source: str
+    mu: Floats
+    M: Floats
+    shift: Floats
+    W: Floats
+    A: Floats
+    D: Floats
+    K: Floats
+    n_groups: float = 0.0
+    dof: float = np.inf
+    correlation: float = 0.0
+    worst: float = 0.0
+    fallback: "GroupModel | None" = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes n."""
+        return len(self.mu)
+
+    @property
+    def B(self) -> Floats:
+        """Covariance of the one-hot class of a single item, diag(mu) - mu mu'."""
+        return multinomial(self.mu)
+
+    @property
+    def effect(self) -> Floats:
+        """J: covariance of (e, r) of two items of a group, (n + d, n + d)."""
+        return np.block([[self.A, self.K], [self.K.T, self.D]])
+
+    @property
+    def items(self) -> Floats:
+        """Covariance of (e, r) of a single item, (n + d, n + d)."""
+        n, d = self.n_classes, len(self.W)
+        return np.block([[self.B, np.zeros((n, d))], [np.zeros((d, n)), self.W]])
+
+    def finite(self, n_items: float) -> "GroupModel":
+        """Return the model of populations of so many items each, whose items are drawn with replacement.
+
+        Two draws are the same item once in `n_items` times: J becomes J + (covariance of an item - J) / n_items.
+        """
+        J, n = self.effect + (self.items - self.effect) / n_items, self.n_classes
+        fallback = None if self.fallback is None else self.fallback.finite(n_items)
+        return replace(self, A=J[:n, :n], D=J[n:, n:], K=J[:n, n:], fallback=fallback)
+
+    def noise(self, sizes: Floats) -> Floats:
+        """Cov(rbar_g) = D (1 - 1/N) + W / N of groups with N items, (B, d, d)."""
+        inverse = 1 / np.asarray(sizes, dtype=np.float64)[:, None, None]
+        return np.asarray(self.D * (1 - inverse) + self.W * inverse)
+
+
+def multinomial(p: Floats) -> Floats:
+    """diag(p) - p p' of p (..., n): the covariance of the one-hot class of one item, (..., n, n)."""
+    p = np.asarray(p)
+    return np.asarray(p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :])

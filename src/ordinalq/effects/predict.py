@@ -1,0 +1,213 @@
+r"""Predicted shares of groups: the best linear predictor, on the simplex, with an alarm for groups unlike the others.
+
+The estimate is p_hat of `condition`, projected onto the simplex in the norm of E^{-1}, then the *median* of each
+cumulated share, by a Beta distribution with that mean and the precision u'Bu / u'Eu - 1: the median is what absolute
+errors ask for.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
+
+from ordinalq.effects.condition import Filter, condition, log_odds
+from ordinalq.effects.model import GroupModel
+from ordinalq.solvers.quadratic import simplex_qp
+from ordinalq.validation import Floats, check_choice
+
+Mask = npt.NDArray[np.bool_]
+
+TARGETS = ("sample", "population")
+# A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of
+# many is a good measure, beyond which a like group is once in G + 1 times. Where they are DROP times those, the learned
+# prior is given up.
+UNLIKE, DROP = 200.0, 10_000.0
+# Without learned tails a distance beyond this quantile widens the intervals.
+WIDEN_BEYOND = 0.99
+# Rows that are worked on at once: 1000 groups of 20 classes take 3 megabytes per matrix.
+CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predicted shares of B groups with the covariance of their errors.
+
+    Attributes
+    ----------
+    of : {"sample", "population"}
+        What is predicted: the shares of these very items, or those of the population they come from.
+    prevalences : ndarray (B, n)
+        The estimate: medians of the cumulated shares, differenced.
+    mean : ndarray (B, n)
+        p_hat on the simplex, the centre of the intervals.
+    covariance : ndarray (B, n, n)
+        E, before it is widened.
+    centre : ndarray (B, n)
+        mu of the prior that was used.
+    n_items : ndarray (B,)
+        N; with labels those without one.
+    distance : ndarray (B,)
+        d^2 = z' C_qq^{-1} z.
+    rank : int
+        Expectation of d^2: the number of directions of q.
+    unlike : bool ndarray (B,)
+        Groups unlike the training groups.
+    widening : ndarray (B,)
+        Factor of E for the uncertainty of J, which grows with d^2.
+    dof, mean_dof : ndarray (B,)
+        Degrees of freedom of the errors of shares and of the mean class.
+    unlabelled : ndarray (B, n, n) or None
+        E as it was before labels of the group were used.
+    """
+
+    of: str
+    prevalences: Floats
+    mean: Floats
+    covariance: Floats
+    centre: Floats
+    n_items: Floats
+    distance: Floats
+    rank: int
+    unlike: Mask
+    widening: Floats
+    dof: Floats
+    mean_dof: Floats
+    unlabelled: Floats | None = None
+
+
+def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:
+    """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
+
+    A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, 1 + 200 / G times
+    more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
+    were right; from ten thousand times on, the weak prior gives the estimate, too.
+    """
+    check_choice("of", of, TARGETS)
+    Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    parts = [_predict(model, Q[i : i + CHUNK], sizes[i : i + CHUNK], of) for i in range(0, max(len(Q), 1), CHUNK)]
+    return join(parts)
+
+
+def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction:
+    got = condition(model, Q, sizes, of)
+    centre, E = np.tile(model.mu, (len(Q), 1)), got.covariance
+    p = project(got.mean, E)
+    estimate = medians(p, E, centre)
+    widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
+    mean_dof = np.full(len(Q), _mean_dof(model))
+    unlike = np.zeros(len(Q), dtype=bool)
+    if model.fallback is not None:
+        odds = log_odds(model, Q, sizes, of) - model.worst
+        unlike = odds > np.log1p(UNLIKE / model.n_groups)
+        dropped = odds[unlike] > np.log(DROP)
+        other = condition(model.fallback, Q[unlike], sizes[unlike], of)
+        centre[unlike], dof[unlike], mean_dof[unlike] = model.fallback.mu, np.inf, np.inf
+        widening[unlike] = _widening(model.fallback, other.distance, got.rank)
+        q = project(other.mean, other.covariance)
+        p[unlike] = np.where(dropped[:, None], q, p[unlike])
+        estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
+        apart = q - p[unlike]
+        E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
+    return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+
+
+def join(parts: list[Prediction]) -> Prediction:
+    """Join the predictions of successive parts of a batch."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    fields: dict[str, Any] = {}
+    for name in Prediction.__annotations__:
+        value = getattr(first, name)
+        fields[name] = np.concatenate([getattr(p, name) for p in parts]) if isinstance(value, np.ndarray) else value
+    return Prediction(**fields)
+
+
+def _dof(model: GroupModel) -> float:
+    """Degrees of freedom of p given q where J has `model.dof`: one is lost per class, at most half of all."""
+    return max(model.dof - model.n_classes + 2, model.dof / 2)
+
+
+def _mean_dof(model: GroupModel) -> float:
+    """Degrees of freedom of the mean class.
+
+    It is one direction, in which groups differ most; the template does not know how much. Group effects have heavy
+    tails, so that G groups tell of their spread what half as many normal ones would.
+    """
+    return max(model.n_groups / 2, 2.0) if np.isfinite(model.dof) else np.inf
+
+
+def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
+    """Factor of E, where J was learned from few groups or does not fit.
+
+    If J has an inverse Wishart distribution worth G' groups, p given q is a Student vector whose scale is
+    E (G' + d^2) / (G' - n + 2) (1 + 1/G'): the farther a group is from the training groups, the wider. Where nothing
+    was learned, the factor is 1 up to the 99 % quantile of d^2, and proportional to d^2 beyond.
+    """
+    if np.isfinite(model.dof):
+        return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
+    return np.asarray(np.maximum(1, distance / (2 * gammaincinv(rank / 2, WIDEN_BEYOND))))
+
+
+def replicate_scale(model: GroupModel, level: float) -> float:
+    """Factor of the deviations rbar in replicates q + rbar for methods without a prior, such as PACC.
+
+    rbar is normal with covariance D (1 - 1/N), plus the mean deviation of N items within their classes; percentiles of
+    the estimates at the given level then know, by this factor, that D was learned from few groups. It is the square
+    root of the widening at d^2 = rank times the ratio of Student and normal quantiles.
+    """
+    if not np.isfinite(model.dof):
+        return 1.0
+    rank = Filter.of(model).rank
+    widening = float(_widening(model, np.array([float(rank)]), rank)[0])
+    end = (1 + level) / 2
+    return float(np.sqrt(widening) * stdtrit(_dof(model), end) / ndtri(end))
+
+
+def project(P: Floats, E: Floats) -> Floats:
+    """The most probable shares: the point of the simplex nearest to P (B, n) in the norm of E^{-1} (B, n, n)."""
+    n = P.shape[1]
+    outside = (P < 0).any(axis=1)
+    result = P.copy()
+    if outside.any():
+        E = E[outside]
+        size = np.trace(E, axis1=1, axis2=2)[:, None, None] / n
+        # E is singular along (1, ..., 1), where p cannot move anyway, and nearly so where a share is known.
+        inverse = np.linalg.inv(E + size * (1e-3 * np.eye(n) + 1) + np.finfo(float).tiny)
+        # Scaled to entries of order one.
+        inverse *= size
+        result[outside] = simplex_qp(inverse, np.matmul(inverse, P[outside][:, :, None])[:, :, 0])[0]
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
+
+
+def medians(p: Floats, E: Floats, centre: Floats) -> Floats:
+    """Differences of the medians of the cumulated shares, (B, n).
+
+    The cumulated share u'p is taken as a Beta variable with mean u'p and precision nu = u'Bu / u'Eu - 1, B that of the
+    prior's mean (B, n): a prediction that is worth nu items.
+    """
+    c = np.clip(np.cumsum(p, axis=1)[:, :-1], 0, 1)
+    prior = np.cumsum(centre, axis=1)[:, :-1]
+    variance = np.maximum(cumulated_variance(E), np.finfo(float).tiny)
+    nu = np.maximum(prior * (1 - prior) / variance - 1, 0.02)
+    alpha, beta = c * nu, (1 - c) * nu
+    inside = (alpha > 0) & (beta > 0)
+    # For large parameters (alpha - 1/3) / (alpha + beta - 2/3) is exact to four digits, and much faster.
+    large = inside & (np.minimum(alpha, beta) > 2)
+    median = c.copy()
+    median[large] = (alpha[large] - 1 / 3) / (nu[large] - 2 / 3)
+    small = inside & ~large
+    median[small] = betaincinv(alpha[small], beta[small], 0.5)
+    # Medians of cumulated shares need not increase; half way between the two hulls, so that neither end is preferred.
+    falling = np.minimum.accumulate(median[:, ::-1], axis=1)[:, ::-1]
+    median = (np.maximum.accumulate(median, axis=1) + falling) / 2
+    ends = np.zeros((len(p), 1)), np.ones((len(p), 1))
+    return np.diff(np.hstack([ends[0], median, ends[1]]), axis=1)
+
+
+def cumulated_variance(E: Floats) -> Floats:
+    """Variances of the cumulated shares but the last, for shares with covariance E (B, n, n): (B, n - 1)."""
+    both = np.cumsum(np.cumsum(E, axis=1), axis=2)
+    return np.asarray(np.maximum(np.diagonal(both, axis1=1, axis2=2)[:, :-1], 0))

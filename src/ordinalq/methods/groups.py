@@ -1,0 +1,103 @@
+"""BLP: shares of groups by best linear prediction, with group effects learned from labelled groups."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.estimates import Bounds
+from ordinalq.contract.summary import Summary
+from ordinalq.effects.bounds import bounds
+from ordinalq.effects.features import logits_pay, with_logits
+from ordinalq.effects.learn import learn, stated, weak
+from ordinalq.effects.model import GroupModel
+from ordinalq.effects.predict import predict
+from ordinalq.effects.sums import GroupSums
+from ordinalq.methods.base import Method
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats, check_real
+
+Codes = npt.NDArray[np.intp]
+
+# What is said of a group.
+LIKE, UNLIKE = "good", "unlike the training groups"
+
+
+class BLP(Method):
+    """Best linear prediction of the shares of a group, given the mean of its items' posteriors.
+
+    Statisticians know it as the empirical best linear predictor of small-area estimation, physicists as a Wiener
+    filter. The shares p of a group vary around mu with covariance A, and its items look different from those of other
+    groups, by an effect with covariance D, which may go together with the shares (K). All are learned from labelled
+    groups, ``fit(X, y, groups=...)``: with q = mean f, p_hat = mu + C_pq C_qq^-1 (q - M mu - shift), see
+    docs/groups.md. The intervals come from its error covariance, in closed form, and do not shrink below what the
+    group effect allows.
+
+    Without training groups there is no group effect and a weak prior: then only samples that differ in their shares
+    alone are estimated and covered as promised.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    group_effect : float, default=None
+        Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1, for groups that
+        are known to differ; with it the looks of the items differ half as much. None stands for no effect.
+
+    Attributes
+    ----------
+    group_model_ : GroupModel
+        Means and covariances; ``source`` is "learned", "stated" or "weak".
+    """
+
+    paper_name = ""
+
+    def __init__(self, classifier: Any = None, *, group_effect: float | None = None) -> None:
+        self.classifier = classifier
+        self.group_effect = group_effect
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        if self.group_effect is not None:
+            check_real("group_effect", self.group_effect, low=0, high=1, open_low=True)
+
+    def learn(self, S: Floats, codes: Codes) -> None:
+        """Keep the training distribution; the rest is learned from the items with a score."""
+        self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Learn the model of the groups from V, of which only sums are needed."""
+        n_groups = None if groups is None else len(np.unique(groups))
+        self.uses_logits_ = logits_pay(len(self.classes_), len(codes), n_groups)
+        place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
+        sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_))
+        if groups is not None:
+            self.group_model_: GroupModel = learn(sums)
+        else:
+            self.group_model_ = weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
+        super().keep(S, codes)
+
+    def embed(self, S: Floats) -> Floats:
+        """Return the posteriors, and the logits of the cumulated ones where there is enough to learn from."""
+        return with_logits(S) if self.uses_logits_ else S
+
+    def solve(self, summary: Summary) -> Solution:
+        """Return the predicted shares of each sample."""
+        return Solution.closed_form(predict(self.group_model_, summary.means, summary.sizes).prevalences)
+
+    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
+        """Return bounds and covariances by the formula."""
+        prediction = predict(self.group_model_, summary.means, summary.sizes, of)
+        found = bounds(prediction, level)
+        return Bounds(**found._asdict()), prediction.covariance
+
+    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
+        """Say which samples are unlike the training groups; None where there were none."""
+        if self.group_model_.source != "learned":
+            return None
+        unlike = predict(self.group_model_, summary.means, summary.sizes).unlike
+        return np.where(unlike, UNLIKE, LIKE)
+
+    def response_matrix(self) -> Floats | None:
+        """Return M."""
+        return self.group_model_.M
