@@ -81,9 +81,10 @@ def em_counts(
     data = objective.data
 
     def ratios(prior: Floats) -> Floats:
-        R = (data.Q / np.maximum(data.expected(prior), TINY)) @ data.M
+        # Plain products: an EM is a contraction, which last digits do not grow in.
         if data.background is None:
-            return np.asarray(R)
+            return np.asarray((data.Q / np.maximum(prior @ data.M.T, TINY)) @ data.M)
+        R = (data.Q / np.maximum(prior @ data.M.T + data.background, TINY)) @ data.M
         return np.asarray(R / np.maximum((prior * R).sum(axis=1, keepdims=True), TINY))
 
     start = np.full((len(data), data.n_classes), 1 / data.n_classes)
