@@ -268,6 +268,27 @@ def test_a_summary_survives_a_file(problem, name, groups, tmp_path):
     assert_array_equal(same.totals["checks"], summary.totals["checks"])
 
 
+def test_lists_keep_their_gaps_and_their_types():
+    with pytest.raises(ValueError, match="groups must have no missing values, got 1"):
+        oq.Samples.from_groups(["a", "b", float("nan")])
+    with pytest.raises(TypeError, match="groups must be values that can be sorted"):
+        oq.Samples.from_groups(["a", 1])
+
+
+def test_what_belongs_to_another_quantifier_is_refused(problem):
+    X, y, pool, groups = problem
+    pacc, sld = fitted("PACC", X, y), fitted("SLD", X, y)
+    S = pacc.scores(pool)
+    with pytest.raises(ValueError, match="the summary was not made by this SLD"):
+        estimate(sld, pacc.summarize(S))
+    with pytest.raises(ValueError, match="the summary was not made by this PACC"):
+        estimate(pacc, sld.summarize(S))
+    with pytest.raises(TypeError, match="summary must be a Summary"):
+        estimate(pacc, S)
+    with pytest.raises(TypeError, match="plan must be a Plan"):
+        pacc.predict_groups(pool, groups, level=0.9, plan="population")
+
+
 def test_estimates_are_found_by_group(problem):
     X, y, pool, groups = problem
     estimates = fitted("PACC", X, y).predict_groups(pool, pd.Series(groups, name="product"), level=0.9)
@@ -278,6 +299,9 @@ def test_estimates_are_found_by_group(problem):
     assert one.frame()["product"].tolist() == ["pen"]
     with pytest.raises(KeyError, match="product 'pencil' is not among the 5 groups 'ape', 'cap'"):
         estimates["pencil"]
+    assert "pen" in estimates
+    assert "pencil" not in estimates
+    assert [part.n_items[0] for part in estimates] == estimates.n_items.tolist()
     assert estimates.take(estimates.n_items > 10).groups.tolist() == ["ape", "zoo"]
     plain = estimates.to_json()
     assert plain["by"] == "product"

@@ -170,5 +170,12 @@ def test_mistakes_in_training_groups_are_named(rng):
     ):
         with pytest.raises(ValueError, match=message):
             oq.BLP(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=bad)
+    alone = np.where(y == 1, 12, groups)
+    with pytest.raises(ValueError, match="class number 1 is in 1 of the 13 groups only, which are held out together"):
+        oq.PACC(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=alone)
+    with pytest.raises(ValueError, match="groups must be None with InSample"):
+        oq.PACC(oq.InSample(LogisticRegression())).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="group_effect must be None with groups"):
+        oq.BLP(oq.CrossFitted(LogisticRegression(), cv=3), group_effect=0.1).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="group_effect must be a number in"):
         oq.BLP(group_effect=2.0).fit(X, y)

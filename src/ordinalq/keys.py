@@ -104,7 +104,7 @@ class Keys:
         """Return the row of a value; the error names near ones."""
         try:
             row = self.index.get_loc(value)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             shown = ", ".join(map(repr, self.tolist()[:5]))
             raise KeyError(
                 f"{self.name} {value!r} is not among the {len(self)} groups {shown}{', ...' * (len(self) > 5)}"
@@ -158,11 +158,13 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
             return pd.Index(groups.to_list(), dtype=kind), native
         groups = groups.to_numpy()
     if not hasattr(groups, "dtype"):
-        groups = np.asarray(groups)
+        # As objects: NumPy would make words of numbers and gaps that stand beside words.
+        words = any(isinstance(value, str) for value in groups)
+        groups = np.asarray(groups, dtype=object if words else None)
     if np.ndim(groups) != 1 or len(groups) == 0:
         raise ValueError(f"groups must be a one-dimensional array with items, got shape {np.shape(groups)}.")
     if isinstance(groups, np.ndarray):
-        native = groups.dtype if native is None and groups.dtype.kind in "USMm" else native
+        native = groups.dtype if native is None and groups.dtype.kind in "UMm" else native
         if groups.dtype.kind == "S":
             groups = groups.astype(str)
         return pd.Index(groups), native

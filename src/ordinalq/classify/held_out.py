@@ -93,6 +93,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
                 f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
                 f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
             )
+        if groups is not None:
+            _check_groups(codes, groups, folds)
         models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, train) for train, _ in folds)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
@@ -157,6 +159,11 @@ class InSample(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "InSample":
         """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
+        if groups is not None:
+            raise ValueError(
+                "groups must be None with InSample: its scores come from a model that has seen all groups; use "
+                "CrossFitted."
+            )
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.names_ = names_of_classes(estimator, self.classes_, labels)
@@ -275,6 +282,19 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Return the class of the highest score, (N,)."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]]) -> None:
+    """Refuse folds by group in which a model would have to score a class that it has not seen."""
+    for train, test in folds:
+        unseen = np.setdiff1d(codes[test], codes[train])
+        if len(unseen):
+            holders, total = len(np.unique(groups[codes == unseen[0]])), len(np.unique(groups))
+            raise ValueError(
+                f"groups must leave items of every class to learn from, but class number {unseen[0] + 1} is in "
+                f"{holders} of the {total} groups only, which are held out together: use more folds (cv), or more "
+                "groups with that class."
+            )
 
 
 def held_out(classifier: Any) -> Any:

@@ -1,5 +1,6 @@
 """The answer for B samples: distributions, their bounds, and the groups they belong to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,6 +128,13 @@ class Estimates:
             raise TypeError("these estimates are not of groups; take(rows) chooses some by their position.")
         return self.take([self.keys.position(group)])
 
+    def __contains__(self, group: Any) -> bool:
+        return self.keys is not None and group in self.keys.index
+
+    def __iter__(self) -> Iterator["Estimates"]:
+        """Yield the estimate of each sample."""
+        return (self.take([b]) for b in range(len(self)))
+
     def take(self, rows: Any) -> "Estimates":
         """Return the estimates of some samples, chosen by positions, a slice or a mask (B,)."""
         chosen = np.atleast_1d(np.arange(len(self))[rows])
@@ -163,7 +171,7 @@ class Estimates:
         return frame if self.keys is None else frame.insert_column(0, self.keys.polars())
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything but the covariances as plain numbers, strings, lists and dicts."""
+        """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
         means, columns = self.mean.tolist(), {"n_items": self.n_items, "prevalences": self.prevalences}
         extra = {} if self.fit is None else {"fit": self.fit}
         if self.bounds is not None:

@@ -37,8 +37,8 @@ class Quantifier(Kept, BaseEstimator, ABC):
     both. Whoever asks a quantifier for anything (intervals, groups, diagnosis, search) asks the facts and methods
     below, never what class it is.
 
-    A method implements `learn` and `solve`, and where they differ from the defaults `embed`, `resample`, `replicates`,
-    and what concerns smoothing.
+    A method derives from `ordinalq.methods.base.Method` and implements `learn` and `solve`, and where they differ from
+    the defaults `embed`, `resample`, `replicates`, and what concerns smoothing: see docs/extend/method.md.
 
     Attributes
     ----------

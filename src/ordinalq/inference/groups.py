@@ -38,12 +38,26 @@ def estimate(
     1   pen        2         2.0
     """
     level = None if level is None else check_level(level)
+    if not (plan is None or isinstance(plan, Plan)):
+        raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
+    _check_summary(quantifier, summary)
     check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
     P = distributions(quantifier.solve(summary))
     estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=quantifier.verdicts(summary))
     if level is None:
         return estimates
     return with_intervals(quantifier, summary, estimates, level, Plan() if plan is None else plan)
+
+
+def _check_summary(quantifier: Quantifier, summary: Summary) -> None:
+    """Refuse a summary that was made by a quantifier of another kind."""
+    if not isinstance(summary, Summary):
+        raise TypeError(f"summary must be a Summary, as the quantifier's summarize makes it, got {summary!r:.60}.")
+    if quantifier.on_means == bool(summary.items) or quantifier.on_means != ("f" in summary.totals):
+        raise ValueError(
+            f"the summary was not made by this {type(quantifier).__name__}, which needs "
+            f"{'sums' if quantifier.on_means else 'the scores of all items'}: use its own summarize."
+        )
 
 
 def group_samples(groups: Any, n_items: int) -> Samples:

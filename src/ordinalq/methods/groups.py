@@ -67,6 +67,8 @@ class BLP(Method):
 
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Learn the model of the groups from V, of which only sums are needed."""
+        if groups is not None and self.group_effect is not None:
+            raise ValueError("group_effect must be None with groups, from which the effect is learned.")
         n_groups = None if groups is None else len(np.unique(groups))
         self.uses_logits_ = logits_pay(len(self.classes_), len(codes), n_groups)
         place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups

@@ -29,8 +29,9 @@ POLISHING_STEPS = 4
 # A small KKT residual ends a sample if the step before promised no more than this part of the scale: Newton's steps
 # square the error. Where the curvature is tiny, a small gradient alone says little about the value.
 NEAR = 1e-9
-# With a kink that is rounded off, the gradient is no more accurate than this.
-ROUNDED_OFF = 1e-4
+# With a kink that is rounded off, the gradient is no more accurate than this; within the 1e-8 over which it is, that is
+# 1e-11 of the value.
+ROUNDED_OFF = 1e-3
 # A step must achieve this part of the decrease that the gradient promises.
 ARMIJO = 1e-4
 # The line search gives up below this length.

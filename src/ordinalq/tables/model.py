@@ -146,6 +146,9 @@ class TableModel(BaseEstimator):
 
     def asked_columns(self, target: str) -> list[str]:
         """Return the columns to learn from, none if all are."""
+        for name, given in (("text", self.text), ("features", self.features), ("categories", self.categories)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a list of columns, got the text {given!r}; write {name}=[{given!r}].")
         named = [*self.text, *self.features, *self.categories, *(self.dates or ())]
         if target in named:
             raise ValueError(f"the target {target!r} must not be among the columns to learn from.")
