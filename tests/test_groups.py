@@ -289,6 +289,16 @@ def test_what_belongs_to_another_quantifier_is_refused(problem):
         pacc.predict_groups(pool, groups, level=0.9, plan="population")
 
 
+def test_a_file_that_is_no_summary_is_named(tmp_path):
+    junk, other = tmp_path / "junk.npz", tmp_path / "other.npz"
+    junk.write_bytes(b"nothing of ours")
+    np.savez(other, a=np.arange(3))
+    np.save(tmp_path / "array.npz.npy", np.arange(3))
+    for path in (junk, other, tmp_path / "array.npz.npy"):
+        with pytest.raises(ValueError, match=f"{path.name}: expected what Summary.save has written"):
+            oq.Summary.load(path)
+
+
 def test_estimates_are_found_by_group(problem):
     X, y, pool, groups = problem
     estimates = fitted("PACC", X, y).predict_groups(pool, pd.Series(groups, name="product"), level=0.9)

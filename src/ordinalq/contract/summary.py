@@ -1,6 +1,7 @@
 """What a method needs of B samples: sums that can be added up in portions and on many machines."""
 
 import io
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -175,15 +176,19 @@ class Summary:
     @classmethod
     def load(cls, path: str | Path) -> "Summary":
         """Read what :meth:`save` has written; no code from the file is run."""
-        with np.load(path, allow_pickle=False) as arrays:
-            totals = {name[6:]: arrays[name] for name in arrays.files if name.startswith("total ")}
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
             items = []
-            for i in range(sum(name.startswith("S ") for name in arrays.files)):
+            for i in range(sum(name.startswith("S ") for name in arrays)):
                 S = arrays[f"S {i}"]
                 samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S))
                 items.append(Scored(S, samples, arrays[f"rows {i}"]))
-            keys = _from_bytes(arrays["keys"]) if "keys" in arrays.files else None
+            keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
             return cls(arrays["n_items"], totals, tuple(items), keys)
+        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
 
 
 def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
