@@ -110,9 +110,3 @@ def test_random_data_of_the_tests_follow_the_seed():
         text = path.read_text(encoding="utf-8")
         own = re.findall(r"default_rng\((?!seed\))", text) if path.name != Path(__file__).name else []
         assert not own or path.name in FIXED, f"{path.name}: take the fixture rng, or seeds.generator"
-
-
-def test_ci_takes_its_seed_from_the_commit_and_prints_it():
-    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "git rev-parse HEAD" in run
-    assert 'echo "seed of the tests: ORDINALQ_TEST_SEED=$ORDINALQ_TEST_SEED"' in run

@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, rounded, thresholds
+from ordinalq.effects.model import GroupModel
 from ordinalq.inference.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
 from ordinalq.tables import description, saving
@@ -306,7 +307,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         newton,
         quadratic,
     )
-    expected = {entry.cls for entry in oq.catalog()} | {oq.ComposedQuantifier, Tuning}
+    expected = {entry.cls for entry in oq.catalog(beyond=True)} | {oq.ComposedQuantifier, Tuning, GroupModel}
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:
         for thing in vars(module).values():
