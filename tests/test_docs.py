@@ -1,6 +1,5 @@
 """The code of the documentation runs, block after block as on the page."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -12,8 +11,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs" / "extend").glob("*.md")), ROOT / "docs" / "methods.md"]
 # What a page takes for granted.
 GIVEN = {"table.md": lambda: {"outcome": make_outcome(n_samples=20, n_classes=5, paper=None)}}
-# Modules of a page that other work brings.
-NEEDED = {"table.md": "ordinalq.report.layout", "method.md": "ordinalq.contract.plan"}
 
 
 def blocks(path):
@@ -27,8 +24,6 @@ def blocks(path):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
-    if path.name in NEEDED and importlib.util.find_spec(NEEDED[path.name]) is None:
-        pytest.skip(f"needs {NEEDED[path.name]}")
     monkeypatch.chdir(tmp_path)
     given = GIVEN.get(path.name, dict)()
     assert blocks(path)
