@@ -1,4 +1,4 @@
-"""Print the oldest versions that pyproject.toml allows, as constraints for pip: one line `name==version` for each dependency."""
+"""Print the oldest versions that pyproject.toml allows, as constraints for pip, a line for each dependency."""
 
 import re
 import tomllib
