@@ -11,7 +11,7 @@ from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
-from ordinalq.effects.predict import predict
+from ordinalq.effects.predict import is_unlike, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method
 from ordinalq.solvers.solution import Solution
@@ -69,15 +69,21 @@ class BLP(Method):
         """Learn the model of the groups from V, of which only sums are needed."""
         if groups is not None and self.group_effect is not None:
             raise ValueError("group_effect must be None with groups, from which the effect is learned.")
-        n_groups = None if groups is None else len(np.unique(groups))
+        self.uses_logits_ = False
+        model = self._model(S, codes, groups)
+        # What counts is how much the groups tell, not how many there are: most may have a few items only.
+        n_groups = None if groups is None else model.n_groups
         self.uses_logits_ = logits_pay(len(self.classes_), len(codes), n_groups)
+        self.group_model_: GroupModel = self._model(S, codes, groups) if self.uses_logits_ else model
+        super().keep(S, codes)
+
+    def _model(self, S: Floats, codes: Codes, groups: Codes | None) -> GroupModel:
+        """Return the model of groups for the representation of this BLP."""
         place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
         sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_))
         if groups is not None:
-            self.group_model_: GroupModel = learn(sums)
-        else:
-            self.group_model_ = weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
-        super().keep(S, codes)
+            return learn(sums)
+        return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
 
     def embed(self, S: Floats) -> Floats:
         """Return the posteriors, and the logits of the cumulated ones where there is enough to learn from."""
@@ -96,8 +102,7 @@ class BLP(Method):
         """Say which samples are unlike the training groups; None where there were none."""
         if self.group_model_.source != "learned":
             return None
-        unlike = predict(self.group_model_, summary.means, summary.sizes).unlike
-        return np.where(unlike, UNLIKE, LIKE)
+        return np.where(is_unlike(self.group_model_, summary.means, summary.sizes), UNLIKE, LIKE)
 
     def response_matrix(self) -> Floats | None:
         """Return M."""
