@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from ordinalq.effects.bounds import GroupBounds, stack, statistics, variances
+from ordinalq.bounds import Bounds
+from ordinalq.effects.bounds import stack, statistics, variances
 from ordinalq.effects.predict import project
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -47,7 +48,7 @@ class DesignBased(NamedTuple):
     prevalences: Floats
     raw: Floats
     covariance: Floats
-    bounds: GroupBounds
+    bounds: Bounds
 
 
 def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") -> DesignBased:
