@@ -1,17 +1,20 @@
 """Labelled items of samples: the sums that estimates from labels need, which add up like all others."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.kept import Kept
+from ordinalq.labels import encode_known_labels
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 
 Codes = npt.NDArray[np.intp]
 
 
-def label_totals(quantifier: Kept, S: Floats, samples: Samples, codes: Codes) -> dict[str, Floats]:
-    """Return sums over B samples of items with scores S (N, n), of which some have a label: codes (N,), -1 without.
+def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
+    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
     With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
     labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
@@ -22,6 +25,9 @@ def label_totals(quantifier: Kept, S: Floats, samples: Samples, codes: Codes) ->
             f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
             "labels need: fit it again."
         )
+    codes = encode_known_labels(labelled, quantifier.classes_)
+    if len(codes) != len(S):
+        raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
     g = quantifier.class_predictions(S)
     known = np.flatnonzero(codes >= 0)
     some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]

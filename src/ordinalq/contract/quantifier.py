@@ -21,7 +21,7 @@ from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
 from ordinalq.keys import Keys
-from ordinalq.labels import encode_known_labels, encode_labels
+from ordinalq.labels import encode_labels
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
@@ -183,7 +183,7 @@ class Quantifier(Kept, BaseEstimator, ABC):
         checks : bool, default=False
             Also keep what `ordinalq.inference.diagnosis` needs.
         labelled : array-like (N,), default=None
-            Labels of items of the pool, None or NaN where there is none: also keep what estimates from labels need.
+            Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
         """
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
@@ -191,10 +191,7 @@ class Quantifier(Kept, BaseEstimator, ABC):
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
         totals = dict(summary.totals)
         if labelled is not None:
-            codes = encode_known_labels(labelled, self.classes_)
-            if len(codes) != len(S):
-                raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
-            totals |= label_totals(self, S, samples, codes)
+            totals |= label_totals(self, S, samples, labelled)
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
