@@ -16,10 +16,14 @@ Codes = npt.NDArray[np.intp]
 def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
     """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
+    Nothing where no labels are given at all.
+
     With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
     labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
     "labels f" (B, d) of the representation.
     """
+    if labelled is None:
+        return {}
     if not hasattr(quantifier, "held_out_"):
         raise ValueError(
             f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "

@@ -189,9 +189,7 @@ class Quantifier(Kept, BaseEstimator, ABC):
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
-        totals = dict(summary.totals)
-        if labelled is not None:
-            totals |= label_totals(self, S, samples, labelled)
+        totals = {**summary.totals, **label_totals(self, S, samples, labelled)}
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
