@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
 from sklearn.linear_model import LogisticRegression
 from test_real_groups import N_CLASSES, covered, make
 
@@ -32,7 +33,7 @@ def some_labels(rng, y, groups, m):
 @pytest.fixture(scope="module")
 def trained():
     """Return models that know of groups, by name."""
-    X, y, groups = make(np.random.default_rng(5), 100, 40)
+    X, y, groups = make(generator(5), 100, 40)
     return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.BLP, oq.PACC, oq.SLD)}
 
 
