@@ -11,7 +11,7 @@ from ordinalq.effects.bounds import bounds, half_widths
 from ordinalq.effects.condition import Filter, condition, log_odds
 from ordinalq.effects.design import LabelMoments, design_based
 from ordinalq.effects.features import logits_pay, with_logits
-from ordinalq.effects.labelled import DIFFER, GroupLabels, predict_labelled
+from ordinalq.effects.labelled import DIFFER, HALF, GroupLabels, predict_labelled
 from ordinalq.effects.learn import (
     error_of_means,
     learn,
@@ -592,7 +592,7 @@ def test_labels_are_a_gaussian_conditioning(rng):
     within = model.items.copy()
     within[:n, :n] = multinomial((counts[0] + worth * before.mean[0] + model.mu) / (m + worth + 1))
     H = np.hstack([model.M, np.eye(d)])
-    J, k = model.effect + DIFFER * (within - model.effect), n + d
+    J, k = model.effect + DIFFER * m / (m + HALF) * (within - model.effect), n + d
     # theta, what labels show of it, what the others show.
     C = np.block([[J, J, J @ H.T], [J, J + within / m, J @ H.T], [H @ J, H @ J, H @ (J + within / U) @ H.T]])
     seen = np.r_[counts[0] / m - model.mu, looks[0] - model.shift, Q[0] - model.M @ model.mu - model.shift]

@@ -21,8 +21,9 @@ from ordinalq.validation import Floats
 # Labels that an estimate without labels is worth at most.
 MOST_LABELS = 2**20
 # Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
-# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree.
-DIFFER = 1e-3
+# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
+# them count half, and none leave the prediction as it is.
+DIFFER, HALF = 1e-3, 30
 
 
 class GroupLabels(NamedTuple):
@@ -100,7 +101,7 @@ def _condition(
     H = np.hstack([Z.T @ M @ back, np.eye(Z.shape[1])])
     Omega = _within(model, labels, p, E, L, Z)
     N = U[:, None, None] + m
-    J = J + DIFFER * (Omega - J)
+    J = J + DIFFER * m / (m + HALF) * (Omega - J)
 
     # The labels: theta itself, with noise.
     seen = np.hstack([labels.counts, labels.sums - labels.counts @ M.T]) / m[:, :, 0] @ to_theta.T
