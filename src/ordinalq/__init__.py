@@ -28,6 +28,7 @@ from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
     from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.saving import load_model, save_model
@@ -61,7 +62,9 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "OSLD",
     "OrdinalLogisticAT",
     "OrdinalLogisticIT",
+    "OrdinalProbit",
     "OrdinalRidge",
+    "OrdinalStack",
     "PACC",
     "PCC",
     "PDF",
@@ -103,6 +106,10 @@ def __getattr__(name: str) -> Any:
         from ordinalq.classify import ordinal
 
         return getattr(ordinal, name)
+    if name in ("OrdinalProbit", "OrdinalStack"):
+        from ordinalq.classify import stack
+
+        return getattr(stack, name)
     if name in ("load_model", "save_model"):
         from ordinalq.tables import saving
 

@@ -65,6 +65,9 @@ ALIASES = {
     "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",
     "OrdinalLogisticIT": "ordinalq.classify.thresholds:OrdinalLogisticIT",
     "OrdinalRidge": "ordinalq.classify.rounded:OrdinalRidge",
+    "OrderedProbit": "ordinalq.classify.probit:OrderedProbit",
+    "OrdinalProbit": "ordinalq.classify.stack:OrdinalProbit",
+    "OrdinalStack": "ordinalq.classify.stack:OrdinalStack",
     # Tables.
     "TableModel": "ordinalq.tables.model:TableModel",
     "TypedColumns": "ordinalq.tables.columns:TypedColumns",

@@ -264,7 +264,8 @@ def held_out(classifier: Any) -> Any:
 
     None is ``CrossFitted(LogisticRegression())``; a ``FrozenEstimator`` is taken as it is; a forest with
     ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own
-    (``scores_training_items``) is copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the codes stand for.
+    (``scores_training_items``) is copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the
+    codes stand for.
     """
     if classifier is None:
         return CrossFitted()

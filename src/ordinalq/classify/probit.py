@@ -2,8 +2,8 @@
 
     P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x))),   theta_0 < ... < theta_{n-2},
 
-where g(x) are predictions of the index and h(x) says how far they may be off. Classes share the line a.g, so that a rare
-one borrows from its neighbours: all that is its own is a threshold.
+where g(x) are predictions of the index and h(x) says how far they may be off. Classes share the line a.g, so that a
+rare one borrows from its neighbours: all that is its own is a threshold.
 """
 
 from typing import Any, Self
@@ -22,8 +22,8 @@ Codes = npt.NDArray[np.intp]
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
 # Least expected deviation that counts, in classes: below it, its logarithm says nothing.
 LEAST_DEVIATION = 0.02
-# Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or where
-# there are about as many items as parameters.
+# Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or
+# where there are about as many items as parameters.
 PULL = 1.0
 # Directions of g whose scatter is below this part of the largest repeat the others.
 REPEATED = 1e-8

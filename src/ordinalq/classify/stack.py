@@ -1,7 +1,8 @@
 """Scores from regression and from several models: `OrdinalProbit` and `OrdinalStack`.
 
 Where classes are bins of something continuous, a regressor of the class index learns more from the same items than a
-classifier, because rare classes borrow from their neighbours. Where they are not, it learns less; the stack weighs both.
+classifier, because rare classes borrow from their neighbours. Where they are not, it learns less; the stack weighs
+both.
 """
 
 from collections.abc import Sequence
@@ -261,14 +262,15 @@ def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats
     """
     m, _, n = L.shape
     counts = np.bincount(codes, minlength=n)
-    start = np.concatenate([np.full(m, 1 / m), -log_prior])
-    return np.split(
-        minimize(
-            balanced_loss, start, args=(L, codes, 1 / counts, -log_prior), jac=True, method="L-BFGS-B",
-            options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8},
-        ).x,
-        [m],
-    )  # fmt: skip
+    found: Floats = minimize(
+        balanced_loss,
+        np.concatenate([np.full(m, 1 / m), -log_prior]),
+        args=(L, codes, 1 / counts, -log_prior),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8},
+    ).x
+    return found[:m], found[m:]
 
 
 def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Floats) -> tuple[float, Floats]:
