@@ -60,6 +60,8 @@ OUTSIDE = {
     "../../CONTRIBUTING.md": "../contributing.md",
     "../benchmarks/results.md": "speed.md",
     "../README.md": "index.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changes.md",
     "docs/": "",
 }
 
