@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
@@ -28,7 +29,6 @@ from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
-    from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
     from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.saving import load_model, save_model
@@ -106,10 +106,6 @@ def __getattr__(name: str) -> Any:
         from ordinalq.classify import ordinal
 
         return getattr(ordinal, name)
-    if name in ("OrdinalProbit", "OrdinalStack"):
-        from ordinalq.classify import stack
-
-        return getattr(stack, name)
     if name in ("load_model", "save_model"):
         from ordinalq.tables import saving
 
