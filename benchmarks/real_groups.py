@@ -23,8 +23,9 @@ import numpy as np
 from group_data import Groups
 
 import ordinalq as oq
+from ordinalq.bounds import Bounds
 from ordinalq.effects import labelled
-from ordinalq.effects.bounds import GroupBounds, bounds
+from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
@@ -42,7 +43,7 @@ class Trial(NamedTuple):
     sizes: np.ndarray
     truth: np.ndarray
     estimate: np.ndarray
-    bounds: GroupBounds
+    bounds: Bounds
     unlike: np.ndarray
     rivals: dict[str, np.ndarray]
 
@@ -104,7 +105,7 @@ def mean_error(P, T):
     return np.abs((P - T) @ np.arange(1, P.shape[1] + 1))
 
 
-def covered(trial_bounds: GroupBounds, truth):
+def covered(trial_bounds: Bounds, truth):
     """Return whether classes (B, n) and mean class (B,) are covered, and the widths (B, n)."""
     b, mean = trial_bounds, truth @ np.arange(1, truth.shape[1] + 1)
     inside = (b.lower <= truth + ROUNDING) & (truth <= b.upper + ROUNDING)

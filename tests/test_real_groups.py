@@ -90,12 +90,12 @@ def test_every_method_takes_groups_in_training(name, rng):
     cls = getattr(oq, name)
     classifier = oq.CrossFitted(LogisticRegression(), cv=3)
     quantifier = (cls() if cls.on == "features" else cls(classifier)).fit(X, y, groups=groups)
-    d = quantifier.group_effect_.shape[0]
-    assert quantifier.group_effect_.shape == (d, d)
-    assert np.linalg.eigvalsh(quantifier.group_effect_).min() > -1e-12
+    d = quantifier.group_covariance_.shape[0]
+    assert quantifier.group_covariance_.shape == (d, d)
+    assert np.linalg.eigvalsh(quantifier.group_covariance_).min() > -1e-12
     wide = quantifier.predict_interval(X[:200], plan=oq.Plan(n_replicates=20))
     assert (wide.lower <= wide.prevalences).all()
-    assert quantifier.fit(X, y).group_effect_ is None
+    assert quantifier.fit(X, y).group_covariance_ is None
 
 
 def test_intervals_of_large_groups_do_not_shrink_below_the_group_effect(rng):

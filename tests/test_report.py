@@ -19,10 +19,11 @@ from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
 from ordinalq import reference
-from ordinalq.evaluation import not_worse_than_best, p_against_best
+from ordinalq.evaluation import not_worse_than_best, p_against_best, wilcoxon
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.methods.catalog import BEYOND, Entry
 from ordinalq.report import figures, tables, write_report, write_summary
+from ordinalq.report.claims import claim_table
 from ordinalq.report.departures import applicable, departures
 from ordinalq.report.facts import display_name, truth
 from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
@@ -33,6 +34,7 @@ from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import paper_rankings, rankings
 from ordinalq.report.results import collection_table
 from ordinalq.report.significance import rank
+from ordinalq.report.summary import summary
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -239,6 +241,90 @@ def test_tables_of_a_single_method_and_sample_are_whole():
         assert table.latex()
     assert cells(tables.results_table(outcome, "nmd"), "CC")["APP mean ± std"].bold
     assert cells(tables.rank_table([outcome]), "CC")["NMD, APP rank"].text == "1.00"
+
+
+# The paper's claims
+
+
+@pytest.fixture(scope="module")
+def claimed():
+    """An outcome in which o-EDy is worse than EDy, and o-SLD has the very errors of SLD."""
+    outcome = make_outcome(n_classes=5, n_samples=300, measures=("nmd",), failed=["OHDx"])
+    estimates = outcome.estimates
+    by = dict(iter(estimates.groupby("method")))
+    swapped = [by["EDy"].assign(method="OEDy"), by["OEDy"].assign(method="EDy"), by["SLD"].assign(method="OSLD")]
+    rest = estimates[~estimates["method"].isin(["EDy", "OEDy", "OSLD"])]
+    return Outcome(outcome.about, outcome.validation, outcome.selected, pd.concat([rest, *swapped]), outcome.truth)
+
+
+def test_plain_and_regularized_are_compared_on_the_run_itself(claimed):
+    data = claim_table(claimed).data.set_index(["second", "protocol"])
+    assert set(data.index.get_level_values(0)) == {"OACC", "OPACC", "OHDx", "OHDy", "OSLD", "OEDy", "OPDF"}
+    errors = claimed.errors("APP", "nmd")
+    row = data.loc["OPACC", "APP"]
+    assert_allclose(row["change"], 100 * (errors["OPACC"].mean() / errors["PACC"].mean() - 1))
+    assert row["p_value"] == wilcoxon(errors["PACC"], errors["OPACC"])
+    assert_allclose(row["paper_change"], 100 * (0.0149 / 0.0150 - 1))
+    assert row["result"] == "holds"
+    assert data.loc["OEDy", "APP"]["result"] == "fails"
+    assert data.loc["OEDy", "APP"]["change"] > 0
+    assert data.loc["OSLD", "APP"]["result"] == "open"
+    assert data.loc["OHDx", "APP"]["result"] == ""  # it failed
+    shown = cells(claim_table(claimed), "EDy → o-EDy")
+    assert (shown["APP claim"].text, shown["APP paper, %"].text) == ("fails", "-30.1")
+    assert cells(claim_table(claimed), "HDx → o-HDx")["APP claim"].text == "-"
+
+
+def test_summary_says_in_how_many_pairs_the_claim_holds_fails_and_is_open(claimed):
+    results = claim_table(claimed).data["result"].value_counts()
+    (sentence,) = [text for text in summary(claimed) if "main claim" in text]
+    assert f"holds in {results['holds']} of 12 comparisons, fails in {results['fails']} (" in sentence
+    assert f"is open in {results['open']}" in sentence
+    assert "EDy → o-EDy under NMD, APP: +" in sentence
+    assert not any("main claim" in text for text in summary(make_outcome(**SHORT, methods=["CC", "PACC"])))
+
+
+def test_ranks_and_means_that_disagree_decide_nothing(claimed):
+    # Better in most samples, far worse in a few: the mean rises while the ranks say "better".
+    errors = claimed.errors("APP", "nmd")["ACC"] * 0.5
+    errors[:20] += 10
+    estimates = claimed.estimates.copy()
+    estimates.loc[(estimates["method"] == "OACC") & (estimates["protocol"] == "APP"), "error"] = errors
+    changed = Outcome(claimed.about, claimed.validation, claimed.selected, estimates, claimed.truth)
+    row = claim_table(changed).data.set_index(["second", "protocol"]).loc["OACC", "APP"]
+    assert row["p_value"] < 0.01
+    assert row["result"] == "open"
+
+
+def test_logistic_regression_is_compared_with_every_other_classifier():
+    outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    data = claim_table(outcome).data.set_index("second")
+    assert len(data) == 2 * 5 + 2 * 2
+    errors = outcome.errors("APP", "nmd")
+    for other, row in data.iterrows():
+        lr = f"LR-{other.rpartition('-')[2]}"
+        p = wilcoxon(errors[lr], errors[other])
+        better = errors[lr].mean() < errors[other].mean()
+        assert row["result"] in ("open", "holds" if better else "fails"), other
+        assert (row["result"] == "open") >= (p >= 0.01)
+    assert_allclose(data.loc["OLR-AT-SLD", "paper_change"], 100 * (0.0216 / 0.0163 - 1))
+    (sentence,) = [text for text in summary(outcome) if "logistic regression" in text]
+    assert f"of {len(data)} comparisons" in sentence
+
+
+def test_summary_explains_its_words_before_it_uses_them(claimed):
+    text = summary(claimed)
+    for word, meaning in (("NMD", "normalized match distance"), ("APP", "artificial prevalence"), ("APP-OQ", "20 %")):
+        first = next(sentence for sentence in text if re.search(rf"\b{word}\b", sentence))
+        assert meaning in first
+    assert any("outperform the existing ones holds" in sentence for sentence in text)
+    assert any("jagged estimates, holds in" in sentence for sentence in text)
+
+
+def test_page_has_the_claim_as_table_figure_and_sentence(report):
+    page = Page((report / "report.html").read_text(encoding="utf-8"))
+    assert {"table-plain_and_regularized", "figure-pairs_nmd"} <= set(page.ids)
+    assert "The paper's main claim" in page.text
 
 
 # Methods that the paper does not have
@@ -481,7 +567,7 @@ def drawn_texts(figure):
     return [(text.get_text(), text.get_window_extent().padded(-1)) for text in texts]
 
 
-@pytest.mark.parametrize("draw", ["error", "shift", "smoothing", "prevalence", "ranks"])
+@pytest.mark.parametrize("draw", ["error", "claim", "shift", "smoothing", "prevalence", "ranks"])
 def test_no_labels_overlap_or_leave_the_figure_with_twenty_methods(monkeypatch, draw):
     from matplotlib.figure import Figure
 

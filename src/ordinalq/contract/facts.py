@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds
+from ordinalq.bounds import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples

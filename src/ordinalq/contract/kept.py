@@ -19,12 +19,12 @@ class Kept(Facts):
     ----------
     held_out_ : tuple (S, codes)
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
-    group_effect_ : ndarray (d, d) or None
+    group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
     """
 
     held_out_: tuple[Floats, Codes]
-    group_effect_: Floats | None
+    group_covariance_: Floats | None
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation f of items with valid scores S (N, n), (N, d)."""
@@ -36,7 +36,7 @@ class Kept(Facts):
         Of their groups (N,) only the covariance of the effect on the mean representation is kept.
         """
         self.held_out_ = (S, codes)
-        self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+        self.group_covariance_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""

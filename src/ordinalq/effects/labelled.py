@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from ordinalq.effects.bounds import GroupBounds, bounds, stack, statistics
+from ordinalq.bounds import Bounds
+from ordinalq.effects.bounds import bounds, stack, statistics
 from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
 from ordinalq.effects.predict import CHUNK, Prediction, medians, predict, project
 from ordinalq.validation import Floats, check_choice, check_real
@@ -205,7 +206,7 @@ def design_based(
     *,
     level: float = 0.95,
     of: str = "sample",
-) -> tuple[Floats, GroupBounds]:
+) -> tuple[Floats, Bounds]:
     r"""Estimates and intervals that rest on the random draw of the labels alone.
 
     With g = beta' f, any fixed linear prediction of e, the difference estimator is mean_L e + mean_U g - mean_L g. Its
@@ -229,7 +230,7 @@ def design_based(
     -------
     estimates : ndarray (B, n)
         Not cut to [0, 1]; NaN without labels.
-    GroupBounds
+    Bounds
         All of [0, 1] with fewer than two labels.
     """
     check_choice("of", of, ("sample", "population"))

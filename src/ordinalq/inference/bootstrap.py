@@ -94,7 +94,7 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
 
 def effect_root(quantifier: Quantifier) -> Floats | None:
     """Return L (d, r) with L L' = D, the group effect, or None where the model knows of no groups."""
-    D = quantifier.group_effect_
+    D = quantifier.group_covariance_
     if D is None:
         return None
     size, axes = np.linalg.eigh(D)

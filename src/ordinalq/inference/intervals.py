@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds, Estimates
+from ordinalq.bounds import Bounds
+from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Draws, Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary

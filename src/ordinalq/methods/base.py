@@ -204,7 +204,7 @@ class MatrixMethod(SmoothedMethod):
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
-        for name in ("classes_", "p_train_", "held_out_", "group_effect_", "representation_", "M_"):
+        for name in ("classes_", "p_train_", "held_out_", "group_covariance_", "representation_", "M_"):
             setattr(self, name, getattr(fitted, name))
         self._keep_strength()
         return True

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds
+from ordinalq.bounds import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
@@ -90,8 +90,7 @@ class BLP(Method):
     def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
         """Return bounds and covariances by the formula."""
         prediction = predict(self.group_model_, summary.means, summary.sizes, of)
-        found = bounds(prediction, level)
-        return Bounds(**found._asdict()), prediction.covariance
+        return bounds(prediction, level), prediction.covariance
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
         """Say which samples are unlike the training groups; None where there were none."""

@@ -123,8 +123,8 @@ class _LikelihoodMethod(SmoothedMethod):
         for rows in chunks(len(P), draws.n_replicates * n):
             p, N = composition(P[rows], summary.n_items[rows]), summary.n_items[rows][:, None]
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
-            if self.group_effect_ is not None:
-                Omega += self.group_effect_ * (1 - 1 / N)[:, :, None]
+            if self.group_covariance_ is not None:
+                Omega += self.group_covariance_ * (1 - 1 / N)[:, :, None]
             if draws.of == "population":
                 expected = p @ H.T
                 outer = expected[:, :, None] * expected[:, None, :]
