@@ -21,7 +21,7 @@ from ordinalq.effects.learn import (
     weak_prior,
 )
 from ordinalq.effects.model import GroupModel, multinomial
-from ordinalq.effects.predict import cumulated_variance, medians, predict, project, replicate_scale
+from ordinalq.effects.predict import cumulated_variance, medians, predict, project
 from ordinalq.effects.sums import GroupSums
 from ordinalq.solvers.quadratic import simplex_qp
 
@@ -410,14 +410,6 @@ def test_half_widths_follow_the_formula(rng):
             dof = model.n_groups / 2 if k == 2 * n - 1 else model.dof - n + 2
             h2 = student.ppf(0.975, dof) ** 2 * phi * (u @ got.covariance[b] @ u) * (1 + rho) / 2
             assert_allclose(half[b, k] ** 2, h2 + 1 / (4 * got.n_items[b] ** 2))
-
-
-def test_replicates_of_few_groups_are_scaled_up(rng):
-    model = random_model(rng)
-    scales = [replicate_scale(replace(model, dof=dof), 0.95) for dof in (15.0, 60.0, 1e9)]
-    assert scales[0] > scales[1] > scales[2]
-    assert_allclose(scales[2], 1, atol=1e-6)
-    assert replicate_scale(replace(model, dof=np.inf), 0.95) == 1
 
 
 def test_interval_of_a_large_group_does_not_shrink_below_the_group_effect(rng):

@@ -21,10 +21,13 @@ class Kept(Facts):
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    width_correction_ : ndarray (2, 2n + 1) or None
+        What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 
     held_out_: tuple[Floats, Codes]
     group_covariance_: Floats | None
+    width_correction_: Floats | None
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation f of items with valid scores S (N, n), (N, d)."""
@@ -33,10 +36,12 @@ class Kept(Facts):
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
 
-        Of their groups (N,) only the covariance of the effect on the mean representation is kept.
+        Of their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
+        intervals were off.
         """
         self.held_out_ = (S, codes)
         self.group_covariance_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+        self.width_correction_ = None
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""
