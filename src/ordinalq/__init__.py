@@ -10,6 +10,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.methods.aml import AML
 from ordinalq.methods.catalog import catalog
 from ordinalq.methods.composed import ComposedQuantifier
 from ordinalq.methods.counting import CC, PCC
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ACC",
+    "AML",
     "APP",
     "APPOQ",
     "ARC",

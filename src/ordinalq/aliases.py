@@ -32,6 +32,7 @@ ALIASES = {
     "PDF": "ordinalq.methods.ranking:PDF",
     "OPDF": "ordinalq.methods.ranking:OPDF",
     "BLP": "ordinalq.methods.groups:BLP",
+    "AML": "ordinalq.methods.aml:AML",
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.

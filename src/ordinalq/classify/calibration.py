@@ -28,10 +28,14 @@ class Calibration(BaseEstimator):
     kind : {"none", "bcts", "vector"}, default="none"
         "bcts", bias-corrected temperature scaling (Alexandari et al., ICML 2020): one w for all classes; "vector": one
         per class; "none" leaves the scores alone.
+    balanced : bool, default=False
+        Whether all classes count alike in the likelihood, however many items they have. The calibrated scores then are
+        the posteriors of a population in which all classes are equally frequent: ratios of densities.
     """
 
-    def __init__(self, kind: str = "none") -> None:
+    def __init__(self, kind: str = "none", *, balanced: bool = False) -> None:
         self.kind = kind
+        self.balanced = balanced
 
     def check(self) -> None:
         """Raise a clear error for an unknown kind."""
@@ -47,16 +51,18 @@ class Calibration(BaseEstimator):
         n_weights = n if self.kind == "vector" else 1
         observed = np.zeros_like(L)
         observed[np.arange(len(L)), codes] = 1
+        counts = np.bincount(codes, minlength=n)
+        weights = (1 / (n * counts))[codes, None] if self.balanced else 1 / len(L)
 
         def loss(x: Floats) -> tuple[float, Any]:
             w, c = x[:n_weights], x[n_weights:]
             logits = log_softmax(L * w + c, axis=1)
-            error = (np.exp(logits) - observed) / len(L)  # derivative in the logits
+            error = (np.exp(logits) - observed) * weights  # derivative in the logits
             slope = (error * L).sum(axis=0)
             slope = slope if n_weights > 1 else slope.sum(keepdims=True)
-            return -(logits * observed).sum() / len(L), np.concatenate([slope, error.sum(axis=0)])
+            return -(logits * observed * weights).sum(), np.concatenate([slope, error.sum(axis=0)])
 
-        start = np.concatenate([np.ones(n_weights), np.zeros(n)])
+        start = np.concatenate([np.ones(n_weights), -np.log(counts / len(L)) if self.balanced else np.zeros(n)])
         best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-8}).x
         self.weights_, self.biases_ = np.broadcast_to(best[:n_weights], n).copy(), best[n_weights:]
         return self
