@@ -19,7 +19,7 @@ import real_groups
 from matplotlib.ticker import PercentFormatter
 
 import ordinalq as oq
-from ordinalq.plot.style import BLUE, FILE_STYLE, GRID, SOFT, VERMILION
+from ordinalq.plot.style import BLUE, FILE_STYLE, SOFT, VERMILION, tidy
 
 SIZES = (10, 30, 100, 300, 700)
 NUMBERS = (5, 10, 20, 50, 100)
@@ -62,7 +62,9 @@ def draw_widths(found, sizes, path):
     for name, _, _, colour, marker in PROMISES:
         promised, real = found[name]
         ax.plot(sizes, promised, color=colour, marker=marker, label=f"{name}: the 95 % interval, ±")
-        ax.plot(sizes, real, color=colour, marker=marker, fillstyle="none", linestyle="--", label="   its real error")
+        ax.plot(
+            sizes, real, "--", color=colour, marker=marker, fillstyle="none", label="   95 % of its errors are below"
+        )
     ax.set(xscale="log", xlabel="items of the group", ylabel="mean class: classes", ylim=(0, None))
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
@@ -93,10 +95,9 @@ def draw_few(lines, path):
 
 
 def finish(figure, axes, path):
-    """Add grid and legend, and write the picture."""
+    """Tidy the axes, and write the picture."""
     for ax in axes:
-        ax.grid(color=GRID, linewidth=0.6)
-        ax.spines[["top", "right"]].set_visible(False)
+        tidy(ax)
         ax.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
