@@ -20,8 +20,8 @@ from ordinalq.validation import Floats, check_real
 
 Codes = npt.NDArray[np.intp]
 
-# What is said of a group.
-LIKE, UNLIKE = "good", "unlike the training groups"
+# What is said of a group; the estimate of a single item is mostly what is known of all groups.
+LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
 
 class BLP(Method):
@@ -112,14 +112,14 @@ class BLP(Method):
         return bounds(prediction, level), prediction.covariance
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups; None where there were none."""
+        """Say which samples are unlike the training groups or a single item; None where there were no such groups."""
         if self.group_model_.source != "learned":
             return None
         if "labels" in summary.totals:
             unlike = self._prediction(summary, "sample").unlike
         else:
             unlike = is_unlike(self.group_model_, summary.means, summary.sizes)
-        return np.where(unlike, UNLIKE, LIKE)
+        return np.where(unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
 
     def response_matrix(self) -> Floats | None:
         """Return M."""
