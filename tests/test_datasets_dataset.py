@@ -2,6 +2,7 @@
 
 import json
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,22 @@ def test_fried_is_the_same_data_set_on_every_run():
     assert_array_equal(one.train.X, two.train.X)
     assert_array_equal(one.samples("APP", "test").items, two.samples("APP", "test").items)
     assert not np.array_equal(one.train.X, oq.load_dataset("fried", random_state=1).train.X)
+
+
+def test_settings_of_the_paper_repeat_an_item_only_where_a_class_has_too_few():
+    dataset = oq.load_dataset("fried", settings="paper")
+    assert dataset.sampling.min_per_class == 0
+    sampling = replace(dataset.sampling, n_test=200)
+    dataset = replace(dataset, sampling=sampling)
+    samples = dataset.samples("APP", "test")
+    available = np.bincount(dataset.test.y)
+    counts = np.round(samples.prevalences * 1000).astype(int)
+    assert (counts == 0).any()
+    for b in range(len(samples)):
+        items = samples.index(b)
+        distinct = np.bincount(dataset.test.y[np.unique(items)], minlength=10)
+        assert_array_equal(distinct, np.minimum(counts[b], available))
+    assert any("samples repeat items" in note for note in dataset.notes)
 
 
 @pytest.mark.parametrize(("settings", "n_test"), [("reference", 2000), ("paper", 5000)])

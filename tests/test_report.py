@@ -548,6 +548,24 @@ def test_departures_that_apply_depend_on_data_methods_and_classifier():
     assert "34" not in numbers("amazon-oq-bk", kind="classifiers", paper=None)  # which inverts the matrix
 
 
+def test_settings_of_the_paper_list_only_what_cannot_be_followed():
+    outcome = make_outcome(**SHORT)
+    reference = {entry.number: entry.here for entry in applicable(outcome)}
+    outcome.about["experiment"]["settings"] = "paper"
+    paper = {entry.number: entry.here for entry in applicable(outcome)}
+    assert {"9", "10", "15", "16", "17"} <= set(reference) - set(paper)
+    assert "cannot be followed" in paper["18"]
+    assert "bins of PDF, as printed" in paper["13"]
+    assert paper["26"] == reference["26"]
+    assert all(paper.values())
+
+
+def test_departures_of_trees_are_those_of_each():
+    only_arc = {entry.number for entry in applicable(make_outcome(**SHORT, methods=["ARC"]))}
+    assert "11" not in only_arc  # its classifiers are trained on the items of their node
+    assert "10" in only_arc
+
+
 # Figures
 
 

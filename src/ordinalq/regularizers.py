@@ -21,6 +21,8 @@ TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
 
 # Larger numbers would overflow in products with C.
 MAX_TAU = 1e300
+# By how much a probability may exceed one.
+ROUNDING = 1e-4
 
 
 class Penalty(NamedTuple):
@@ -169,17 +171,18 @@ class Tikhonov(Regularizer):
 
 
 class LogTikhonov(Regularizer):
-    """tau/2 ||C z||^2 with z_i = log10(1 + m a_i p_i / sum_j a_j p_j) and m = max(N - n, 1).
+    """tau/2 ||C z||^2 with z_i = log10(1 + m (p_i / a_i) / sum_j (p_j / a_j)) and m = max(N - n, 1).
 
     This is the regularizer of the original RUN: spectra are smooth on a logarithmic scale, after the correction by
-    the acceptance. It is not convex.
+    the acceptance a. It is not convex.
 
     Parameters
     ----------
     tau : float or "auto"
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     acceptance : array-like (n,)
-        Factors a_i > 0 that correct p for the acceptance of the detector.
+        Probability a_i in (0, 1] that an event of class i is observed. Only the ratios matter, so that effective areas
+        may be divided by the largest.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
     """
@@ -196,20 +199,27 @@ class LogTikhonov(Regularizer):
         """Raise a clear error where the parameters do not fit n classes."""
         Tikhonov(self.tau, order=self.order).check(n_classes)
         a = check_vectors("acceptance", self.acceptance, min_classes=2)
-        if a.shape != (n_classes,) or not (a > 0).all():
-            raise ValueError(f"acceptance must be {n_classes} positive numbers, got {self.acceptance!r}.")
+        if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
+            raise ValueError(
+                f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
+                f"observed, got {self.acceptance!r}."
+            )
+
+    def _corrections(self) -> Floats:
+        """Return 1 / a, (n,)."""
+        return 1 / np.asarray(self.acceptance, dtype=np.float64)
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value, gradient and Hessian by the chain rule p -> w = a p / (a.p) -> z -> tau/2 ||C z||^2."""
+        """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
         n = P.shape[1]
-        a = np.asarray(self.acceptance, dtype=np.float64)
+        c = self._corrections()
         C = difference_matrix(n, self.order)
         m = np.maximum(sizes - n, 1)[:, None]
-        total = (P @ a)[:, None]
-        w = a * P / total
+        total = (P @ c)[:, None]
+        w = c * P / total
         z = np.log10(1 + m * w)
-        # dw_i/dp_j = (a_i [i = j] - w_i a_j) / (a.p), as J (B, i, j)
-        J = (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        # dw_i/dp_j = (c_i [i = j] - w_i c_j) / (c.p), as J (B, i, j)
+        J = (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         slope = m / (1 + m * w) / np.log(10)  # dz_i/dw_i
         pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
         Z = slope[:, :, None] * J
@@ -217,8 +227,8 @@ class LogTikhonov(Regularizer):
         H = np.matmul(Z.transpose(0, 2, 1), np.matmul(self.tau * C.T @ C, Z))
         # Curvature of z: d2z_i = slope_i d2w_i - ln(10) slope_i^2 dw_i dw_i'
         H -= np.matmul((Z * (np.log(10) * pull)[:, :, None]).transpose(0, 2, 1), Z)
-        # d2w_i/dp_j dp_k = -(a_k J_ij + a_j J_ik) / (a.p)
-        mixed = np.matmul((pull * slope)[:, None, :], J).transpose(0, 2, 1) * a / total[:, :, None]
+        # d2w_i/dp_j dp_k = -(c_k J_ij + c_j J_ik) / (c.p)
+        mixed = np.matmul((pull * slope)[:, None, :], J).transpose(0, 2, 1) * c / total[:, :, None]
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
@@ -229,11 +239,11 @@ class LogTikhonov(Regularizer):
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
         n = P.shape[1]
-        a = np.asarray(self.acceptance, dtype=np.float64)
+        c = self._corrections()
         m = np.maximum(sizes - n, 1)[:, None]
-        total = (P @ a)[:, None]
-        w = a * P / total
+        total = (P @ c)[:, None]
+        w = c * P / total
         slope = m / (1 + m * w) / np.log(10)
-        Z = slope[:, :, None] * (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
