@@ -1,7 +1,7 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
 `Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
-unfolding, on the logarithm of acceptance-corrected counts.
+unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and knows no order.
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +23,8 @@ TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
 MAX_TAU = 1e300
 # By how much a probability may exceed one.
 ROUNDING = 1e-4
+# Shares below this are no longer told from zero by a logarithm.
+KNEE = 1e-9
 
 
 class Penalty(NamedTuple):
@@ -123,9 +125,7 @@ class Tikhonov(Regularizer):
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        check_strength("tau", self.tau)
-        if not isinstance(self.tau, str) and self.tau > MAX_TAU:
-            raise ValueError(f"tau must be at most {MAX_TAU:g}, got {self.tau!r}: its multiples would overflow.")
+        _check_tau(self.tau)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(
@@ -168,6 +168,58 @@ class Tikhonov(Regularizer):
         """Return C'C for each sample."""
         C = difference_matrix(P.shape[1], self.order)
         return np.broadcast_to(C.T @ C, (len(P), P.shape[1], P.shape[1]))
+
+
+class Entropy(Regularizer):
+    """tau sum_i p_i ln(p_i / c_i), the relative entropy of p and a centre c: maximum entropy (Schmelling, 1994).
+
+    It is convex, zero at p = c, and pulls every class towards its share in c, whatever its neighbours have: with a
+    uniform c it makes estimates flat, not smooth. Below p_i = 1e-9 its second-order expansion there takes its place, so
+    that derivatives are finite for empty classes; the value changes by less than 1e-9 tau per class.
+
+    Parameters
+    ----------
+    tau : float or "auto"
+        Strength, >= 0; "auto" is chosen when a quantifier is fitted.
+    centre : array-like (n,), default=None
+        c, positive, in any unit; None stands for the uniform distribution.
+    """
+
+    strength = "tau"
+
+    def __init__(self, tau: Any, *, centre: Any = None) -> None:
+        self.tau = tau
+        self.centre = centre
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+        _check_tau(self.tau)
+        if self.centre is not None:
+            c = check_vectors("centre", self.centre, min_classes=2)
+            if c.shape != (n_classes,) or not (c > 0).all():
+                raise ValueError(f"centre must be a vector of {n_classes} positive numbers, got {self.centre!r}.")
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value, gradient tau (1 + ln(p/c)), Hessian tau diag(1/p), all expanded at 1e-9 below that."""
+        n = P.shape[1]
+        c = np.ones(n) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        K = np.maximum(P, KNEE)
+        log, below = np.log(K * (c.sum() / c)), P - K
+        value = K * log + (log + 1) * below + below**2 / (2 * K)
+        H = (self.tau / K)[:, :, None] * np.eye(n)
+        return Derivatives(self.tau * value.sum(axis=1), self.tau * (log + 1 + below / K), H)
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return the identity, or zeros without strength: every change is seen."""
+        return np.eye(n_classes) if self.tau > 0 else np.zeros((n_classes, n_classes))
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return multiples of the unit: tau is relative to the loss."""
+        return tuple(unit * tau for tau in TAUS)
+
+    def curvature(self, P: Floats, sizes: Floats) -> Floats:
+        """Return diag(1/p)."""
+        return np.asarray((1 / np.maximum(P, KNEE))[:, :, None] * np.eye(P.shape[1]))
 
 
 class LogTikhonov(Regularizer):
@@ -247,3 +299,9 @@ class LogTikhonov(Regularizer):
         Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
+
+def _check_tau(tau: Any) -> None:
+    check_strength("tau", tau)
+    if not isinstance(tau, str) and tau > MAX_TAU:
+        raise ValueError(f"tau must be at most {MAX_TAU:g}, got {tau!r}: its multiples would overflow.")
