@@ -18,6 +18,7 @@ CLASS_NUMBERS = (5, 10, 12)
 # How the printed tables call a parameter of ours.
 PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
 OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
+CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
 SELECTED = [*KEYS, "classifier", "parameters", "error", "std", "smoothing", "n_samples", "unconverged"]
 
 
@@ -99,7 +100,6 @@ def hyperparameter_table(outcome: Outcome) -> Table:
         "Settings paper: as the text says. Settings reference: as the authors' program did.",
         "What depends on the number n of classes is given for 5, 10 and 12.",
         "n_bins of PDF and o-PDF is the total number of bins, n - 1 times the printed one.",
-        "held_out is called val_split in the printed table.",
     )
     title = "Hyperparameters of the methods"
     return Table("hyperparameters", title, columns, rows, facts, notes, section="parameters", fold=title)
@@ -110,8 +110,7 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
-            shown = paper.get(parameter, [])
-            shown = json.dumps(shown if isinstance(shown, list) else [shown])
+            shown = json.dumps(paper.get(parameter, []))
             run = json.dumps(values.get(parameter, []))
             rows.append({"classifier": name, "parameter": parameter, "printed": shown, "run": run})
     facts = pd.DataFrame(rows, columns=["classifier", "parameter", "printed", "run"])
@@ -129,22 +128,24 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
 
 
-def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, Any], dict[str, list[Any]]]]:
-    """Return the name of each classifier, its printed grid, and the values that were tried."""
-    grids = reference.grids()
+def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """Return the name of each classifier, its printed grid, and the values that were tried.
+
+    No grid is printed for the comparison of ordinal classifiers.
+    """
     tried = outcome.validation
     if not compares_classifiers(outcome):
         values = _values(tried["classifier"])
-        entry = dict(grids["classifier"]["Amazon-OQ-BK" if "C" in values else "Fact-OQ and UCI/OpenML"])
-        return [(str(entry.pop("type")), entry, values)]
-    found = []
+        trees = outcome.about["experiment"].get("n_estimators")
+        if trees is not None:
+            values = {"n_estimators": [trees]} | values
+        family = "logistic" if "C" in values else "forest"
+        return [(CLASSIFIERS[family], reference.classifier_grid(family), values)]
+    found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
     for name in dict.fromkeys(map(group_of, outcome.methods)):
         values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
         values.pop("name", None)  # of the classifier itself
-        # A key of the printed grids may name two classifiers.
-        printed = grids["ordinal_classifier_experiment"]
-        paper: dict[str, Any] = next((grid for key, grid in printed.items() if name in key.split("/")), {})
-        found.append((name, paper, values))
+        found.append((name, {}, values))
     return found
 
 
