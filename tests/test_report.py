@@ -246,7 +246,13 @@ def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     assert cells(table, "ORidge")["PACC mean ± std"].text == "-"
     p_values = p_against_best({name: errors[f"{name}-CC"] for name in ("LR", "OLR-AT", "OLR-IT", "ORidge", "LAD")})
     for name, p in p_values.items():
-        assert cells(table, name)["CC mean ± std"].bold == (p > 0.005)
+        assert cells(table, name)["CC mean ± std"].bold == (p >= 0.01)
+    assert any("p >= .01" in note for note in table.notes)
+    assert any("M from 40 %" in note for note in table.notes)
+    outcome.about["experiment"]["settings"] = "paper"
+    assert any(
+        "paper's own sections, with a classifier" in note for note in tables.ordinal_classifier_table(outcome).notes
+    )
 
 
 def test_tables_of_a_single_method_and_sample_are_whole():
