@@ -250,9 +250,7 @@ def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     assert any("p >= .01" in note for note in table.notes)
     assert any("M from 40 %" in note for note in table.notes)
     outcome.about["experiment"]["settings"] = "paper"
-    assert any(
-        "paper's own sections, with a classifier" in note for note in tables.ordinal_classifier_table(outcome).notes
-    )
+    assert any("with a classifier in ten folds" in note for note in tables.ordinal_classifier_table(outcome).notes)
 
 
 def test_tables_of_a_single_method_and_sample_are_whole():

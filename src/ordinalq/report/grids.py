@@ -15,6 +15,7 @@ from ordinalq.report.formats import MISSING, Table, settings_text, value_text
 from ordinalq.report.layout import Show, lay_out, number, words
 
 CLASS_NUMBERS = (5, 10, 12)
+SETTINGS = ("paper", "reference")
 # How the printed tables call a parameter of ours.
 PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
 OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
@@ -63,7 +64,8 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
         grid: Callable[[int, str], dict[str, list[Any]]]
         grid = known[method].grid if method in known else lambda n, settings: {}
         own = (OWN_NAMES.get(name, name) for name in paper)
-        for name in list(dict.fromkeys([*grid(CLASS_NUMBERS[0], "reference"), *own, *run])) or [""]:
+        tried = [name for settings in SETTINGS for name in grid(CLASS_NUMBERS[0], settings)]
+        for name in list(dict.fromkeys([*tried, *own, *run])) or [""]:
             shown = paper.get(name) or paper.get(PRINTED_NAMES.get(name, ""), [])
             rows += [
                 {
@@ -75,7 +77,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
                     "printed": json.dumps(shown),
                     "run": json.dumps(run.get(name, [])),
                 }
-                for settings in ("paper", "reference")
+                for settings in SETTINGS
                 for n in CLASS_NUMBERS
             ]
     return pd.DataFrame(rows)
@@ -167,7 +169,7 @@ def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
         first = part.iloc[0]
         per_class = parameter == "n_bins" and "n_bins_per_class" in paper.get(display_name(str(method)), {})
         row = {"method": method, "parameter": parameter, "run": first["run"]}
-        for settings in ("paper", "reference"):
+        for settings in SETTINGS:
             grid = part[part["settings"] == settings]
             row[settings] = _by_classes(dict(zip(grid["n_classes"], grid["values"], strict=True)))
         rows.append(row | {"printed": _list(first["printed"]) + (" per class" if per_class else "")})
