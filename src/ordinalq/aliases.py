@@ -32,6 +32,7 @@ ALIASES = {
     "PDF": "ordinalq.methods.ranking:PDF",
     "OPDF": "ordinalq.methods.ranking:OPDF",
     "BLP": "ordinalq.methods.groups:BLP",
+    "AML": "ordinalq.methods.aml:AML",
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
@@ -67,6 +68,9 @@ ALIASES = {
     "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",
     "OrdinalLogisticIT": "ordinalq.classify.thresholds:OrdinalLogisticIT",
     "OrdinalRidge": "ordinalq.classify.rounded:OrdinalRidge",
+    "OrderedProbit": "ordinalq.classify.probit:OrderedProbit",
+    "OrdinalProbit": "ordinalq.classify.stack:OrdinalProbit",
+    "OrdinalStack": "ordinalq.classify.stack:OrdinalStack",
     # Tables.
     "TableModel": "ordinalq.tables.model:TableModel",
     "TypedColumns": "ordinalq.tables.columns:TypedColumns",

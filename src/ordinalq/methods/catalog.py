@@ -10,6 +10,7 @@ from typing import Any
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.methods.aml import AML
 from ordinalq.methods.counting import CC, PCC
 from ordinalq.methods.energy import EDy, OEDy
 from ordinalq.methods.groups import BLP
@@ -104,7 +105,7 @@ def catalog(*, beyond: bool = False) -> list[Entry]:
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     if beyond:
-        groups[BEYOND] = [BLP]
+        groups[BEYOND] = [AML, BLP]
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 
