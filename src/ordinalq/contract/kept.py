@@ -24,7 +24,7 @@ class Kept(Facts):
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
-    width_correction_ : ndarray (2, 2n + 1) or None
+    width_correction_ : ndarray (2, 2, 2n + 1) or None
         What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 
