@@ -12,12 +12,13 @@ import numpy as np
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
-from ordinalq.strength import Smoother, check_strength
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer, check_vectors
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
-
+# How far one goes where an end of them is the best.
+TAU_LIMITS = (1e-9, 1e6)
 
 # Larger numbers would overflow in products with C.
 MAX_TAU = 1e300
@@ -104,7 +105,7 @@ class Tikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float or "auto"
+    tau : float, "auto" or Auto
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     order : int, default=1
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
@@ -121,8 +122,8 @@ class Tikhonov(Regularizer):
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        check_strength("tau", self.tau)
-        if not isinstance(self.tau, str) and self.tau > MAX_TAU:
+        self.check_strength(n_classes)
+        if not self.is_auto and self.tau > MAX_TAU:
             raise ValueError(f"tau must be at most {MAX_TAU:g}, got {self.tau!r}: its multiples would overflow.")
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
@@ -162,6 +163,10 @@ class Tikhonov(Regularizer):
         """Return multiples of the unit: tau is relative to the loss."""
         return tuple(unit * tau for tau in TAUS)
 
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return multiples of the unit beyond which nothing changes."""
+        return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return C'C for each sample."""
         C = difference_matrix(P.shape[1], self.order)
@@ -176,7 +181,7 @@ class LogTikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float or "auto"
+    tau : float, "auto" or Auto
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     acceptance : array-like (n,)
         Factors a_i > 0 that correct p for the acceptance of the detector.
@@ -225,6 +230,10 @@ class LogTikhonov(Regularizer):
     def strengths(self, unit: float) -> tuple[float, ...]:
         """Return multiples of the unit: tau is relative to the loss."""
         return tuple(unit * tau for tau in TAUS)
+
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return multiples of the unit beyond which nothing changes."""
+        return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
 
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""

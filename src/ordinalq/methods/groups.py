@@ -111,6 +111,11 @@ class BLP(Method):
             return None
         return np.where(self._prediction(summary, "sample").unlike, UNLIKE, LIKE)
 
+    @property
+    def knows_groups(self) -> bool:
+        """Whether the model was learned from groups."""
+        return self.group_model_.source == "learned"
+
     def response_matrix(self) -> Floats | None:
         """Return M."""
         return self.group_model_.M
