@@ -37,12 +37,15 @@ class Loss(BaseEstimator, ABC):
         Whether q and M are mean distances instead of mean embeddings.
     takes_any_q : bool
         Whether q may have negative entries or another sum than one, as a q drawn at random around the observed one has.
+    has_kinks : bool
+        Whether it is a sum of absolute residuals, which only goes with a quadratic regularizer.
     """
 
     convex: bool = True
     needs_sizes: bool = False
     needs_distances: bool = False
     takes_any_q: bool = False
+    has_kinks: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -368,6 +371,7 @@ class MatchDistance(Loss):
     """
 
     takes_any_q = True
+    has_kinks = True
 
     def prepare(self, data: Data) -> Data:
         """Return the cumulated data, without the last bin."""
