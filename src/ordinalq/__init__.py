@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
@@ -25,6 +26,7 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.strength import Auto
 from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Auto",
     "BLP",
     "Binning",
     "CC",
@@ -63,7 +66,9 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "OSLD",
     "OrdinalLogisticAT",
     "OrdinalLogisticIT",
+    "OrdinalProbit",
     "OrdinalRidge",
+    "OrdinalStack",
     "PACC",
     "PCC",
     "PDF",

@@ -47,7 +47,7 @@ class Calibration(BaseEstimator):
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
         if self.kind == "none":
             return self
-        L = _logarithms(S)
+        L = logarithms(S)
         n_weights = n if self.kind == "vector" else 1
         observed = np.zeros_like(L)
         observed[np.arange(len(L)), codes] = 1
@@ -71,7 +71,7 @@ class Calibration(BaseEstimator):
         """Return calibrated scores, (N, n)."""
         if self.kind == "none":
             return S
-        return np.asarray(np.exp(log_softmax(_logarithms(S) * self.weights_ + self.biases_, axis=1)))
+        return np.asarray(np.exp(log_softmax(logarithms(S) * self.weights_ + self.biases_, axis=1)))
 
     def replicates(
         self, S: Floats, codes: npt.NDArray[np.intp], draw: Callable[[], npt.NDArray[Any]], number: int
@@ -90,7 +90,7 @@ class Calibration(BaseEstimator):
         if self.kind == "none":
             return [self] * number
         n = S.shape[1]
-        L = _logarithms(S)
+        L = logarithms(S)
         p = np.exp(log_softmax(L * self.weights_ + self.biases_, axis=1))
         error = p - np.eye(n)[codes]
         # Second derivatives in the logits are diag(p) - p p'; with respect to w each logit brings its L.
@@ -113,5 +113,6 @@ class Calibration(BaseEstimator):
         return found
 
 
-def _logarithms(S: Floats) -> Floats:
+def logarithms(S: Floats) -> Floats:
+    """Return ln s of scores (N, n), which are mixed with a little of the uniform distribution."""
     return np.asarray(np.log((1 - FLOOR) * S + FLOOR / S.shape[1]))

@@ -48,6 +48,9 @@ class Facts:
         Whether it corrects for the errors of the classifier.
     shares_representation : bool
         Whether quantifiers with other parameters can adopt what it has learned of the items, see `adopt`.
+    uses_labels : bool
+        Whether `solve` and `closed_form` take labels of some items of a sample into account, where its summary has
+        them.
     """
 
     paper_name: str = ""
@@ -57,6 +60,7 @@ class Facts:
     fits_scores: bool = True
     adjusts: bool = True
     shares_representation: bool = False
+    uses_labels: bool = False
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier that other held-out items give, and how they move the class means.
@@ -77,6 +81,12 @@ class Facts:
     def smoothing(self) -> Smoothing | None:
         """Return the strength of smoothing, None where the method does not smooth at all."""
         return None
+
+    def tune(self, S: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None = None) -> None:
+        """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...) and, where known, their groups.
+
+        It comes after `learn`; most methods have nothing to choose.
+        """
 
     def with_strength(self, value: float) -> Self:
         """Return the fitted quantifier with another strength of smoothing."""

@@ -1,10 +1,13 @@
 """What a fitted quantifier keeps of its training items, for intervals and the fit test."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import Facts
+from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.looks import effect_on_looks
 from ordinalq.samples import OneHot
 from ordinalq.validation import Floats
@@ -21,12 +24,16 @@ class Kept(Facts):
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    check_covariance_ : ndarray (g, g) or None
+        The same of the functions of the fit test.
     width_correction_ : ndarray (2, 2n + 1) or None
         What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 
+    classes_: npt.NDArray[Any]
     held_out_: tuple[Floats, Codes]
     group_covariance_: Floats | None
+    check_covariance_: Floats | None
     width_correction_: Floats | None
 
     def embed(self, S: Floats) -> Floats | OneHot:
@@ -40,12 +47,35 @@ class Kept(Facts):
         intervals were off.
         """
         self.held_out_ = (S, codes)
-        self.group_covariance_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
-        self.width_correction_ = None
+        self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
+        if groups is not None:
+            functions = self.checks()
+            self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups)
+            self.check_covariance_ = None if functions is None else effect_on_looks(functions.values(S), codes, groups)
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether it has learned how groups differ."""
+        return getattr(self, "group_covariance_", None) is not None
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""
         return np.asarray(self.embed(S), dtype=np.float64)
+
+    def class_predictions(self, S: Floats) -> Floats:
+        """Return g (N, n), the best linear prediction of the one-hot class of items from what V tells of their looks.
+
+        g = beta' f, with beta by least squares on V; f are the scores, with logits where V can carry them, or the
+        representation of features. The entries sum to one and may be negative.
+        """
+        V, codes = self.held_out_
+        if self.on == "features":
+            known, new = (np.asarray(self.embed(X), dtype=np.float64) for X in (V, S))
+        else:
+            features = with_logits if logits_pay(len(self.classes_), len(codes)) else np.asarray
+            known, new = features(V), features(S)
+        beta = np.linalg.lstsq(known, np.eye(len(self.classes_))[codes], rcond=None)[0]
+        return np.asarray(new @ beta)
 
     def checks(self) -> ScoreChecks | None:
         """Return the functions of the fit test; None for methods on features, whose representation serves as such."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.kept import Kept
+from ordinalq.contract.labelled import label_totals
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
@@ -125,10 +126,10 @@ class Quantifier(Kept, BaseEstimator, ABC):
     def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None) -> None:
         self.learn(S, codes)
         scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
-        if scored.all():
-            self.keep(S, codes, groups)
-        else:
-            self.keep(S[scored], codes[scored], None if groups is None else groups[scored])
+        if not scored.all():
+            S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
+        self.tune(S, codes, groups)
+        self.keep(S, codes, groups)
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -168,9 +169,9 @@ class Quantifier(Kept, BaseEstimator, ABC):
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
         if samples is None:
             raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
-        return self.solve(self.summarize(S, samples))
+        return self.solve(self.summarize(S, samples, checks=False))
 
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False) -> Summary:
+    def summarize(self, S: Any, samples: Any = None, *, checks: bool = True, labelled: Any = None) -> Summary:
         """Return what the method needs of samples of scored items, see :class:`Summary`.
 
         Parameters
@@ -179,17 +180,20 @@ class Quantifier(Kept, BaseEstimator, ABC):
             Scores of the pool, as `scores` gives them.
         samples : Samples or integer array (B, m), default=None
             The items of each sample; None takes all items as one.
-        checks : bool, default=False
-            Also keep what `ordinalq.inference.diagnosis` needs.
+        checks : bool, default=True
+            Also keep what the fit test needs.
+        labelled : array-like (N,), default=None
+            Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
         """
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
+        totals = {**summary.totals, **label_totals(self, S, samples, labelled)}
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
-        if functions is None:
-            return summary
-        return replace(summary, totals={**summary.totals, "checks": functions.total(S, samples)})
+        if functions is not None:
+            totals["checks"] = functions.total(S, samples)
+        return replace(summary, totals=totals)
 
     @abstractmethod
     def learn(self, S: Floats, codes: Codes) -> None:
