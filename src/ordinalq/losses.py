@@ -35,6 +35,8 @@ class Loss(BaseEstimator, ABC):
         Whether it depends on the numbers of items.
     needs_distances : bool
         Whether q and M are mean distances instead of mean embeddings.
+    nonnegative : bool
+        Whether it is known never to be below zero: a value of zero is then the least.
     takes_any_q : bool
         Whether q may have negative entries or another sum than one, as a q drawn at random around the observed one has.
     """
@@ -42,6 +44,7 @@ class Loss(BaseEstimator, ABC):
     convex: bool = True
     needs_sizes: bool = False
     needs_distances: bool = False
+    nonnegative: bool = False
     takes_any_q: bool = False
 
     def check(self) -> None:
@@ -116,6 +119,8 @@ class LeastSquares(Loss):
         "poisson" weighs row i by 1 / w_i^2, w_i ~ sqrt(1 + max(1, N - d) q_i) with mean 1: the residuals of counts
         relative to their standard deviations, as in SVD unfolding.
     """
+
+    nonnegative = True
 
     def __init__(self, weights: str | None = None) -> None:
         self.weights = weights
@@ -339,6 +344,7 @@ class CumulativeSquares(Loss):
     Bins without training items are left out before cumulating.
     """
 
+    nonnegative = True
     takes_any_q = True
 
     def prepare(self, data: Data) -> Data:
