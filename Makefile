@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 BENCH := .venv-bench
 BENCH_STAMP := $(BENCH)/installed
+SITE := .venv-site
+SITE_STAMP := $(SITE)/installed
+LOWEST := .venv-lowest
+RELEASE := .venv-release
 
 # One thread per process: the problems are small, and threads that wait for each other only slow them down.
 export OPENBLAS_NUM_THREADS ?= 1
@@ -17,7 +21,7 @@ SEEDS ?= 1 2 3 4 5 6 7 8 9 10
 # Two processes; a file of tests stays in one, so that what its tests share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: help test seeds coverage slow check demo bench hostile docs format clean
+.PHONY: help test seeds coverage slow check demo bench hostile docs site lowest release format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
@@ -26,6 +30,9 @@ help:
 	@echo "make coverage  the test suite, and which lines it reaches"
 	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
+	@echo "make site    the documentation as a site, docs/_build/html/index.html"
+	@echo "make lowest  the test suite with the oldest versions that pyproject.toml allows"
+	@echo "make release  sdist and wheel in dist/, checked and tried in a fresh environment"
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +42,11 @@ $(STAMP): pyproject.toml constraints.txt
 $(BENCH_STAMP): pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt -e .
+	touch $@
+
+$(SITE_STAMP): pyproject.toml constraints.txt
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[site]"
 	touch $@
 
 test: $(STAMP)
@@ -76,5 +88,29 @@ docs: $(STAMP)
 	$(BIN)/python docs/make_methods.py
 	$(BIN)/python docs/make_picture.py
 
+# Warnings are errors; the pages of names are made anew, so that none stays behind.
+site: $(SITE_STAMP)
+	rm -rf docs/api docs/_build
+	$(SITE)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+lowest:
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt -e ".[dev]"
+	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow" --hypothesis-seed=$(ORDINALQ_TEST_SEED)
+
+release:
+	rm -rf $(RELEASE) dist
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(RELEASE)/bin/python -m build --outdir dist .
+	$(RELEASE)/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cp .ci/smoke.py $(RELEASE)/smoke.py
+	cd $(RELEASE) && bin/python smoke.py
+
 clean:
-	rm -rf $(VENV) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

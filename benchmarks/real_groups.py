@@ -23,8 +23,8 @@ import numpy as np
 from group_data import Groups
 
 import ordinalq as oq
-from ordinalq.effects import labelled
-from ordinalq.effects.bounds import GroupBounds, bounds
+from ordinalq.bounds import Bounds
+from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
@@ -42,7 +42,7 @@ class Trial(NamedTuple):
     sizes: np.ndarray
     truth: np.ndarray
     estimate: np.ndarray
-    bounds: GroupBounds
+    bounds: Bounds
     unlike: np.ndarray
     rivals: dict[str, np.ndarray]
 
@@ -104,7 +104,7 @@ def mean_error(P, T):
     return np.abs((P - T) @ np.arange(1, P.shape[1] + 1))
 
 
-def covered(trial_bounds: GroupBounds, truth):
+def covered(trial_bounds: Bounds, truth):
     """Return whether classes (B, n) and mean class (B,) are covered, and the widths (B, n)."""
     b, mean = trial_bounds, truth @ np.arange(1, truth.shape[1] + 1)
     inside = (b.lower <= truth + ROUNDING) & (truth <= b.upper + ROUNDING)
@@ -220,90 +220,6 @@ def few_groups(sets, numbers, n_draws):
                 )
 
 
-def prediction_powered(e, s, t, z=1.96):
-    """Interval of the mean of e by prediction-powered inference with lambda = 1, cut to [0, 1]: its ends, (n,) each."""
-    centre = t.mean(axis=0) + (e - s).mean(axis=0)
-    half = z * np.sqrt(t.var(axis=0) / len(t) + (e - s).var(axis=0) / len(e))
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
-
-
-def populations(data: Groups, pooled, rng):
-    """Return the items of each population: the test groups, or `pooled` of those with ten items, drawn at random."""
-    keys, sizes = np.unique(data.h, return_counts=True)
-    if pooled == 1:
-        return [np.flatnonzero(data.h == key) for key in keys]
-    keys = rng.permutation(keys[sizes >= 10])
-    return [np.flatnonzero(np.isin(data.h, keys[i : i + pooled])) for i in range(0, len(keys) - pooled + 1, pooled)]
-
-
-def labels(name, data: Groups, numbers, pooled=1, n_unlabelled=800, fitted=None, repeats=1):
-    """Labels of the group itself: coverage and width, ours, design-based and prediction-powered."""
-    fitted = fit(data) if fitted is None else fitted
-    rng = np.random.default_rng(0)
-    groups = populations(data, pooled, rng) * repeats
-    F, S, n, B = fitted.features(data.T), normalized(data.T), data.n_classes, len(groups)
-    # A day is a finite population of its flights. Pooled groups are more alike than single ones, whose model serves as
-    # it is.
-    model = fitted.model.finite(np.mean([len(rows) for rows in groups])) if pooled == 1 else fitted.model
-    truth = np.array([np.bincount(data.z[rows], minlength=n) / len(rows) for rows in groups])
-    U = np.full(B, float(n_unlabelled))
-    for m in numbers:
-        others = [rng.choice(rows, n_unlabelled) for rows in groups]
-        known = [rng.choice(rows, m) for rows in groups]
-        Q = np.array([F[rows].mean(axis=0) for rows in others])
-        counts = np.array([np.bincount(data.z[rows], minlength=n) for rows in known], dtype=float)
-        sums = np.array([F[rows].sum(axis=0) for rows in known])
-        got = labelled.predict_labelled(model, Q, U, labelled.GroupLabels(counts, sums), "population")
-        inside, mean, width = covered(bounds(got), truth)
-        cells = [f"{nmd(got.prevalences, truth).mean():.4f}", both(inside, mean), f"{width.mean():.3f}"]
-        if m:
-            rows = np.concatenate(known)
-            estimate, design = labelled.design_based(
-                model, F[rows], data.z[rows], np.repeat(np.arange(B), m), Q, U, of="population"
-            )
-            ends = np.array(
-                [prediction_powered(np.eye(n)[data.z[k]], S[k], S[o]) for k, o in zip(known, others, strict=True)]
-            )
-            low, high = ends[:, 0], ends[:, 1]
-            inside, mean, wide = covered(design, truth)
-            cells += [f"{width.mean() / (high - low).mean():.2f}", f"{nmd(estimate, truth).mean():.4f}"]
-            cells += [both(inside, mean), f"{wide.mean():.3f}"]
-            cells += [f"{((low <= truth) & (truth <= high)).mean():.1%}", f"{(high - low).mean():.3f}"]
-        print(f"| {name} | {m} | " + " | ".join(cells + [""] * (9 - len(cells))) + " |", flush=True)
-
-
-LABELS_HEAD = (
-    "\nLabels of the group itself, of the population\n\n| groups | labels | NMD | covered: classes / mean | width "
-    "| width / PPI's | NMD, design-based | covered | width | PPI covered | width |\n|" + "---|" * 11
-)
-
-
-def promised(data: Groups, widths, n_unlabelled=800):
-    """Widths that `labels_needed` promises, beside those reached with so many labels."""
-    print("\nLabels needed: promised and reached width of the mean class\n")
-    print("| of | promised | labels | reached |\n|" + "---|" * 4)
-    fitted, rng = fit(data), np.random.default_rng(1)
-    groups, F, n = populations(data, 1, rng), fitted.features(data.T), data.n_classes
-    finite = fitted.model.finite(np.mean([len(rows) for rows in groups]))
-    drawn = [rng.choice(rows, n_unlabelled) for rows in groups]
-    Q = np.array([F[rows].mean(axis=0) for rows in drawn])
-    for of in ("sample", "population"):
-        for width in widths:
-            model = fitted.model if of == "sample" else finite
-            need = labelled.labels_needed(model, Q, np.full(len(Q), n_unlabelled), width, of=of)
-            reached = []
-            for rows, all_, m in zip(drawn, groups, need, strict=True):
-                known, rest = (rows[:m], rows[m:]) if of == "sample" else (rng.choice(all_, m), rows)
-                some = labelled.GroupLabels(
-                    np.bincount(data.z[known], minlength=n)[None].astype(float), F[known].sum(axis=0)[None]
-                )
-                b = bounds(
-                    labelled.predict_labelled(model, F[rest].mean(axis=0)[None], np.array([len(rest)]), some, of)
-                )
-                reached.append(b.mean_upper - b.mean_lower)
-            print(f"| {of} | {width} | {np.median(need):.0f} ({need.min()} to {need.max()}) | {np.mean(reached):.3f} |")
-
-
 def app(pools, sizes, n_samples):
     """Artificial samples without groups: the weak prior, and a stated effect, beside PACC and PCC."""
     print("\nArtificial samples (APP), no training groups\n")
@@ -360,15 +276,6 @@ def equal_groups(data: Groups, number) -> Groups:
     return replace(data, g=np.random.default_rng(number).integers(0, number, len(data.y)))
 
 
-def labels_of_unlike(name, data: Groups, numbers, n_samples, size):
-    """Labels of artificial samples, which are unlike the training groups of equal composition."""
-    fitted = fit(equal_groups(data, 100))
-    samples = oq.APP(n_samples, size, random_state=0).draw(data.z)
-    items = np.asarray(samples.items)
-    asked = replace(data, T=data.T[items], z=data.z[items], h=np.repeat(np.arange(len(samples)), samples.sizes))
-    labels(name, asked, numbers, fitted=fitted)
-
-
 def speed(n_groups=20_000, n_classes=10):
     """Seconds and memory for many groups with intervals, from their means."""
     data = synthetic(0, n_groups=200, n_classes=n_classes)
@@ -401,7 +308,7 @@ def synthetic(seed, n_groups=80, size=60, n_classes=5, effect=0.3) -> Groups:
     return Groups(S[train], y[train], g[train], S[~train], y[~train], g[~train] - n_groups)
 
 
-PARTS = ("table", "earlier", "stated", "few", "labels", "promised", "app", "unlike", "speed")
+PARTS = ("table", "earlier", "stated", "few", "app", "unlike", "speed")
 
 
 def main():
@@ -424,13 +331,6 @@ def main():
     if "few" in args.parts:
         few_groups({name: load() for name, load in by_group.items()}, (5, 10, 20, 50, 100), args.draws)
     pools = {f"{d}, {c}": (d, c) for d in ("fried", "metro", "beijing") for c in ("forest", "logistic")}
-    if "labels" in args.parts:
-        print(LABELS_HEAD)
-        labels("flights by day", group_data.flights(), (0, 10, 30, 100, 300))
-        labels("ten films", group_data.imdb(), (0, 30, 100), pooled=10)
-        labels_of_unlike("APP samples of fried", group_data.app_pool("fried", "forest", 0), (30, 100), 200, 500)
-    if "promised" in args.parts:
-        promised(group_data.flights(), (0.5, 0.3, 0.2))
     if "app" in args.parts:
         app(
             {f"{name} {s}": group_data.app_pool(*which, s) for name, which in pools.items() for s in range(3)},
@@ -449,7 +349,6 @@ def main():
 def tiny(parts):
     """Run every part on synthetic groups."""
     sets = {"synthetic": [synthetic(seed) for seed in range(2)]}
-    large = synthetic(2, size=400)
     small = {"synthetic, small": [synthetic(seed, size=12) for seed in range(2)]}
     if "table" in parts:
         table(sets | small)
@@ -457,12 +356,6 @@ def tiny(parts):
         stated_effect(sets)
     if "few" in parts:
         few_groups({"synthetic": sets["synthetic"][0]}, (5, 20), 3)
-    if "labels" in parts:
-        print(LABELS_HEAD)
-        labels("synthetic", large, (0, 10, 30, 100), n_unlabelled=200)
-        labels_of_unlike("synthetic, unlike", synthetic(0, n_groups=40, size=150, effect=0.0), (30,), 20, 200)
-    if "promised" in parts:
-        promised(large, (0.5,), n_unlabelled=200)
     pool = {"synthetic": synthetic(0, n_groups=40, size=150, effect=0.0)}
     if "app" in parts:
         app(pool, (200,), 50)

@@ -1,25 +1,17 @@
 """Forged model files: none runs code, crashes, or takes more than 500 MB or 5 s; all end with one clear line."""
 
-import contextlib
-import io
-import json
-import os
-import resource
-import signal
 import time
 import warnings
 from pathlib import Path
 
 import hostile_models
 import pytest
+from apart import MEGABYTES, SECONDS, apart, ends_with_one_clear_line, said_by
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.cli import main
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs processes to end")
-
-SECONDS, MEGABYTES = 5, 500
 
 
 @pytest.fixture(scope="module")
@@ -30,39 +22,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def paths(folder):
     return hostile_models.base_models(folder)
-
-
-def apart(work, seconds):
-    """Do work in a process of its own; return what it returns, its time and the memory that it took, in MB."""
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
-    ours, theirs = os.pipe()
-    start = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        os.close(ours)
-        try:
-            signal.alarm(int(seconds))
-            result = work()
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            os.write(theirs, json.dumps([result, peak]).encode())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with open(ours, "rb") as stream:
-        answer = stream.read()
-    _, status = os.waitpid(child, 0)
-    assert os.WIFEXITED(status), f"ended by signal {os.WTERMSIG(status)}"
-    assert answer, "no answer"
-    result, peak = json.loads(answer)
-    return result, time.monotonic() - start, peak - before
-
-
-def said_by(arguments):
-    """Return exit code and what the command line prints, in a process of its own."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(arguments)
-    return [code, out.getvalue(), err.getvalue()]
 
 
 def test_honest_files_are_not_refused(paths, folder):
@@ -80,17 +39,7 @@ def test_files_made_by_hand_end_with_one_clear_line(paths, folder, monkeypatch):
     for name, content in hostile_models.made(paths):
         names.append(name)
         forged.write_bytes(content)
-        try:
-            (code, out, err), seconds, megabytes = apart(lambda: said_by(["predict", str(forged), "table.csv"]), 30)
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from error
-        assert seconds < SECONDS, (name, seconds)
-        assert megabytes < MEGABYTES, (name, megabytes)
-        assert code in (1, 2), (name, out)
-        assert err.count("\n") == 1, (name, err)
-        assert err.startswith("ordinalq: "), (name, err)
-        assert all(character.isprintable() or character == "\n" for character in out + err), name
-        assert len(err) < 500, name
+        ends_with_one_clear_line(name, ["predict", str(forged), "table.csv"])
     assert len(names) == len(set(names)) >= 60
     assert not (folder / "owned").exists()
 

@@ -11,6 +11,8 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.effects.learn import learn
 from ordinalq.effects.sums import GroupSums
+from ordinalq.inference.bootstrap import HeldOut, Tilt
+from ordinalq.inference.widths import excess
 
 N_CLASSES = 4
 
@@ -47,6 +49,67 @@ def test_intervals_hold_for_groups_that_differ_if_the_model_knows_groups(method,
     assert mean > 0.90
     without = quantifier.fit(X, y).predict_groups(new, asked, level=0.95)
     assert covered(without, truth)[0] < classes - 0.05
+
+
+BIASED = {
+    "PCC": oq.PCC,
+    "CC": oq.CC,
+    "OPACC": lambda: oq.OPACC(tau=1.0),
+    "SLD": lambda: oq.SLD(calibration="bcts", tau=10.0),
+    "OSLD": lambda: oq.OSLD(calibration="bcts", interpolation=0.5, max_iter=20),
+}
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(name, rng):
+    X, y, groups = make(rng, 60, 40)
+    new, labels, asked = make(rng, 100, 60)
+    truth = oq.Samples.from_groups(asked, labels).prevalences
+    quantifier = BIASED[name]()
+    quantifier.classifier = oq.CrossFitted(LogisticRegression(), cv=5)
+    plan = oq.Plan(n_replicates=60)
+    # 100 groups whose errors go together over classes, and 60 that the widths were learned from.
+    classes, mean = covered(
+        quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95, plan=plan), truth
+    )
+    assert classes > 0.89
+    assert mean > 0.85
+    without = quantifier.fit(X, y).predict_groups(new, asked, level=0.95, plan=plan)
+    assert covered(without, truth)[0] < classes - 0.1
+
+
+def test_tilted_samples_look_as_groups_do(rng):
+    X, y, groups = make(rng, 60, 200, spread=0.3)
+    sld = oq.SLD(oq.CrossFitted(LogisticRegression(), cv=3), calibration="bcts").fit(X, y, groups=groups)
+    V = HeldOut.of(sld)
+    F, D = sld.group_features(V.S), sld.group_covariance_
+    counts = np.tile(V.counts // 30, (600, 1))
+    size = counts[0].sum()
+    tilt = Tilt.of(sld, V)
+    means = {n: tilt.draw(V, counts, np.full(600, n), rng).average(F) for n in (size, 1)}
+    # Groups of one item have no effect of their own; what is left is the scatter of the drawn items.
+    found = np.cov(means[size].T) - np.cov(means[1].T)
+    assert_allclose(np.trace(found), np.trace(D), rtol=0.25)
+    direction = np.linalg.eigh(D)[1][:, -1]
+    assert_allclose(direction @ found @ direction, direction @ D @ direction, rtol=0.3)
+
+
+def test_the_excess_of_errors_beyond_their_variances_is_found(rng):
+    v = rng.uniform(0.5, 2.0, (4000, 3)) * [1.0, 1.0, 0.0]
+    more = np.array([3.0, 0.0, 0.0])
+    errors = rng.normal(size=v.shape) * np.sqrt(v + more) * [1.0, 0.5, 0.0]
+    scale, extra = excess(errors**2, v)
+    # By hand: e^2 = (v + 3), v / 4, and nothing at all.
+    assert_allclose(scale, [1, 0.5, 1], rtol=0.05)
+    assert_allclose(extra, [np.sqrt(3), 0, 0], rtol=0.05, atol=1e-12)
+    assert_allclose((errors**2 / (scale**2 * v + extra**2 + 1e-20)).sum(axis=0)[:2], 3999, rtol=1e-9)
+
+
+def test_a_model_with_other_parameters_does_not_take_over_widths_of_groups(rng):
+    X, y, groups = make(rng, 20, 30)
+    fitted = oq.OPACC(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=groups)
+    assert not oq.OPACC(tau=5.0).adopt(fitted)
+    assert oq.OPACC(tau=5.0).adopt(fitted.fit(X, y))
 
 
 def test_best_linear_prediction_errs_less_than_adjusted_counts_on_groups_that_differ(rng):
@@ -90,12 +153,12 @@ def test_every_method_takes_groups_in_training(name, rng):
     cls = getattr(oq, name)
     classifier = oq.CrossFitted(LogisticRegression(), cv=3)
     quantifier = (cls() if cls.on == "features" else cls(classifier)).fit(X, y, groups=groups)
-    d = quantifier.group_effect_.shape[0]
-    assert quantifier.group_effect_.shape == (d, d)
-    assert np.linalg.eigvalsh(quantifier.group_effect_).min() > -1e-12
+    d = quantifier.group_covariance_.shape[0]
+    assert quantifier.group_covariance_.shape == (d, d)
+    assert np.linalg.eigvalsh(quantifier.group_covariance_).min() > -1e-12
     wide = quantifier.predict_interval(X[:200], plan=oq.Plan(n_replicates=20))
     assert (wide.lower <= wide.prevalences).all()
-    assert quantifier.fit(X, y).group_effect_ is None
+    assert quantifier.fit(X, y).group_covariance_ is None
 
 
 def test_intervals_of_large_groups_do_not_shrink_below_the_group_effect(rng):

@@ -19,13 +19,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
-from ordinalq.classify import calibration, held_out, rounded, thresholds
+from ordinalq.classify import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.effects.model import GroupModel
 from ordinalq.inference.tuning import Tuning
 from ordinalq.solvers import l1, newton, quadratic
@@ -100,6 +101,10 @@ def test_every_method_predicts_the_same_after_loading(entry, data, tmp_path):
         oq.ACC(oq.CrossFitted(oq.OrdinalRidge(), cv=2)),
         oq.PACC(oq.CrossFitted(GaussianNB()), solver="newton"),
         oq.ARC(GaussianNB(), correction="acc"),
+        oq.OEDy(oq.OrdinalStack(random_state=0)),
+        oq.PACC(
+            oq.OrdinalStack([MLPRegressor(hidden_layer_sizes=(5,), max_iter=5000, random_state=0), GaussianNB()], cv=2)
+        ),
         oq.OPACC(oq.CrossFitted(GaussianNB()), tau="auto"),
         oq.OSLD(oq.CrossFitted(GaussianNB()), interpolation="auto"),
         oq.ComposedQuantifier(
@@ -301,7 +306,9 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         representations,
         calibration,
         held_out,
+        probit,
         rounded,
+        stack,
         thresholds,
         l1,
         newton,
@@ -317,7 +324,30 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
                 expected.add(thing)
     functions = {"to_float", "to_object", "calendar", "calendar_names"}
     names = {f"ordinalq.aliases.{name}" for name in functions | {cls.__name__ for cls in expected}}
-    assert set(own_types()) == names | {"numpy.dtype", "sklearn.tree._tree.Tree"}
+    # Boosted trees are looked at, as other trees; the optimizer of a neural network holds numbers alone.
+    boosted = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+    optimizer = "sklearn.neural_network._stochastic_optimizers.AdamOptimizer"
+    assert set(own_types()) == names | {"numpy.dtype", "sklearn.tree._tree.Tree", boosted, optimizer}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("left", 10**6, "no tree"),
+        ("right", 0, "no tree"),
+        ("feature_idx", 99, "features that there are not"),
+        ("feature_idx", -1, "features that there are not"),
+        ("is_categorical", 1, "by categories"),
+    ],
+)
+def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value, message, data, tmp_path):
+    X, y, _ = data
+    q = oq.PACC(oq.OrdinalProbit(random_state=0)).fit(X, y)
+    tree = q.classifier_.estimators_[0][0]._predictors[0][0]
+    tree.nodes[field][0] = value
+    oq.save_model(q, tmp_path / "forged.oq")
+    with pytest.raises(ValueError, match=message):
+        oq.load_model(tmp_path / "forged.oq")
 
 
 @pytest.mark.parametrize(

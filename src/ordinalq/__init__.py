@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.methods.aml import AML
 from ordinalq.methods.catalog import catalog
 from ordinalq.methods.composed import ComposedQuantifier
 from ordinalq.methods.counting import CC, PCC
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ACC",
+    "AML",
     "APP",
     "APPOQ",
     "ARC",
@@ -61,7 +64,9 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "OSLD",
     "OrdinalLogisticAT",
     "OrdinalLogisticIT",
+    "OrdinalProbit",
     "OrdinalRidge",
+    "OrdinalStack",
     "PACC",
     "PCC",
     "PDF",

@@ -32,6 +32,7 @@ ALIASES = {
     "PDF": "ordinalq.methods.ranking:PDF",
     "OPDF": "ordinalq.methods.ranking:OPDF",
     "BLP": "ordinalq.methods.groups:BLP",
+    "AML": "ordinalq.methods.aml:AML",
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
@@ -42,6 +43,7 @@ ALIASES = {
     "LeastSquares": "ordinalq.losses:LeastSquares",
     "MatchDistance": "ordinalq.losses:MatchDistance",
     "Poisson": "ordinalq.losses:Poisson",
+    "Entropy": "ordinalq.regularizers:Entropy",
     "LogTikhonov": "ordinalq.regularizers:LogTikhonov",
     "NoPenalty": "ordinalq.regularizers:NoPenalty",
     "Tikhonov": "ordinalq.regularizers:Tikhonov",
@@ -55,6 +57,7 @@ ALIASES = {
     "L1Solver": "ordinalq.solvers.l1:L1Solver",
     "NewtonSolver": "ordinalq.solvers.newton:NewtonSolver",
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
+    "SoftmaxSolver": "ordinalq.solvers.softmax:SoftmaxSolver",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
     "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",
@@ -65,6 +68,9 @@ ALIASES = {
     "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",
     "OrdinalLogisticIT": "ordinalq.classify.thresholds:OrdinalLogisticIT",
     "OrdinalRidge": "ordinalq.classify.rounded:OrdinalRidge",
+    "OrderedProbit": "ordinalq.classify.probit:OrderedProbit",
+    "OrdinalProbit": "ordinalq.classify.stack:OrdinalProbit",
+    "OrdinalStack": "ordinalq.classify.stack:OrdinalStack",
     # Tables.
     "TableModel": "ordinalq.tables.model:TableModel",
     "TypedColumns": "ordinalq.tables.columns:TypedColumns",

@@ -28,10 +28,14 @@ class Calibration(BaseEstimator):
     kind : {"none", "bcts", "vector"}, default="none"
         "bcts", bias-corrected temperature scaling (Alexandari et al., ICML 2020): one w for all classes; "vector": one
         per class; "none" leaves the scores alone.
+    balanced : bool, default=False
+        Whether all classes count alike in the likelihood, however many items they have. The calibrated scores then are
+        the posteriors of a population in which all classes are equally frequent: ratios of densities.
     """
 
-    def __init__(self, kind: str = "none") -> None:
+    def __init__(self, kind: str = "none", *, balanced: bool = False) -> None:
         self.kind = kind
+        self.balanced = balanced
 
     def check(self) -> None:
         """Raise a clear error for an unknown kind."""
@@ -43,20 +47,22 @@ class Calibration(BaseEstimator):
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
         if self.kind == "none":
             return self
-        L = _logarithms(S)
+        L = logarithms(S)
         n_weights = n if self.kind == "vector" else 1
         observed = np.zeros_like(L)
         observed[np.arange(len(L)), codes] = 1
+        counts = np.bincount(codes, minlength=n)
+        weights = (1 / (n * counts))[codes, None] if self.balanced else 1 / len(L)
 
         def loss(x: Floats) -> tuple[float, Any]:
             w, c = x[:n_weights], x[n_weights:]
             logits = log_softmax(L * w + c, axis=1)
-            error = (np.exp(logits) - observed) / len(L)  # derivative in the logits
+            error = (np.exp(logits) - observed) * weights  # derivative in the logits
             slope = (error * L).sum(axis=0)
             slope = slope if n_weights > 1 else slope.sum(keepdims=True)
-            return -(logits * observed).sum() / len(L), np.concatenate([slope, error.sum(axis=0)])
+            return -(logits * observed * weights).sum(), np.concatenate([slope, error.sum(axis=0)])
 
-        start = np.concatenate([np.ones(n_weights), np.zeros(n)])
+        start = np.concatenate([np.ones(n_weights), -np.log(counts / len(L)) if self.balanced else np.zeros(n)])
         best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-8}).x
         self.weights_, self.biases_ = np.broadcast_to(best[:n_weights], n).copy(), best[n_weights:]
         return self
@@ -65,7 +71,7 @@ class Calibration(BaseEstimator):
         """Return calibrated scores, (N, n)."""
         if self.kind == "none":
             return S
-        return np.asarray(np.exp(log_softmax(_logarithms(S) * self.weights_ + self.biases_, axis=1)))
+        return np.asarray(np.exp(log_softmax(logarithms(S) * self.weights_ + self.biases_, axis=1)))
 
     def replicates(
         self, S: Floats, codes: npt.NDArray[np.intp], draw: Callable[[], npt.NDArray[Any]], number: int
@@ -84,7 +90,7 @@ class Calibration(BaseEstimator):
         if self.kind == "none":
             return [self] * number
         n = S.shape[1]
-        L = _logarithms(S)
+        L = logarithms(S)
         p = np.exp(log_softmax(L * self.weights_ + self.biases_, axis=1))
         error = p - np.eye(n)[codes]
         # Second derivatives in the logits are diag(p) - p p'; with respect to w each logit brings its L.
@@ -107,5 +113,6 @@ class Calibration(BaseEstimator):
         return found
 
 
-def _logarithms(S: Floats) -> Floats:
+def logarithms(S: Floats) -> Floats:
+    """Return ln s of scores (N, n), which are mixed with a little of the uniform distribution."""
     return np.asarray(np.log((1 - FLOOR) * S + FLOOR / S.shape[1]))

@@ -23,7 +23,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq.validation import Floats, check_integer
+from ordinalq.classify.folds import make_folds
+from ordinalq.validation import Floats
 from ordinalq.workers import Watched
 
 Codes = npt.NDArray[np.intp]
@@ -66,6 +67,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         Whether the scores are probabilities, not votes.
     """
 
+    scores_training_items = True
+
     def __init__(
         self, estimator: Any = None, *, cv: Any = 10, refit: bool = False, n_jobs: Any = None, random_state: Any = 0
     ) -> None:
@@ -86,15 +89,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.names_ = names_of_classes(estimator, self.classes_, labels)
         y = self.names_[codes]
-        folds = self._folds(codes, groups)
-        held = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(y))
-        if (held != 1).any():
-            raise ValueError(
-                f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
-                f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
-            )
-        if groups is not None:
-            _check_groups(codes, groups, folds)
+        folds = make_folds(self.cv, codes, groups, random_state=self.random_state)
         models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, train) for train, _ in folds)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
@@ -106,30 +101,6 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
             if hasattr(models[0], name):
                 setattr(self, name, getattr(models[0], name))
         return self
-
-    def _folds(self, codes: Codes, groups: Codes | None = None) -> list[tuple[Codes, Codes]]:
-        """Return the training and the held-out items of each fold."""
-        with warnings.catch_warnings():
-            # A class with fewer items than folds is small, not wrong.
-            warnings.filterwarnings("ignore", message="The least populated class")
-            return list(self._splitter(codes, groups).split(np.zeros(len(codes)), codes, groups))
-
-    def _splitter(self, codes: Codes, groups: Codes | None) -> Any:
-        from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
-
-        if not isinstance(self.cv, int | np.integer):
-            return check_cv(self.cv, codes, classifier=True)
-        k = check_integer("cv", self.cv, minimum=2)
-        if len(codes) < 2:
-            raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
-        if groups is not None:
-            if (number := len(np.unique(groups))) < 2:
-                raise ValueError("groups must be at least two, so that one can be held out, got a single one.")
-            return GroupKFold(min(k, number))
-        largest = int(np.bincount(codes).max())
-        if largest < 2:  # nothing to stratify
-            return KFold(min(k, len(codes)), shuffle=True, random_state=self.random_state)
-        return StratifiedKFold(min(k, largest), shuffle=True, random_state=self.random_state)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the mean of the models' scores, (N, n)."""
@@ -153,6 +124,8 @@ class InSample(ClassifierMixin, BaseEstimator):
     estimator : classifier, default=None
         None stands for ``LogisticRegression()``.
     """
+
+    scores_training_items = True
 
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
@@ -197,7 +170,7 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         Out-of-bag scores; NaN for items that every tree has seen.
     """
 
-    gives_posteriors_ = True
+    scores_training_items = gives_posteriors_ = True
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -251,6 +224,8 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
         Scores of the items given to `fit`, none of which the classifier has seen.
     """
 
+    scores_training_items = True
+
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
@@ -284,32 +259,20 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]]) -> None:
-    """Refuse folds by group in which a model would have to score a class that it has not seen."""
-    for train, test in folds:
-        unseen = np.setdiff1d(codes[test], codes[train])
-        if len(unseen):
-            holders, total = len(np.unique(groups[codes == unseen[0]])), len(np.unique(groups))
-            raise ValueError(
-                f"groups must leave items of every class to learn from, but class number {unseen[0] + 1} is in "
-                f"{holders} of the {total} groups only, which are held out together: use more folds (cv), or more "
-                "groups with that class."
-            )
-
-
 def held_out(classifier: Any) -> Any:
     """Return an unfitted classifier that gives held-out scores, made from what the caller has.
 
     None is ``CrossFitted(LogisticRegression())``; a ``FrozenEstimator`` is taken as it is; a forest with
-    ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own is
-    copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the codes stand for.
+    ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own
+    (``scores_training_items``) is copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the
+    codes stand for.
     """
     if classifier is None:
         return CrossFitted()
     usable = all(hasattr(classifier, name) for name in ("fit", "predict", "get_params"))
     if isinstance(classifier, type) or not usable or is_regressor(classifier):
         raise TypeError(f"classifier must be a scikit-learn classifier (an object, not its class), got {classifier!r}.")
-    if isinstance(classifier, CrossFitted | InSample | OutOfBag | AlreadyFitted):
+    if getattr(classifier, "scores_training_items", False):
         return clone(classifier)
     if isinstance(classifier, FrozenEstimator):  # which also has what the forest in it has
         return AlreadyFitted(classifier)

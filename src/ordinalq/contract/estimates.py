@@ -7,44 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq.bounds import Bounds
 from ordinalq.keys import Keys
 from ordinalq.validation import Floats
 
 # Samples that are printed.
 SHOWN = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """Lower and upper bounds around B estimates, each of them at its own level.
-
-    Attributes
-    ----------
-    level : float
-        Of each single interval.
-    of : {"sample", "population"}
-        Whether they are for the prevalence realized in this very sample, or for that of its population.
-    lower, upper : ndarray (B, n)
-        For the prevalence of each class.
-    cumulative_lower, cumulative_upper : ndarray (B, n)
-        For the prevalence of each class and all below.
-    mean_lower, mean_upper : ndarray (B,)
-        For the mean class index.
-    """
-
-    level: float
-    of: str
-    lower: Floats
-    upper: Floats
-    cumulative_lower: Floats
-    cumulative_upper: Floats
-    mean_lower: Floats
-    mean_upper: Floats
-
-    def take(self, rows: Any) -> "Bounds":
-        """Return the bounds of some samples."""
-        arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **arrays)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +38,11 @@ class Estimates:
         covariance between the errors of two different samples a and b.
     fit : ndarray (B,) of str, default=None
         How well each sample fits the training items.
+    n_labelled : ndarray (B,), default=None
+        Labelled items of each sample, where labels were given.
+    basis : ndarray (B,) of str, default=None
+        With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
+        wrong) or "model" (the method, and what it makes of labels).
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
@@ -82,6 +55,8 @@ class Estimates:
     covariance: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     fit: npt.NDArray[np.str_] | None = None
+    n_labelled: npt.NDArray[np.int64] | None = None
+    basis: npt.NDArray[np.str_] | None = None
     polars: bool = False
 
     def __len__(self) -> int:
@@ -146,7 +121,8 @@ class Estimates:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
         The columns are the group (named as the user's column, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, and fit if known.
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, fit if known, and
+        with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -158,8 +134,7 @@ class Estimates:
             for i, label in enumerate(labels):
                 columns |= {f"{label}_lower": self.lower[:, i], f"{label}_upper": self.upper[:, i]}
             columns |= {"mean_class_lower": self.bounds.mean_lower, "mean_class_upper": self.bounds.mean_upper}
-        if self.fit is not None:
-            columns["fit"] = self.fit
+        columns |= self._said()
         if self.keys is not None:
             check_names(self.classes, self.keys.name)
         if not self.polars:
@@ -170,10 +145,15 @@ class Estimates:
         frame = pl.DataFrame(columns)
         return frame if self.keys is None else frame.insert_column(0, self.keys.polars())
 
+    def _said(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what else is known of each sample, by the name of its column."""
+        known = {name: getattr(self, name) for name in SAID}
+        return {name: values for name, values in known.items() if values is not None}
+
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
         means, columns = self.mean.tolist(), {"n_items": self.n_items, "prevalences": self.prevalences}
-        extra = {} if self.fit is None else {"fit": self.fit}
+        extra = self._said()
         if self.bounds is not None:
             names = ("lower", "upper", "mean_lower", "mean_upper")
             extra |= {name.replace("mean", "mean_class"): getattr(self.bounds, name) for name in names}
@@ -204,7 +184,7 @@ class Estimates:
         width = max(10, *(len(str(label)) for label in self.classes))
         names = [""] * len(self) if self.keys is None else [f"{self.keys.name} {key}, " for key in self.keys.labels()]
         for b in range(min(len(self), SHOWN)):
-            lines.append(f"{names[b]}{self.n_items[b]} items")
+            lines.append(f"{names[b]}{self.n_items[b]} items{self._labels_said(b)}")
             rows = [*zip(self.classes, self.prevalences[b], strict=True), ("mean class", self.mean[b])]
             ends = [""] * len(rows)
             if self.bounds is not None:
@@ -215,19 +195,26 @@ class Estimates:
             lines.append(f"and {len(self) - SHOWN} more")
         return "\n".join(lines)
 
+    def _labels_said(self, b: int) -> str:
+        if self.n_labelled is None or self.basis is None:
+            return ""
+        return f", {self.n_labelled[b]} labelled: by the {self.basis[b]}{' alone' * (self.basis[b] == 'labels')}"
+
     @staticmethod
     def _ends(bounds: Bounds, b: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         return (bounds.lower[b], bounds.mean_lower[b]), (bounds.upper[b], bounds.mean_upper[b])
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit")
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
+# The columns of a table that are there only if known.
+SAID = ("fit", "n_labelled", "basis")
 
 
 def check_names(classes: npt.NDArray[Any], group_name: str | None) -> None:
     """Refuse classes and a column of groups that would have the name of another column of :meth:`Estimates.frame`."""
     shares = ["mean_class", *(str(label) for label in classes)]
-    columns = ["n_items", "fit", *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
+    columns = ["n_items", *SAID, *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise ValueError(f"the names of the classes must not be those of other columns, but {twice!r} occurs twice.")

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds
+from ordinalq.bounds import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples
@@ -48,6 +48,9 @@ class Facts:
         Whether it corrects for the errors of the classifier.
     shares_representation : bool
         Whether quantifiers with other parameters can adopt what it has learned of the items, see `adopt`.
+    uses_labels : bool
+        Whether `solve` and `closed_form` take labels of some items of a sample into account, where its summary has
+        them.
     """
 
     paper_name: str = ""
@@ -57,6 +60,7 @@ class Facts:
     fits_scores: bool = True
     adjusts: bool = True
     shares_representation: bool = False
+    uses_labels: bool = False
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier that other held-out items give, and how they move the class means.

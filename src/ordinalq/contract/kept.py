@@ -1,10 +1,13 @@
 """What a fitted quantifier keeps of its training items, for intervals and the fit test."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import Facts
+from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.looks import effect_on_looks
 from ordinalq.samples import OneHot
 from ordinalq.validation import Floats
@@ -19,12 +22,16 @@ class Kept(Facts):
     ----------
     held_out_ : tuple (S, codes)
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
-    group_effect_ : ndarray (d, d) or None
+    group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    width_correction_ : ndarray (2, 2n + 1) or None
+        What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 
+    classes_: npt.NDArray[Any]
     held_out_: tuple[Floats, Codes]
-    group_effect_: Floats | None
+    group_covariance_: Floats | None
+    width_correction_: Floats | None
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation f of items with valid scores S (N, n), (N, d)."""
@@ -33,14 +40,31 @@ class Kept(Facts):
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
 
-        Of their groups (N,) only the covariance of the effect on the mean representation is kept.
+        Of their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
+        intervals were off.
         """
         self.held_out_ = (S, codes)
-        self.group_effect_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+        self.group_covariance_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
+        self.width_correction_ = None
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""
         return np.asarray(self.embed(S), dtype=np.float64)
+
+    def class_predictions(self, S: Floats) -> Floats:
+        """Return g (N, n), the best linear prediction of the one-hot class of items from what V tells of their looks.
+
+        g = beta' f, with beta by least squares on V; f are the scores, with logits where V can carry them, or the
+        representation of features. The entries sum to one and may be negative.
+        """
+        V, codes = self.held_out_
+        if self.on == "features":
+            known, new = (np.asarray(self.embed(X), dtype=np.float64) for X in (V, S))
+        else:
+            features = with_logits if logits_pay(len(self.classes_), len(codes)) else np.asarray
+            known, new = features(V), features(S)
+        beta = np.linalg.lstsq(known, np.eye(len(self.classes_))[codes], rcond=None)[0]
+        return np.asarray(new @ beta)
 
     def checks(self) -> ScoreChecks | None:
         """Return the functions of the fit test; None for methods on features, whose representation serves as such."""

@@ -8,6 +8,7 @@ import numpy as np
 from ordinalq.validation import check_choice, check_integer, check_random_state
 
 OF = ("sample", "population")
+BASES = ("auto", "model", "labels")
 # Sample replicates that share a replicate of the held-out items.
 PER_MODEL = 5
 
@@ -37,16 +38,24 @@ class Plan:
         Replicates of each sample, at least 20; five of them share one replicate of the held-out items.
     random_state : int or Generator, default=0
         Seed of the replicates.
+    basis : {"auto", "model", "labels"}, default="auto"
+        What estimates and intervals rest on where some items of a group are labelled. "labels": the random draw of
+        these items alone, which is valid whatever else is wrong. "model": the method's model of groups, which labels
+        enter; narrower, and right as far as the model is. "auto" is "model" where the method has such a model, such as
+        BLP, and the group is like the training groups, else "labels". Groups with fewer than ten labels are never
+        judged by these alone.
     """
 
     of: str = "sample"
     n_replicates: int = 200
     random_state: Any = 0
+    basis: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("of", self.of, OF)
         check_integer("n_replicates", self.n_replicates, minimum=20)
         check_random_state(self.random_state)
+        check_choice("basis", self.basis, BASES)
 
     def draws(self) -> Draws:
         """Return the plan with a fresh generator."""

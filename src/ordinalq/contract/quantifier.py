@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ordinalq.classify.held_out import held_out, unscored
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.kept import Kept
+from ordinalq.contract.labelled import label_totals
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.contract.summary import Summary
@@ -170,7 +171,7 @@ class Quantifier(Kept, BaseEstimator, ABC):
             raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
         return self.solve(self.summarize(S, samples))
 
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False) -> Summary:
+    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False, labelled: Any = None) -> Summary:
         """Return what the method needs of samples of scored items, see :class:`Summary`.
 
         Parameters
@@ -181,15 +182,18 @@ class Quantifier(Kept, BaseEstimator, ABC):
             The items of each sample; None takes all items as one.
         checks : bool, default=False
             Also keep what `ordinalq.inference.diagnosis` needs.
+        labelled : array-like (N,), default=None
+            Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
         """
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
+        totals = {**summary.totals, **label_totals(self, S, samples, labelled)}
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
-        if functions is None:
-            return summary
-        return replace(summary, totals={**summary.totals, "checks": functions.total(S, samples)})
+        if functions is not None:
+            totals["checks"] = functions.total(S, samples)
+        return replace(summary, totals=totals)
 
     @abstractmethod
     def learn(self, S: Floats, codes: Codes) -> None:

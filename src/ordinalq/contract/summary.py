@@ -41,7 +41,7 @@ class Summary:
     totals : dict of str to ndarray (B, ...)
         Sums over the items of each sample, which merging adds up: "weight" and "weight2" (B,) of the weights and of
         their squares; for methods on means "f" (B, d) of w f; where asked for, "checks" (B, g) of the functions of the
-        fit test.
+        fit test, and of labelled items what `ordinalq.contract.labelled` says.
     items : tuple of Scored, default=()
         Portions of scored items, for methods on items.
     keys : Keys, default=None
@@ -78,6 +78,12 @@ class Summary:
     def sizes(self) -> Floats:
         """Number of items of each sample as likelihoods of counts take it, (B,)."""
         return self.n_items.astype(np.float64)
+
+    @property
+    def n_labelled(self) -> npt.NDArray[np.int64] | None:
+        """Number of labelled items of each sample, (B,); None where no labels were given."""
+        counts = self.totals.get("labels")
+        return None if counts is None else np.rint(counts.sum(axis=1)).astype(np.int64)
 
     @property
     def means(self) -> Floats:

@@ -1,8 +1,9 @@
 """Amazon-OQ-BK from the raw book reviews: filtered, split, and turned into vectors here."""
 
+import gzip
 import json
 import logging
-import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq import reference
+from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import read_table
@@ -27,6 +29,8 @@ REVIEW_FILES = ("Books.json.gz", "Books.json", "reviews_Books.json.gz", "Books_5
 REVIEW_URL = "https://jmcauley.ucsd.edu/data/amazon_v2/categoryFiles/Books.json.gz"
 MIN_LENGTH = 200  # characters
 MAX_REVIEWS = 300_000  # kept in memory; of more, a random subset
+MAX_LINE = 2**22  # bytes of a review; the longest of the published ones have some 30,000
+GIVE_UP = 100_000  # reviews none of which is suitable; of books every fifth is
 
 PREVALENCE_FILES = ("amazon_books_prevalences.tsv", "prevalence_votes1_reviews100.csv")
 PREVALENCE_URL = "https://raw.githubusercontent.com/mirkobunse/regularized-oq/main/jl/data/" + PREVALENCE_FILES[1]
@@ -99,23 +103,28 @@ def from_reviews(
         feature_names=encoded_names(encoder, train.X.shape[1]),
         source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
         split=split.rule,
-        sampling=sampling(check_distributions("real", real)),
+        sampling=sampling(check_distributions("real", real), settings),
         random_state=random_state,
         notes=reviews.notes,
         encoder=encoder,
     )
 
 
-def sampling(real: Floats | None) -> Sampling:
-    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any."""
+def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
+    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any.
+
+    "reference" rounds counts down, gives the rest to five stars, and draws from small classes with replacement. "paper"
+    rounds to the drawn prevalences and repeats an item only where a class has too few.
+    """
+    printed = settings == "paper"
     return Sampling(
         n_validation=1000,
         n_test=5000,
         app_oq=reference.app_oq_percent("Amazon-OQ-BK") / 100,
         real=real,
-        rounding="truncate",
+        rounding="balanced" if printed else "truncate",
         min_per_class=0,
-        small_pool="replace",
+        small_pool="repeat" if printed else "replace",
     )
 
 
@@ -157,7 +166,9 @@ def read_reviews(path: Path, max_reviews: int, seed: int) -> Reviews:
     texts: list[str] = []
     stars: list[int] = []
     counts: dict[str, int] = defaultdict(int)
-    for where, review in _raw_reviews(path):
+    for number, review in _raw_reviews(path):
+        if counts["read"] == GIVE_UP and not texts:
+            break  # no file of reviews
         counts["read"] += 1
         text = review.get("reviewText")
         if not isinstance(text, str) or len(text) < MIN_LENGTH:
@@ -172,7 +183,7 @@ def read_reviews(path: Path, max_reviews: int, seed: int) -> Reviews:
             continue
         star = review.get("overall")
         if star not in (1, 2, 3, 4, 5):
-            raise ValueError(f"{where}: expected 'overall' to be 1..5, got {star!r}.")
+            raise ValueError(f"{path}, {number}: expected 'overall' to be 1..5, got {star!r}.")
         counts["kept"] += 1
         if len(texts) < max_reviews:
             texts.append(text)
@@ -202,35 +213,40 @@ def _raw_reviews(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             require_columns(frame.columns, ["helpful"], str(path))
         columns = [name for name in ("reviewText", "overall", "helpful", "vote") if name in frame]
         for row, values in enumerate(frame[columns].itertuples(index=False, name=None)):
-            yield f"{path}, row {row}", dict(zip(columns, values, strict=True))
+            yield f"row {row}", dict(zip(columns, values, strict=True))
         return
+    number = n_bytes = 0
+    most = FREE_BYTES + MAX_RATIO * path.stat().st_size
     with open_binary(path) as stream:
-        number = 0
         try:
-            for number, line in enumerate(stream, start=1):
-                review = json.loads(line)
-                if not isinstance(review, dict):
-                    raise ValueError(f"{path}, line {number}: expected a review as a JSON object, got {line[:40]!r}.")
-                yield f"{path}, line {number}", review
-        except EOFError as error:
+            for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
+                n_bytes += len(line)
+                if n_bytes > most:
+                    raise too_large(path, most)
+                yield f"line {number}", _review(line, path, number)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}, after line {number}: the file is incomplete; fetch it again.") from error
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: expected a review in JSON, but {error}.") from error
+
+
+def _review(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        review = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}, line {number}: expected a review in JSON, but {error}.") from error
+    if not isinstance(review, dict):
+        raise ValueError(f"{path}, line {number}: expected a review as a JSON object, got {line[:40]!r}.")
+    return review
 
 
 def _useful_votes(review: dict[str, Any]) -> int | None:
     """Return the number of useful votes: ``helpful: [up, total]`` or ``vote: "1,234"``; None if it is unreadable."""
-    if "helpful" in review:
-        helpful = review["helpful"]
-        if isinstance(helpful, str):
-            match = re.fullmatch(r"\[\s*(\d+)\s*,\s*\d+\s*\]", helpful.strip())
-            return int(match[1]) if match else None
-        try:
-            return int(helpful[0])
-        except (TypeError, ValueError, IndexError):
-            return None
-    vote = review.get("vote")
-    if vote is None or vote != vote:  # the later release leaves out what is zero
-        return 0
-    text = str(vote).replace(",", "").removesuffix(".0")
-    return int(text) if text.isdigit() else None
+    try:
+        if "helpful" in review:
+            helpful = review["helpful"]
+            return int((json.loads(helpful) if isinstance(helpful, str) else helpful)[0])
+        vote = review.get("vote")
+        if vote is None or vote != vote:  # the later release leaves out what is zero
+            return 0
+        return int(str(vote).replace(",", "").removesuffix(".0"))
+    except (TypeError, ValueError, LookupError, OverflowError, RecursionError):
+        return None

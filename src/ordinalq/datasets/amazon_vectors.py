@@ -7,26 +7,29 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.datasets.amazon import STARS, sampling
-from ordinalq.datasets.archives import Readable, complete_folder, members
+from ordinalq.datasets.archives import complete_folder, members
 from ordinalq.datasets.dataset import Dataset, Items, check_settings
-from ordinalq.datasets.download import ARCHIVES, cache_folder, find_local, zenodo_archive
+from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 
-VECTOR_FILES = (*(f"amazon-oq-bk{ending}" for ending in ARCHIVES), "roberta.zip", "roberta", "*/roberta")
+# Under our name, or as the record names its only archive.
+VECTOR_FILES = (
+    *(f"{name}{ending}" for name in ("amazon-oq-bk", "*v0.2.1") for ending in ARCHIVES),
+    *("roberta.zip", "roberta", "*/roberta"),
+)
 RECORD = 8405476  # on Zenodo
 N_FEATURES = 768
-MAX_TEXT = 2**40  # bytes of unpacked vectors: the archive is read as a stream, nothing of it is written unpacked
-MAX_FILE = 2**29  # bytes of one of its files, which is read as a whole; the training data have 200 MB
-MAX_PREVALENCES = 2**24  # bytes of a table of prevalences, which has some 5000 short lines
+MAX_LINE = 2**16  # bytes of a line: a label and 768 numbers have some 8000
+MAX_PREVALENCES = 2**22  # bytes of a table of prevalences, which has some 5000 short lines
 MERGE_ROWS = 2**18  # newest rows that are kept in a dictionary, see _DistinctRows
 PROTOCOLS = {"app": "APP", "app-oq": "APP-OQ", "real": "real"}
 POOLS = {"dev": "validation", "test": "test"}
@@ -46,9 +49,7 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
     anchor = path if path.is_file() else path / "training_data.txt"
     if not anchor.exists():
         raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")
-    state = anchor.stat()
-    key = hashlib.sha256(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
-    folder = cache_folder() / f"amazon-oq-bk-{key}"
+    folder = cached_copy(anchor, "amazon-oq-bk")
     if not folder.is_dir():
         logger.info("%s: converting to distinct items and indices, once", path)
         convert_vectors(path, folder)
@@ -88,7 +89,7 @@ def _convert(source: Path, folder: Path) -> None:
         _DistinctRows(folder, "test") as test,
     ):
         pools = {"dev": validation, "test": test}
-        for name, stream in members(source, MAX_TEXT) if source.is_file() else _folder_members(source):
+        for name, stream in members(source) if source.is_file() else _folder_members(source):
             match = MEMBER.search(str(name))
             if not match:
                 continue
@@ -107,14 +108,8 @@ def _convert(source: Path, folder: Path) -> None:
                 raise ValueError(
                     f"{source}: incomplete archive, roberta/{protocol}/{pool}_samples is missing; fetch it again."
                 )
-        overlap = sum(
-            len(np.intersect1d(a, b))
-            for a, b in (
-                (train.keys(), validation.keys()),
-                (train.keys(), test.keys()),
-                (validation.keys(), test.keys()),
-            )
-        )
+        parts = itertools.combinations((train.keys(), validation.keys(), test.keys()), 2)
+        overlap = sum(len(np.intersect1d(a, b)) for a, b in parts)
     if overlap:
         logger.warning("%s: %d rows occur in two of training, validation and test, as published", source, overlap)
     for (protocol, pool), rows in samples.items():
@@ -157,49 +152,34 @@ class _DistinctRows:
         self._merge()
         return self._sorted
 
-    def add(self, stream: Readable, where: str) -> npt.NDArray[np.int32]:
+    def add(self, stream: IO[bytes], where: str) -> npt.NDArray[np.int32]:
         """Store the rows of a file that are new; return the place of each row, (m,)."""
-        content = _read(stream, MAX_FILE, where)
-        # A row has two bytes per word at least: what has more lines than that fails at one of the first.
-        lines = content.split(b"\n", maxsplit=len(content) // (2 * N_FEATURES))
-        if lines[-1].strip() == b"":
-            lines.pop()
-        lines = [line.strip() for line in lines]
-        keys = np.array(
-            [int.from_bytes(hashlib.blake2b(line, digest_size=8).digest(), "little") for line in lines], np.uint64
-        )
-        at = np.searchsorted(self._sorted, keys)
-        known = np.zeros(len(keys), dtype=bool)
-        if len(self._sorted):
-            at = np.minimum(at, len(self._sorted) - 1)
-            known = self._sorted[at] == keys
-        places = np.empty(len(keys), dtype=np.int32)
-        places[known] = self._places[at[known]]
-        for i in np.flatnonzero(~known):
-            key = int(keys[i])
-            if key not in self._newest:
-                label, vector = _parse(lines[i], f"{where}, line {i + 1}")
+        places = []
+        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
+            line = line.strip()
+            key = int.from_bytes(hashlib.blake2b(line, digest_size=8).digest(), "little")
+            place = self._newest.get(key, self._old(key))
+            if place is None:
+                label, vector = _parse(line, f"{where}, line {number}")
                 self._file.write(vector.tobytes())
                 self._labels.append(label)
-                self._newest[key] = self.n_rows
+                place = self._newest[key] = self.n_rows
                 self.n_rows += 1
-            places[i] = self._newest[key]
+            places.append(place)
         if len(self._newest) >= MERGE_ROWS:
             self._merge()
-        return places
+        return np.array(places, dtype=np.int32)
+
+    def _old(self, key: int) -> int | None:
+        """Return the place of a row that is in the sorted table."""
+        at = int(np.searchsorted(self._sorted, np.uint64(key)))
+        return int(self._places[at]) if at < len(self._sorted) and self._sorted[at] == key else None
 
     def _merge(self) -> None:
         keys = np.concatenate([self._sorted, np.fromiter(self._newest, np.uint64, len(self._newest))])
         places = np.concatenate([self._places, np.fromiter(self._newest.values(), np.int32, len(self._newest))])
         order = np.argsort(keys)
         self._sorted, self._places, self._newest = keys[order], places[order], {}
-
-
-def _read(stream: Readable, limit: int, where: str) -> bytes:
-    content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"{where}: refused, because it has more than {limit:,} bytes; fetch the archive again.")
-    return content
 
 
 def _parse(line: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
@@ -219,15 +199,18 @@ def _parse(line: bytes, where: str) -> tuple[int, npt.NDArray[np.float32]]:
     return int(words[0]), vector
 
 
-def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, Readable]]:
+def _folder_members(folder: Path) -> Iterator[tuple[PurePosixPath, IO[bytes]]]:
     for path in sorted(folder.rglob("*.txt")):
         with path.open("rb") as stream:
             yield PurePosixPath("roberta", *path.relative_to(folder).parts), stream
 
 
-def _read_prevalences(stream: Readable, where: str) -> Floats:
+def _read_prevalences(stream: IO[bytes], where: str) -> Floats:
     """Read the table of prevalences: header ``id,0,1,2,3,4``, one row per sample."""
-    lines = _read(stream, MAX_PREVALENCES, where).decode("utf-8", errors="replace").splitlines()
+    content = stream.read(MAX_PREVALENCES + 1)
+    if len(content) > MAX_PREVALENCES:
+        raise ValueError(f"{where}: refused, because it has more than {MAX_PREVALENCES:,} bytes.")
+    lines = content.decode("utf-8", errors="replace").splitlines()
     if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
         raise ValueError(f"{where}, line 1: expected the header id,0,1,2,3,4, got {lines[0] if lines else ''!r}.")
     table = np.empty((len(lines) - 1, len(STARS)))

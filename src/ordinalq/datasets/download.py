@@ -3,6 +3,7 @@
 Nothing that was fetched is executed or unpickled; it is read as numbers and text only.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -33,6 +34,13 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(os.environ.get("ORDINALQ_CACHE") or pooch.os_cache("ordinalq"))
+
+
+def cached_copy(source: Path, name: str) -> Path:
+    """Return where in the cache is what was made from a file, under a name that another or a changed file never has."""
+    state = source.stat()
+    key = hashlib.sha256(f"{source.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
+    return cache_folder() / f"{key}-{name}"
 
 
 def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:

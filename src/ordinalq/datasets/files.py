@@ -1,9 +1,7 @@
 """Reading the published files: numbers in text, tables by column names; each error names the file and the line."""
 
-import csv
-import io
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger("ordinalq")
+
+MAX_LINE = 2**16  # bytes that are looked at of a line of numbers
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
@@ -41,34 +41,35 @@ def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int =
     import pandas as pd
 
     start = stream.tell()
-    try:
-        # Fast, but neither strict nor precise about what is wrong: too few columns become missing values.
-        table = pd.read_csv(stream, header=None, comment="%", dtype=np.float64, skipinitialspace=True).to_numpy()
-    except pd.errors.EmptyDataError as error:
-        raise ValueError(f"{name}: expected rows of {n_columns} numbers, but there are none.") from error
-    except ValueError as error:  # also what cannot be parsed or decoded
-        _find_bad_line(stream, start, name, n_columns, first_line)
-        raise ValueError(f"{name}: not a table of numbers: {error}") from error
-    if table.shape[1] != n_columns or not np.isfinite(table).all():
-        _find_bad_line(stream, start, name, n_columns, first_line)
-    return table
-
-
-def _find_bad_line(stream: IO[bytes], start: int, name: str, n_columns: int, first_line: int) -> None:
-    """Raise an error for the first line that is not `n_columns` finite numbers."""
+    first = next(_lines(stream, first_line), None)
+    if first is None:
+        raise ValueError(f"{name}: expected rows of {n_columns} numbers, but there are none.")
+    if first[1].count(b",") == n_columns - 1:  # pandas would make columns of whatever is there
+        stream.seek(start)
+        try:
+            # Fast, but neither strict nor precise about what is wrong: too few columns become missing values.
+            table = pd.read_csv(stream, header=None, comment="%", dtype=np.float64, skipinitialspace=True).to_numpy()
+            if table.shape[1] == n_columns and np.isfinite(table).all():
+                return table
+            reason = "it has gaps"
+        except (ValueError, MemoryError) as error:  # also what cannot be parsed or decoded
+            reason = str(error)
     stream.seek(start)
-    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
-    try:
-        for number, row in enumerate(csv.reader(text), start=first_line):
-            if not row or row[0].lstrip().startswith("%"):
-                continue
-            if len(row) != n_columns:
-                raise ValueError(f"{name}, line {number}: expected {n_columns} columns, got {len(row)}.")
-            for column, value in enumerate(row, start=1):
-                if not _is_number(value):
-                    raise ValueError(f"{name}, line {number}: expected a number in column {column}, got {value!r}.")
-    finally:
-        text.detach()
+    for number, line in _lines(stream, first_line):
+        cells = line.decode(errors="replace").split(",")
+        if len(cells) != n_columns:
+            raise ValueError(f"{name}, line {number}: expected {n_columns} columns, got {len(cells)}.")
+        for column, value in enumerate(cells, start=1):
+            if not _is_number(value):
+                raise ValueError(f"{name}, line {number}: expected a number in column {column}, got {short(value)}.")
+    raise ValueError(f"{name}: not a table of numbers: {reason}")
+
+
+def _lines(stream: IO[bytes], first_line: int) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line that is neither empty nor a comment."""
+    for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=first_line):
+        if line.strip() and not line.lstrip().startswith(b"%"):
+            yield number, line.rstrip(b"\r\n")
 
 
 def read_arff(path: Path) -> "pd.DataFrame":

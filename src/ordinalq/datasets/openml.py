@@ -8,13 +8,13 @@ from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import regression_dataset
 
-FRIED_FILES = ("fried.parquet", "fried.csv", "fried.arff")
+FRIED_FILES = ("fried.parquet", "fried.csv", "dataset_564.pq", "fried.arff")
 # OpenML names them X1..X10 and Y; other copies of the same file have the second set of names.
 FRIED_COLUMNS = (
     (*(f"X{i}" for i in range(1, 11)), "Y"),
     (*(f"attr_{i}" for i in range(10)), "target"),
 )
-YOLANDA_FILES = ("yolanda.parquet", "yolanda.csv", "yolanda.arff", "Yolanda.arff")
+YOLANDA_FILES = ("yolanda.parquet", "yolanda.csv", "yolanda.arff", "dataset_42705.pq", "Yolanda.arff")
 YOLANDA_COLUMNS = (tuple(str(i) for i in range(1, 102)),)
 YOLANDA_SPAN = (1922.0, 2011.0)
 

@@ -3,9 +3,9 @@
 import logging
 from pathlib import Path
 
-from ordinalq.datasets.archives import unpack
+from ordinalq.datasets.archives import extract
 from ordinalq.datasets.dataset import Dataset
-from ordinalq.datasets.download import cache_folder, fetch, find_local
+from ordinalq.datasets.download import ARCHIVES, cached_copy, fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
 from ordinalq.datasets.tables import regression_dataset
 
@@ -81,12 +81,5 @@ def load_news(data: str | Path | None, settings: str, random_state: int) -> Data
 
 
 def _member(path: Path, name: str) -> Path:
-    """Unpack an archive into the cache and return one of its files; any other path is returned as it is."""
-    if path.suffix != ".zip":
-        return path
-    size = path.stat().st_size  # another archive of the same name gets another folder
-    folder = unpack(path, cache_folder() / f"{path.stem}-{size}")
-    found = sorted(folder.rglob(name))
-    if not found:
-        raise ValueError(f"{path}: expected an archive with {name}, but it has none.")
-    return found[0]
+    """Return a file of an archive, unpacked into the cache; any other path as it is."""
+    return extract(path, name, cached_copy(path, name)) if path.name.lower().endswith(ARCHIVES) else path

@@ -10,11 +10,10 @@ an item, for the sample. Labels of the group itself replace phi and rho step by 
 other groups.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import stdtrit
 
+from ordinalq.bounds import Bounds
 from ordinalq.effects.predict import Prediction, cumulated_variance
 from ordinalq.validation import Floats, check_real
 
@@ -24,20 +23,7 @@ MOST_VARIABLE = 4.0
 FOLLOWS = 0.5
 
 
-class GroupBounds(NamedTuple):
-    """Bounds of B groups: of classes and cumulated shares (B, n), of the mean class index (B,), counted from 1."""
-
-    level: float
-    of: str
-    lower: Floats
-    upper: Floats
-    cumulative_lower: Floats
-    cumulative_upper: Floats
-    mean_lower: Floats
-    mean_upper: Floats
-
-
-def bounds(prediction: Prediction, level: float = 0.95) -> GroupBounds:
+def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     """Return intervals that hold the truth of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
     p, n = prediction.mean, prediction.mean.shape[1]
@@ -53,11 +39,11 @@ def bounds(prediction: Prediction, level: float = 0.95) -> GroupBounds:
     return stack(level, prediction.of, lower, upper, index)
 
 
-def stack(level: float, of: str, lower: Floats, upper: Floats, index: Floats) -> GroupBounds:
+def stack(level: float, of: str, lower: Floats, upper: Floats, index: Floats) -> Bounds:
     """Return bounds from those of the classes, of the n - 1 cumulated shares and of the mean class, (B, 2n)."""
     n = len(index)
     one = np.ones((len(lower), 1))
-    return GroupBounds(
+    return Bounds(
         level,
         of,
         lower[:, :n],

@@ -4,18 +4,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.effects.learn import error_of_means, learn
-from ordinalq.effects.predict import replicate_scale
 from ordinalq.effects.sums import GroupSums
 from ordinalq.validation import Floats
 
 # Numbers in the squares of all groups, half a gigabyte; wider representations are reduced to their main directions.
 MAX_SQUARES = 2**26
-# The level of intervals at which the widening for few groups is right; at others it is nearly so.
-LEVEL = 0.95
 
 
 def effect_on_looks(F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp]) -> Floats:
-    """Return D (d, d), the covariance between groups of the mean of f within a class, wider for few groups.
+    """Return D (d, d), the covariance between groups of the mean of f within a class.
 
     Parameters
     ----------
@@ -33,6 +30,6 @@ def effect_on_looks(F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[
         U = np.linalg.eigh(centred.T @ centred)[1][:, -kept:]
     sums = GroupSums.of(F @ U, codes, groups, n_classes)
     model = learn(sums)
-    # The error of M is not an effect of groups: replicates of M bring it. That few groups tell little of D widens it.
-    D = (model.D - error_of_means(sums, model.mu, model.A)) * replicate_scale(model, LEVEL) ** 2
+    # The error of M is not an effect of groups: replicates of M bring it.
+    D = model.D - error_of_means(sums, model.mu, model.A)
     return np.asarray(U @ D @ U.T)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, gammaincinv
 
-from ordinalq.effects.condition import Filter, condition, log_odds
+from ordinalq.effects.condition import condition, log_odds
 from ordinalq.effects.model import GroupModel
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.validation import Floats, check_choice
@@ -149,21 +149,6 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     if np.isfinite(model.dof):
         return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
     return np.asarray(np.maximum(1, distance / (2 * gammaincinv(rank / 2, WIDEN_BEYOND))))
-
-
-def replicate_scale(model: GroupModel, level: float) -> float:
-    """Factor of the deviations rbar in replicates q + rbar for methods without a prior, such as PACC.
-
-    rbar is normal with covariance D (1 - 1/N), plus the mean deviation of N items within their classes; percentiles of
-    the estimates at the given level then know, by this factor, that D was learned from few groups. It is the square
-    root of the widening at d^2 = rank times the ratio of Student and normal quantiles.
-    """
-    if not np.isfinite(model.dof):
-        return 1.0
-    rank = Filter.of(model).rank
-    widening = float(_widening(model, np.array([float(rank)]), rank)[0])
-    end = (1 + level) / 2
-    return float(np.sqrt(widening) * stdtrit(_dof(model), end) / ndtri(end))
 
 
 def project(P: Floats, E: Floats) -> Floats:

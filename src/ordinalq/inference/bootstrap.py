@@ -4,6 +4,9 @@ Given composition p, the mean representation q of a sample of N items has covari
 the covariance of f within class i. A sample replicate therefore is q plus the deviation of N items of V, drawn class by
 class, from the means of their classes; it needs q, N and V, not the items of the sample. A replicate of M comes from
 items of V that are drawn with replacement within each class. Each replicate is solved as the estimate was.
+
+A model that was trained with groups knows D, the covariance between groups of the mean of f within a class. Then q has
+covariance D (1 - 1/N) besides, the same for few items and for many.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +27,10 @@ Counts = npt.NDArray[np.int64]
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
 MAX_DRAWN = 1000
+# Of so many candidates each item of a tilted sample is chosen, and directions of f with less than this part of the
+# largest variance are rounding errors.
+CANDIDATES = 8
+REDUNDANT = 1e-8
 # Numbers in the replicates that are in memory at once, 128 megabytes.
 CHUNK = 2**24
 
@@ -72,7 +79,7 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
     M = V.classes.average(F).T
     models = [quantifier.resample(F, V.resample(draws.rng)) for _ in range(draws.n_models)]
     width = quantifier.frequency_width(F)
-    root = effect_root(quantifier)
+    root = None if quantifier.group_covariance_ is None else root_of(quantifier.group_covariance_)
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         part = summary[rows]
         Q = np.tile(part.means, (PER_MODEL, 1))
@@ -92,11 +99,8 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
         yield Replicates(rows, np.reshape(found, (draws.n_replicates, len(part), P.shape[1])), draws.n_models)
 
 
-def effect_root(quantifier: Quantifier) -> Floats | None:
-    """Return L (d, r) with L L' = D, the group effect, or None where the model knows of no groups."""
-    D = quantifier.group_effect_
-    if D is None:
-        return None
+def root_of(D: Floats) -> Floats:
+    """Return L (d, d) with L L' = D."""
     size, axes = np.linalg.eigh(D)
     return np.asarray(axes * np.sqrt(np.maximum(size, 0)))
 
@@ -107,33 +111,74 @@ def group_noise(root: Floats, n_items: Counts, draws: Draws) -> Floats:
     return np.asarray(z @ root.T * np.sqrt(1 - 1 / n_items)[:, None])
 
 
+class Tilt:
+    r"""Items of groups whose items look different, drawn from V.
+
+    The items of a group follow other distributions than V: of all that have a given effect on the mean of f, the one
+    nearest to V, in the sense of Kullback and Leibler, has densities proportional to exp(lambda' f(x)) within each
+    class. With lambda = W^-1 delta and W the covariance of f within a class the mean over classes moves by delta, to
+    first order; delta is normal with covariance D (1 - 1/N), as for methods on means.
+    """
+
+    def __init__(self, F: Floats, V: HeldOut, D: Floats) -> None:
+        residuals = F - V.classes.average(F)[V.codes]
+        W = residuals.T @ residuals / len(F)
+        self.values = residuals @ np.linalg.pinv(W, rcond=REDUNDANT, hermitian=True) @ root_of(D)
+
+    @classmethod
+    def of(cls, quantifier: Quantifier, V: HeldOut) -> "Tilt | None":
+        """Return the tilt of a quantifier that knows of groups, else None."""
+        D = quantifier.group_covariance_
+        return None if D is None else cls(quantifier.group_features(V.S), V, D)
+
+    def draw(self, V: HeldOut, counts: Counts, n_items: Counts, rng: np.random.Generator) -> Samples:
+        """Draw counts[b, i] items of class i for sample b, which stands for a group of n_items[b] items."""
+        z = rng.normal(size=(len(counts), self.values.shape[1])) * np.sqrt(1 - 1 / n_items)[:, None]
+        # Of some candidates for each place one is taken, with odds exp(lambda' f). A candidate is compared with a mean
+        # that it is part of, which takes 1 / CANDIDATES of the effect.
+        z *= CANDIDATES / (CANDIDATES - 1)
+        drawn = [V.draw(counts, rng) for _ in range(CANDIDATES)]
+        z = np.repeat(z, drawn[0].sizes, axis=0)
+        odds = [np.einsum("ij,ij->i", self.values[d.items], z) + rng.gumbel(size=len(z)) for d in drawn]
+        taken = np.argmax(odds, axis=0)
+        items = np.stack([d.items for d in drawn])[taken, np.arange(len(z))]
+        return Samples(items, drawn[0].offsets, drawn[0].n_items)
+
+
 def of_items(
-    models: Sequence[Quantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws
+    models: Sequence[Quantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws, tilt: Tilt | None = None
 ) -> Iterator[Replicates]:
     """Yield replicates of methods on items: estimates of samples drawn from V, moved to the estimate as their mean.
 
-    `models` are replicates of the quantifier by other held-out items, as many as the draws have.
+    `models` are replicates of the quantifier by other held-out items, as many as the draws have; with a `tilt` the
+    samples are drawn as groups are whose items look different.
     """
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         n_items = np.tile(summary.n_items[rows], PER_MODEL)
         centre = np.tile(composition(P[rows], summary.n_items[rows]), (PER_MODEL, 1))
         found, shrink = [], np.ones((len(centre), 1))
         for model in models:
-            samples, _, shrink = replicate_samples(V, centre, n_items, draws)
+            samples, _, shrink = replicate_samples(V, centre, n_items, draws, tilt)
             found.append(clean(model.solve_scores(V.S, samples).p))
         R = np.reshape(found, (draws.n_replicates, -1, P.shape[1]))
         yield Replicates(rows, P[rows] + (R - R.mean(axis=0)) * shrink[: R.shape[1]], draws.n_models)
 
 
-def replicate_samples(V: HeldOut, centre: Floats, n_items: Counts, draws: Draws) -> tuple[Samples, Counts, Floats]:
-    """Draw one sample of V for each composition (B, n).
+def replicate_samples(
+    V: HeldOut, centre: Floats, n_items: Counts, draws: Draws, tilt: Tilt | None = None
+) -> tuple[Samples, Counts, Floats]:
+    """Draw one sample of V for each composition (B, n), of items that look as a group's do with a `tilt`.
 
     Return the samples, their counts (B, n), and by how much their deviations are to be shrunk (B, 1), since a large
     sample is represented by a smaller one.
     """
     drawn = np.minimum(n_items, MAX_DRAWN)
     counts = draws.rng.multinomial(drawn, centre) if draws.of == "population" else rounded(centre, drawn, draws.rng)
-    return V.draw(counts, draws.rng), counts, np.sqrt(drawn / n_items)[:, None]
+    shrink = np.sqrt(drawn / n_items)[:, None]
+    if tilt is None:
+        return V.draw(counts, draws.rng), counts, shrink
+    # Nothing is to be shrunk: most of the deviation is an effect that does not depend on the number of items.
+    return tilt.draw(V, counts, n_items, draws.rng), counts, np.ones_like(shrink)
 
 
 def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:

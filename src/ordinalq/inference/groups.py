@@ -7,6 +7,7 @@ from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, as_samples, distributions
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.intervals import with_intervals
+from ordinalq.inference.labelled import with_labels
 from ordinalq.samples import Samples
 
 
@@ -44,9 +45,10 @@ def estimate(
     check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
     P = distributions(quantifier.solve(summary))
     estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=quantifier.verdicts(summary))
-    if level is None:
-        return estimates
-    return with_intervals(quantifier, summary, estimates, level, Plan() if plan is None else plan)
+    plan = Plan() if plan is None else plan
+    if level is not None:
+        estimates = with_intervals(quantifier, summary, estimates, level, plan)
+    return with_labels(quantifier, summary, estimates, plan)
 
 
 def _check_summary(quantifier: Quantifier, summary: Summary) -> None:

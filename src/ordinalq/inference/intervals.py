@@ -1,4 +1,7 @@
-"""Intervals around estimates: percentiles of their replicates, extended to the estimate where it lies outside."""
+"""Intervals around estimates: percentiles of their replicates, extended to the estimate where it lies outside.
+
+Models that were trained with groups know what their intervals missed on those, and correct the widths.
+"""
 
 import warnings
 from dataclasses import replace
@@ -6,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds, Estimates
+from ordinalq.bounds import Bounds
+from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Draws, Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.inference.widths import corrected, percentiles, statistics
 from ordinalq.validation import Floats
 
 # Columns of M are dependent where a singular value is below this part of its norm.
@@ -27,30 +32,28 @@ def with_intervals(
     draws = plan.draws()
     P = estimates.prevalences
     B, n = P.shape
-    index = np.arange(1.0, n + 1)
-    # Shares of the classes, cumulated shares and the mean class, side by side.
-    estimate = np.hstack([P, estimates.cumulative, estimates.mean[:, None]])
+    estimate = statistics(P)
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
     covariance = np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
-    ends = [(1 - level) / 2, (1 + level) / 2]
     for rows, R, n_models in quantifier.replicates(summary, P, draws):
-        for columns, values in (
-            (slice(0, n), R),
-            (slice(n, 2 * n), np.cumsum(R, axis=2)),
-            (slice(2 * n, None), R @ index),
-        ):
-            # "weibull": so that a further replicate would lie outside as often as the level says.
-            low, high = np.quantile(values, ends, axis=0, method="weibull")
-            lower[rows, columns], upper[rows, columns] = low.reshape(len(low), -1), high.reshape(len(high), -1)
+        lower[rows], upper[rows] = percentiles(R, level)
         D = R - R.mean(axis=0)
         covariance[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
         if n_models > 1:
             # The mean over replicates with the same M: what is left of the samples' own noise differs between samples.
             common = D.reshape(n_models, -1, *D.shape[1:]).mean(axis=1) / np.sqrt(n_models - 1)
             shared.append(common.transpose(1, 2, 0).astype(np.float32))
-    bounds = _bounds(estimate, lower, upper, level, draws)
     factor = np.concatenate(shared) if shared else None
+    correction = quantifier.width_correction_
+    if correction is not None:
+        lower, upper = corrected(estimate, lower, upper, correction, level)
+        scale, extra = correction[:, :n]
+        # Shares sum to one, and their errors to zero.
+        centred = np.eye(n) - 1 / n
+        covariance = centred @ (covariance * scale[:, None] * scale + np.diag(extra**2)) @ centred
+        factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
+    bounds = _bounds(estimate, lower, upper, level, draws)
     return replace(estimates, bounds=bounds, covariance=covariance, shared=factor)
 
 

@@ -25,7 +25,9 @@ class Services(ABC):
     def scores(self, X: Any) -> Floats:
         """Return what the quantifier takes: class scores (N, n), or features."""
 
-    def predict_groups(self, X: Any, groups: Any, *, level: float | None = None, plan: Plan | None = None) -> Estimates:
+    def predict_groups(
+        self, X: Any, groups: Any, *, level: float | None = None, labelled: Any = None, plan: Plan | None = None
+    ) -> Estimates:
         """Estimate the class distribution of each group of items.
 
         Parameters
@@ -36,6 +38,9 @@ class Services(ABC):
             The group of each item; groups keep their type and come sorted, ordered categories in their own order.
         level : float, default=None
             Of intervals, such as 0.95; None gives none.
+        labelled : array-like (N,), default=None
+            Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
+            known. ``Plan(basis=...)`` says how they are used, the column ``basis`` which way it was.
         plan : Plan, default=None
             How intervals are made, see :class:`ordinalq.Plan`.
 
@@ -46,10 +51,10 @@ class Services(ABC):
         """
         if groups is None:
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
-        return self._estimate(X, groups, None if level is None else check_level(level), plan)
+        return self._estimate(X, groups, None if level is None else check_level(level), labelled, plan)
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, groups: Any = None, *, plan: Plan | None = None
+        self, X: Any, level: float = 0.95, groups: Any = None, *, labelled: Any = None, plan: Plan | None = None
     ) -> Estimates:
         """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
 
@@ -64,6 +69,8 @@ class Services(ABC):
             Of each interval, in (0, 1).
         groups : array-like (N,) or Samples, default=None
             The group of each item, or samples of the items; None takes all of X as one sample.
+        labelled : array-like (N,), default=None
+            Labels of some of the items, see :meth:`predict_groups`.
         plan : Plan, default=None
             How intervals are made, see :class:`ordinalq.Plan`.
 
@@ -71,7 +78,7 @@ class Services(ABC):
         -------
         Estimates
         """
-        return self._estimate(X, groups, check_level(level), plan)
+        return self._estimate(X, groups, check_level(level), labelled, plan)
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Say how far the estimate of X as one sample can be trusted.
@@ -92,7 +99,7 @@ class Services(ABC):
         quantifier = self.fitted()
         return diagnose(quantifier, quantifier.summarize(self.scores(X), checks=True))
 
-    def _estimate(self, X: Any, groups: Any, level: float | None, plan: Plan | None) -> Estimates:
+    def _estimate(self, X: Any, groups: Any, level: float | None, labelled: Any, plan: Plan | None) -> Estimates:
         quantifier, S = self.fitted(), self.scores(X)
-        summary = quantifier.summarize(S, group_samples(groups, len(S)))
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=labelled)
         return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))

@@ -15,9 +15,10 @@ from ordinalq.contract.facts import Facts, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.inference.bootstrap import HeldOut, of_items, of_means
+from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
 from ordinalq.inference.services import Services
 from ordinalq.inference.tuning import SAMPLE_SIZE, Trial, Tuning, smooth_samples, thirds, tune
+from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
 from ordinalq.objectives import LinearObjective
 from ordinalq.parameters import same_parameters
@@ -42,11 +43,18 @@ class Method(Quantifier, Services):
         check_is_fitted(self, "p_train_")
         return self
 
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Keep V and, of the groups of its items (N,), what they tell of intervals."""
+        super().keep(S, codes, groups)
+        if groups is not None:
+            self.width_correction_ = width_correction(self, S, codes, groups)
+
     def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
         """Yield replicates of the estimates P (B, n), see `ordinalq.inference.bootstrap`."""
         if self.on_means:
             return of_means(self, summary, P, draws)
-        return of_items([self] * draws.n_models, HeldOut.of(self), summary, P, draws)
+        V = HeldOut.of(self)
+        return of_items([self] * draws.n_models, V, summary, P, draws, Tilt.of(self, V))
 
 
 class SmoothedMethod(Method):
@@ -197,15 +205,25 @@ class MatrixMethod(SmoothedMethod):
 
     def adopt(self, fitted: Facts) -> bool:
         """Take over representation and class means of a fitted quantifier, if the representation is the same."""
-        if not isinstance(fitted, MatrixMethod):
+        # What training groups tell of intervals holds for the parameters that it was learned with.
+        if not isinstance(fitted, MatrixMethod) or fitted.width_correction_ is not None:
             return False
         self.check_parameters(len(fitted.classes_))
         self._set_parts()
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
-        for name in ("classes_", "p_train_", "held_out_", "group_effect_", "representation_", "M_"):
+        for name in (
+            "classes_",
+            "p_train_",
+            "held_out_",
+            "group_covariance_",
+            "width_correction_",
+            "representation_",
+            "M_",
+        ):
             setattr(self, name, getattr(fitted, name))
+        self.width_correction_ = None
         self._keep_strength()
         return True
 

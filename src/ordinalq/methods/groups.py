@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.contract.estimates import Bounds
+from ordinalq.bounds import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
+from ordinalq.effects.labelled import GroupLabels, predict_labelled
 from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
-from ordinalq.effects.predict import predict
+from ordinalq.effects.predict import Prediction, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method
 from ordinalq.solvers.solution import Solution
@@ -51,6 +52,7 @@ class BLP(Method):
     """
 
     paper_name = ""
+    uses_labels = True
 
     def __init__(self, classifier: Any = None, *, group_effect: float | None = None) -> None:
         self.classifier = classifier
@@ -85,20 +87,29 @@ class BLP(Method):
 
     def solve(self, summary: Summary) -> Solution:
         """Return the predicted shares of each sample."""
-        return Solution.closed_form(predict(self.group_model_, summary.means, summary.sizes).prevalences)
+        return Solution.closed_form(self._prediction(summary, "sample").prevalences)
+
+    def _prediction(self, summary: Summary, of: str) -> Prediction:
+        """Return the prediction of each sample, by the labels of its items too, where there are any."""
+        counts = summary.totals.get("labels")
+        if counts is None:
+            return predict(self.group_model_, summary.means, summary.sizes, of)
+        labels = GroupLabels(counts, summary.totals["labels f"])
+        n_others = summary.sizes - labels.n_labelled
+        # Of the items without a label; where there are none, any.
+        Q = (summary.totals["f"] - labels.sums) / np.maximum(n_others, 1)[:, None]
+        return predict_labelled(self.group_model_, Q, n_others, labels, of)
 
     def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
         """Return bounds and covariances by the formula."""
-        prediction = predict(self.group_model_, summary.means, summary.sizes, of)
-        found = bounds(prediction, level)
-        return Bounds(**found._asdict()), prediction.covariance
+        prediction = self._prediction(summary, of)
+        return bounds(prediction, level), prediction.covariance
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
         """Say which samples are unlike the training groups; None where there were none."""
         if self.group_model_.source != "learned":
             return None
-        unlike = predict(self.group_model_, summary.means, summary.sizes).unlike
-        return np.where(unlike, UNLIKE, LIKE)
+        return np.where(self._prediction(summary, "sample").unlike, UNLIKE, LIKE)
 
     def response_matrix(self) -> Floats | None:
         """Return M."""

@@ -13,7 +13,7 @@ from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.summary import Summary
-from ordinalq.inference.bootstrap import HeldOut, chunks, composition, of_items
+from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
 from ordinalq.inference.tuning import Trial, smooth_samples
 from ordinalq.methods.base import SmoothedMethod, check_every_class
 from ordinalq.objectives import MixtureObjective
@@ -97,7 +97,7 @@ class _LikelihoodMethod(SmoothedMethod):
             model = copy(self)
             model.calibration_ = calibration
             models.append(model)
-        return of_items(models, V, summary, P, draws)
+        return of_items(models, V, summary, P, draws, Tilt.of(self, V))
 
     def _adjusted(self, V: HeldOut, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
         """Yield replicates by the class means of the posteriors.
@@ -123,8 +123,8 @@ class _LikelihoodMethod(SmoothedMethod):
         for rows in chunks(len(P), draws.n_replicates * n):
             p, N = composition(P[rows], summary.n_items[rows]), summary.n_items[rows][:, None]
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
-            if self.group_effect_ is not None:
-                Omega += self.group_effect_ * (1 - 1 / N)[:, :, None]
+            if self.group_covariance_ is not None:
+                Omega += self.group_covariance_ * (1 - 1 / N)[:, :, None]
             if draws.of == "population":
                 expected = p @ H.T
                 outer = expected[:, :, None] * expected[:, None, :]

@@ -98,9 +98,9 @@ class _TreeMethod(Method):
         self._grow(_safe_indexing(X, grown), codes[grown])
         self._judge(_safe_indexing(X, kept), codes[kept])
         check_every_class(codes[kept], self.classes_)
+        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
         S = self._class_scores(_safe_indexing(X, kept))
         self.keep(S, codes[kept], None if groups is None else np.unique(groups[kept], return_inverse=True)[1])
-        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
 
 
 class OQT(_TreeMethod):

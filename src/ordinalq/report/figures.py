@@ -12,6 +12,7 @@ from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Look, handle, legend_below, number_axis, tidy
+from ordinalq.report.claim_figures import claim_picture
 from ordinalq.report.facts import (
     LEVEL,
     compares_classifiers,
@@ -43,7 +44,7 @@ Errors = Mapping[str, Floats]
 def all_pictures(outcome: Outcome) -> Iterator[Picture]:
     """Draw every figure that applies to an outcome."""
     for number, measure in enumerate(outcome.measures):
-        for draw in (error_picture, shift_picture, jaggedness_picture, smoothing_picture):
+        for draw in (error_picture, claim_picture, shift_picture, jaggedness_picture, smoothing_picture):
             picture = draw(outcome, measure)
             if picture is not None:
                 folded = number > 0 and picture.section == "figures"

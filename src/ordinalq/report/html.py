@@ -5,15 +5,12 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ordinalq.evaluation import not_worse_than_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.report.departures import Departure, applicable
-from ordinalq.report.facts import LEVEL, QUICK, compares_classifiers, data_name, display_name, failures, results
+from ordinalq.report.facts import data_name, display_name, failures
 from ordinalq.report.formats import Table, short
 from ordinalq.report.picture import Picture
-from ordinalq.report.results import result_facts
+from ordinalq.report.summary import percent_kept, short_summary, summary
 
 PAPER = {
     "authors": "Mirko Bunse, Alejandro Moreo, Fabrizio Sebastiani and Martin Senz",
@@ -77,7 +74,7 @@ def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], pictures:
             ("methods", str(len({method for outcome in outcomes for method in outcome.methods}))),
             ("computing time", duration(sum(_seconds(outcome) for outcome in outcomes))),
         ],
-        summary=[f"{name}: {sentence}" for name, one in named for sentence in summary(one)[:1]],
+        summary=[f"{name}: {sentence}" for name, one in named for sentence in short_summary(one)],
         sections=page_sections(tables, pictures),
         facts=[(name, str(outcome.about["data"]["source"])) for name, outcome in named],
         departures=sorted(found.values(), key=lambda one: int(one.number.split()[0])),
@@ -107,37 +104,6 @@ def page_sections(tables: Sequence[Table], pictures: Sequence[Picture]) -> list[
             label, title = SECTIONS.get(name, (name.capitalize(), name.capitalize()))
             found.append(Section(name, label, title, list(folds.items())))
     return found
-
-
-def summary(outcome: Outcome) -> list[str]:
-    """Say which methods are best, and how the errors compare with the paper's."""
-    sentences = []
-    for measure in outcome.measures:
-        for protocol in outcome.protocols:
-            errors = results(outcome, protocol, measure)
-            if not errors:
-                sentences.append(f"No method has a result for {measure.upper()} under {protocol}.")
-                continue
-            best = min(errors, key=lambda method: float(np.mean(errors[method])))
-            others = [_unbroken(m) for m in not_worse_than_best(errors, level=LEVEL) if m != best]
-            text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, "
-            text += short(float(np.mean(errors[best])))
-            text += (
-                f"; not significantly worse: {', '.join(others)}."
-                if others
-                else ("." if len(errors) == 1 else ", and all others are worse.")
-            )
-            sentences.append(text)
-        if not compares_classifiers(outcome):
-            ratios = result_facts(outcome, measure)["ratio"].dropna()
-            if len(ratios):
-                sentences.append(
-                    f"Our {measure.upper()} over the paper's: median {ratios.median():.2f} "
-                    f"(from {ratios.min():.2f} to {ratios.max():.2f}, {len(ratios)} cells)."
-                )
-    if outcome.about["experiment"]["profile"] != "full":
-        sentences.append(QUICK)
-    return sentences
 
 
 def duration(seconds: float) -> str:
@@ -195,7 +161,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("Profile", str(experiment["profile"])),
         ("Seed", str(experiment["seed"])),
         ("Protocols", ", ".join(outcome.protocols)),
-        ("APP-OQ keeps", _percent(experiment.get("app_oq"))),
+        ("APP-OQ keeps", f"{percent_kept(outcome)} of the APP samples"),
         ("Measures", ", ".join(measure.upper() for measure in outcome.measures)),
         ("Methods", ", ".join(map(display_name, outcome.methods))),
         ("In-sample scores", ", ".join(map(display_name, experiment["in_sample"])) or "none"),
@@ -210,15 +176,6 @@ def _sample_text(data: dict[str, Any]) -> str:
         for pool, counts in data.get("n_samples", {}).items()
     )
     return f"{numbers}; each of {data['sample_size']:,} items" if numbers else "see the table below"
-
-
-def _unbroken(method: str) -> str:
-    """Return the name of a method with hyphens at which no line ends."""
-    return display_name(method).replace("-", "\N{NON-BREAKING HYPHEN}")
-
-
-def _percent(fraction: Any) -> str:
-    return "unknown" if fraction is None else f"the smoothest {100 * float(fraction):g} % of the APP samples"
 
 
 def _warnings(outcome: Outcome) -> list[str]:

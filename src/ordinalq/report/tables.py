@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ordinalq.experiments.outcome import Outcome
+from ordinalq.report.claims import claim_table, claims
 from ordinalq.report.facts import compares_classifiers
 from ordinalq.report.formats import Table
 from ordinalq.report.grids import classifier_grid_table, hyperparameter_table, selected_table
@@ -21,6 +22,7 @@ def result_tables(outcome: Outcome) -> list[Table]:
 # In the order of the page; each gives the tables that apply to the outcome.
 MAKERS: list[Callable[[Outcome], list[Table]]] = [
     result_tables,
+    lambda outcome: [claim_table(outcome)] if claims(outcome) else [],
     lambda outcome: [rank_table([outcome])],
     lambda outcome: [selected_table(outcome)],
     lambda outcome: [samples_table(outcome)],

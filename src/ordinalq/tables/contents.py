@@ -12,6 +12,7 @@ def check_contents(model: Any) -> None:
     """Refuse decision trees, sparse matrices and generators that point outside of themselves; all in one walk."""
     from scipy import sparse
     from sklearn.base import BaseEstimator
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
     from sklearn.tree._tree import Tree
 
     # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
@@ -21,6 +22,9 @@ def check_contents(model: Any) -> None:
         thing, n_features, in_ensemble = waiting.pop()
         if isinstance(thing, Tree):
             _check_tree(thing, n_features)
+            continue
+        if isinstance(thing, TreePredictor):
+            _check_boosted_tree(thing, n_features)
             continue
         if id(thing) in seen and not isinstance(thing, BaseEstimator):
             continue
@@ -94,6 +98,25 @@ def _check_tree(tree: Any, n_features: Any) -> None:
         raise ValueError("a decision tree in it asks for features that there are not")
     if not isinstance(n_features, int | np.integer) or tree.n_features != n_features:
         raise ValueError(f"a decision tree in it is for {tree.n_features} features, its model for {n_features}")
+
+
+def _check_boosted_tree(tree: Any, n_features: Any) -> None:
+    """Refuse trees of gradient boosting that point outside of themselves, as `_check_tree` does.
+
+    Splits by category follow further tables; none of our own models has any.
+    """
+    nodes = tree.nodes
+    inner = nodes["is_leaf"] == 0
+    own = np.arange(len(nodes))[inner]
+    if len(nodes) < 1 or not all(
+        ((nodes[side][inner] > own) & (nodes[side][inner] < len(nodes))).all() for side in ("left", "right")
+    ):
+        raise ValueError("a boosted tree in it is no tree")
+    features = nodes["feature_idx"][inner]
+    if not isinstance(n_features, int | np.integer) or not ((features >= 0) & (features < n_features)).all():
+        raise ValueError("a boosted tree in it asks for features that there are not")
+    if nodes["is_categorical"][inner].any():
+        raise ValueError("a boosted tree in it splits by categories: give it numbers instead")
 
 
 def _check_sparse(matrix: Any) -> None:

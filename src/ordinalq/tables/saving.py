@@ -161,7 +161,12 @@ def own_types() -> list[str]:
     """Return the names of the types and functions beyond skops' own that a model may consist of, one by one."""
     # Trees are not skops' own because a forged one can point outside of its arrays; that is looked at. A type of
     # numbers is read from the header of an empty array.
-    others = ["sklearn.tree._tree.Tree", "numpy.dtype"]
+    others = [
+        "sklearn.tree._tree.Tree",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "numpy.dtype",
+    ]
     return sorted([*others, *(f"{OWN}.{alias}" for alias in (*aliases.ALIASES, *aliases.FUNCTIONS))])
 
 

@@ -1,0 +1,90 @@
+"""The site: `make site` builds it from these pages, the docstrings and the examples."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from ordinalq.version import __version__
+
+project = "ordinalq"
+author = "The ordinalq developers"
+copyright = author  # noqa: A001 - Sphinx wants this name
+release = version = __version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "_ext", "make_*.py"]
+templates_path = ["_templates"]
+nitpicky = False
+
+# Pages are plain Markdown, which also reads well where nothing renders it.
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# One page for each public name, with its methods; numpydoc reads the docstrings.
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = f"ordinalq {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"index": []}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# Pages refer to files beside docs/ as they lie in the repository; here those have pages of their own.
+OUTSIDE = {
+    "../CONTRIBUTING.md": "contributing.md",
+    "../../CONTRIBUTING.md": "../contributing.md",
+    "../benchmarks/results.md": "speed.md",
+    "../README.md": "index.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changes.md",
+    "docs/": "",
+}
+
+
+def inside(app: object, docname: str, source: list[str]) -> None:
+    """Turn links that leave docs/ into links to the pages that stand for them."""
+    for place, page in OUTSIDE.items():
+        source[0] = source[0].replace(f"]({place}", f"]({page}")
+
+
+def plain_bars(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Let |x| in a docstring be an absolute value, not a substitution."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
+def is_foreign(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
+    """Leave out what a class inherits from scikit-learn: its pages refer to others of that site."""
+    return True if str(getattr(thing, "__module__", "")).startswith("sklearn.") else None
+
+
+def setup(app: object) -> None:
+    """Read every page so."""
+    app.connect("autodoc-process-docstring", plain_bars)  # type: ignore[attr-defined]
+    app.connect("autodoc-skip-member", is_foreign)  # type: ignore[attr-defined]
+    app.connect("source-read", inside)  # type: ignore[attr-defined]
+    app.connect("include-read", lambda app, path, parent, source: inside(app, parent, source))  # type: ignore[attr-defined]

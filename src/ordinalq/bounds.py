@@ -1,0 +1,41 @@
+"""Intervals of B distributions: of classes, of cumulated shares and of the mean class."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ordinalq.validation import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Lower and upper bounds around B estimates, each of them at its own level.
+
+    Attributes
+    ----------
+    level : float
+        Of each single interval.
+    of : {"sample", "population"}
+        Whether they are for the prevalence realized in this very sample, or for that of its population.
+    lower, upper : ndarray (B, n)
+        For the prevalence of each class.
+    cumulative_lower, cumulative_upper : ndarray (B, n)
+        For the prevalence of each class and all below.
+    mean_lower, mean_upper : ndarray (B,)
+        For the mean class index.
+    """
+
+    level: float
+    of: str
+    lower: Floats
+    upper: Floats
+    cumulative_lower: Floats
+    cumulative_upper: Floats
+    mean_lower: Floats
+    mean_upper: Floats
+
+    def take(self, rows: Any) -> "Bounds":
+        """Return the bounds of some samples."""
+        arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **arrays)

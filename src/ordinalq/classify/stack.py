@@ -1,0 +1,339 @@
+"""Scores from regression and from several models: `OrdinalProbit` and `OrdinalStack`.
+
+Where classes are bins of something continuous, a regressor of the class index learns more from the same items than a
+classifier, because rare classes borrow from their neighbours. Where they are not, it learns less; the stack weighs
+both.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy.optimize import minimize
+from scipy.sparse import issparse
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from ordinalq.classify.calibration import logarithms
+from ordinalq.classify.folds import make_folds
+from ordinalq.classify.held_out import CrossFitted, held_out, unscored
+from ordinalq.classify.probit import OrderedProbit
+from ordinalq.validation import Floats
+from ordinalq.workers import Watched
+
+Codes = npt.NDArray[np.intp]
+
+N_FOLDS = 5
+# Logarithms of the posteriors of an ordered probit below this are no more believed.
+LEAST_LOGARITHM = -30.0
+
+
+class OrdinalProbit(ClassifierMixin, BaseEstimator):
+    """A classifier made of regressors: they predict the class index, an ordered probit makes posteriors of it.
+
+        P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x)))
+
+    with the predictions g(x) of the index 0..n-1, and h(x) made of g(x) and of a further regressor, which predicts how
+    far g(x) is off. All are fitted on folds, and the probit on predictions for items that the models have not seen, so
+    that ``held_out_scores_`` are at hand without further folds. New items get the mean of the posteriors that the
+    models of each fold give: the mean of their predictions would be more accurate than those that the probit was
+    fitted on, and its spread too wide.
+
+    Parameters
+    ----------
+    regressors : list of regressors, default=None
+        None is one: gradient-boosted trees, or ridge regression where items are sparse.
+    spread : regressor, default=None
+        Of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
+    cv : int or splitter, default=5
+        As in :class:`CrossFitted`.
+    n_jobs : int, default=None
+        Folds that are fitted at the same time.
+    random_state : int, default=0
+        Shuffles the folds; also the seed of the trees that None stands for.
+
+    Attributes
+    ----------
+    held_out_scores_ : ndarray (N, n)
+    probit_ : OrderedProbit
+    estimators_ : list of lists of fitted regressors
+        Per fold those of the index, and last that of the deviation.
+    classes_ : ndarray (n,)
+    """
+
+    scores_training_items = gives_posteriors_ = True
+    # Small posteriors are those of a distribution, not of a count of votes: see `OrdinalStack`.
+    has_tails = True
+
+    def __init__(
+        self,
+        regressors: Sequence[Any] | None = None,
+        *,
+        spread: Any = None,
+        cv: Any = N_FOLDS,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.regressors = regressors
+        self.spread = spread
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
+        """Fit regressors and probit on X (N, ...), y (N,); groups (N,) stay together in the folds."""
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least 2 classes, got 1 class: {self.classes_[0]}.")
+        regressors = list(self.regressors) if self.regressors else [default_regressor(X, self.random_state)]
+        folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
+        index = codes.astype(np.float64)
+        jobs = Parallel(n_jobs=self.n_jobs)
+        members = jobs(delayed(Watched(_fitted))(regressors, X, index, train) for train, _ in folds)
+        G = _held_out(members, X, folds)  # (N, m)
+        deviation = np.abs(index - G.mean(axis=1))
+        spread = [regressors[0] if self.spread is None else self.spread]
+        last = jobs(delayed(Watched(_fitted))(spread, X, deviation, train) for train, _ in folds)
+        v = _held_out(last, X, folds)[:, 0]
+        self.estimators_ = [[*of_index, *of_deviation] for of_index, of_deviation in zip(members, last, strict=True)]
+        self.probit_ = OrderedProbit().fit(G, v, codes)
+        self.held_out_scores_ = _posteriors(self.probit_, G, v)
+        _remember_features(self, self.estimators_[0][0])
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the mean of the posteriors by the models of each fold, (N, n)."""
+        check_is_fitted(self, "estimators_")
+        total: Any = 0.0
+        for models in self.estimators_:
+            *G, v = (np.asarray(model.predict(X), dtype=np.float64) for model in models)
+            total = total + _posteriors(self.probit_, np.stack(G, axis=1), v)
+        return np.asarray(total / len(self.estimators_))
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest posterior, (N,)."""
+        check_is_fitted(self, "estimators_")
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class OrdinalStack(ClassifierMixin, BaseEstimator):
+    """Regressors and classifiers, weighed by the likelihood of items that they have not seen.
+
+    The regressors become one :class:`OrdinalProbit`, every classifier is cross-fitted or scored out of bag. With the
+    posteriors s_m(x) of these members,
+
+        eta_i(x) = sum_m w_m ln s_mi(x) + c_i
+
+    is fitted by the class-balanced log-likelihood of the held-out scores, sum_x ln softmax(eta)_y / n_y, so that
+    exp(eta) are density ratios in which rare classes count as much as others. ``predict_proba`` gives posteriors under
+    the training distribution, p_i exp(eta_i) normalized.
+
+    Parameters
+    ----------
+    members : list of regressors and classifiers, default=None
+        None stands for gradient-boosted trees as regressor and a random forest; with sparse items, for ridge and
+        logistic regression.
+    cv : int or splitter, default=5
+        Folds of all members but those that have their own (`CrossFitted`, out-of-bag forests).
+    n_jobs : int, default=None
+        Folds that are fitted at the same time.
+    random_state : int, default=0
+        Shuffles the folds; also the seed of the members that None stands for.
+
+    Attributes
+    ----------
+    held_out_scores_ : ndarray (N, n)
+        Out-of-sample posteriors of the training items; NaN where a forest has no vote for one.
+    members_ : list of fitted classifiers with held-out scores
+    weights_ : ndarray (members,)
+    biases_ : ndarray (n,)
+    classes_ : ndarray (n,)
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = np.digitize(X.sum(axis=1) + rng.normal(size=500), [-2, 0, 2])
+    >>> stack = OrdinalStack([LinearRegression(), LogisticRegression()])
+    >>> oq.PACC(stack).fit(X, y).predict(X).round(1)
+    array([0.2, 0.3, 0.3, 0.2])
+    """
+
+    scores_training_items = gives_posteriors_ = True
+
+    def __init__(
+        self,
+        members: Sequence[Any] | None = None,
+        *,
+        cv: Any = N_FOLDS,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.members = members
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
+        """Fit members and weights on X (N, ...), y (N,); labels and groups as in :class:`CrossFitted`."""
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.members_ = [member.fit(X, y, labels, groups) for member in self._held_out_members(X, groups)]
+        lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)
+        if lacking is not None:
+            raise TypeError(
+                f"members must be regressors or classifiers with predict_proba, got {lacking.estimator!r}; use for "
+                "example CalibratedClassifierCV around it."
+            )
+        L = self._log_scores([member.held_out_scores_ for member in self.members_])
+        scored = ~np.isnan(L).any(axis=(0, 2))
+        self.prior_ = np.bincount(codes) / len(codes)
+        self.weights_, self.biases_ = balanced_weights(L[:, scored], codes[scored], np.log(self.prior_))
+        self.held_out_scores_ = np.full(L.shape[1:], np.nan)
+        self.held_out_scores_[scored] = self._posteriors(L[:, scored])
+        _remember_features(self, self.members_[0])
+        return self
+
+    def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:
+        """Return the unfitted members: the regressors as one probit, and classifiers that give held-out scores."""
+        members = default_members(X, groups, self.random_state) if self.members is None else list(self.members)
+        if not members:
+            raise ValueError("members must hold at least one regressor or classifier, got none.")
+        common: dict[str, Any] = {"cv": self.cv, "n_jobs": self.n_jobs, "random_state": self.random_state}
+        regressors = [member for member in members if hasattr(member, "fit") and is_regressor(member)]
+        found: list[Any] = [OrdinalProbit(regressors, **common)] if regressors else []
+        for member in members:
+            if member not in regressors:
+                given = held_out(member)
+                plain = isinstance(given, CrossFitted) and not isinstance(member, CrossFitted)
+                found.append(given.set_params(**common) if plain else given)
+        return found
+
+    def _log_scores(self, scores: Sequence[Floats]) -> Floats:
+        """Return ln s of each member, (members, N, n)."""
+        rows = []
+        for member, S in zip(self.members_, scores, strict=True):
+            if getattr(member, "has_tails", False):
+                with np.errstate(divide="ignore"):
+                    rows.append(np.maximum(np.log(S), LEAST_LOGARITHM))
+            else:
+                rows.append(np.where(unscored(S)[:, None], np.nan, logarithms(S)))
+        return np.stack(rows)
+
+    def _posteriors(self, L: Floats) -> Floats:
+        """Return posteriors under the training distribution from ln s (members, N, n)."""
+        eta = np.tensordot(self.weights_, L, axes=1) + self.biases_
+        return np.asarray(softmax(eta + np.log(self.prior_), axis=1))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return calibrated posteriors under the training distribution, (N, n)."""
+        check_is_fitted(self, "members_")
+        return self._posteriors(self._log_scores([member.predict_proba(X) for member in self.members_]))
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest posterior, (N,)."""
+        check_is_fitted(self, "members_")
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats, Floats]:
+    """Return w (m,) and c (n,) that maximise sum_x ln softmax(w.L + c)_y / n_y.
+
+    A pull of the strength of one item holds c_i to -ln p_i, where it belongs if the members are calibrated: a class of
+    five items cannot say much about it.
+
+    Parameters
+    ----------
+    L : ndarray (m, N, n)
+        Logarithms of held-out posteriors of m members.
+    codes : ndarray (N,)
+        Classes 0..n-1.
+    log_prior : ndarray (n,)
+        ln p of the training items.
+    """
+    m, _, n = L.shape
+    counts = np.bincount(codes, minlength=n)
+    found: Floats = minimize(
+        balanced_loss,
+        np.concatenate([np.full(m, 1 / m), -log_prior]),
+        args=(L, codes, 1 / counts, -log_prior),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8},
+    ).x
+    return found[:m], found[m:]
+
+
+def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Floats) -> tuple[float, Floats]:
+    """Return the class-balanced negative log-likelihood with the pull of c to its centre (n,), and its gradient.
+
+    `x` holds w (m,) and c (n,), `weight` (n,) is that of an item of each class.
+    """
+    m = len(L)
+    w, c = x[:m], x[m:]
+    logits = log_softmax(np.tensordot(w, L, axes=1) + c, axis=1)  # (N, n)
+    items = np.arange(len(codes))
+    error = np.exp(logits)
+    error[items, codes] -= 1
+    error *= weight[codes][:, None]
+    value = -(weight[codes] * logits[items, codes]).sum() + 0.5 * (weight * (c - centre) ** 2).sum()
+    slope = np.concatenate([np.tensordot(L, error, axes=2), error.sum(axis=0) + weight * (c - centre)])
+    return float(value), slope
+
+
+def default_regressor(X: Any, random_state: Any) -> Any:
+    """Return the regressor of those who name none."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+
+    if issparse(X):
+        return Ridge()
+    return HistGradientBoostingRegressor(
+        learning_rate=0.06, max_iter=1000, early_stopping=True, random_state=random_state
+    )
+
+
+def default_members(X: Any, groups: Codes | None, random_state: Any) -> list[Any]:
+    """Return the members of those who name none."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    if issparse(X):
+        return [default_regressor(X, random_state), LogisticRegression(max_iter=1000)]
+    # Out-of-bag trees have seen other items of the group; folds keep it together.
+    forest = RandomForestClassifier(100, min_samples_leaf=3, oob_score=groups is None, random_state=random_state)
+    return [default_regressor(X, random_state), forest]
+
+
+def _fitted(models: Sequence[Any], X: Any, target: Floats, train: Codes) -> list[Any]:
+    part = _safe_indexing(X, train)
+    return [clone(model).fit(part, target[train]) for model in models]
+
+
+def _held_out(models: list[list[Any]], X: Any, folds: list[tuple[Codes, Codes]]) -> Floats:
+    """Return the predictions (N, m) of each item by the models of its fold."""
+    found = np.empty((sum(len(test) for _, test in folds), len(models[0])))
+    for of_fold, (_, test) in zip(models, folds, strict=True):
+        part = _safe_indexing(X, test)
+        found[test] = np.stack([model.predict(part) for model in of_fold], axis=1)
+    return found
+
+
+def _posteriors(probit: OrderedProbit, G: Floats, v: Floats) -> Floats:
+    return np.asarray(np.exp(log_softmax(probit.log_posteriors(G, v), axis=1)))
+
+
+def _remember_features(estimator: Any, fitted: Any) -> None:
+    """Take over the number and names of features from a part that has seen all of them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))

@@ -1,0 +1,92 @@
+"""Estimates of groups with some labelled items: by the method's model of groups, or by the labels alone."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.bounds import Bounds
+from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.plan import Plan
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.effects.design import DesignBased, LabelMoments, design_based
+from ordinalq.validation import Floats
+
+Mask = npt.NDArray[np.bool_]
+
+# Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
+FEWEST = 10
+# What the column of the fit says of samples without any doubt.
+GOOD = "good"
+
+
+def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
+    """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
+
+    A method with a model of groups has used the labels already. Else, or where the plan says so, or where it is left
+    open and the sample is unlike the training groups, estimates and intervals of samples with at least ten labels are
+    those of `design_based`; the others stay as they are.
+    """
+    m = summary.n_labelled
+    if m is None:
+        if plan.basis == "labels":
+            raise ValueError("basis='labels' needs labels of some items: give labelled=..., or leave basis out.")
+        return estimates
+    by_labels = (m >= FEWEST) & (rests_on_labels(quantifier, plan) | _doubted(estimates, plan))
+    basis = np.where(by_labels, "labels", "model")
+    estimates = replace(estimates, n_labelled=m, basis=basis)
+    if not by_labels.any():
+        return estimates
+    rows = np.flatnonzero(by_labels)
+    found = from_labels(summary, rows, 0.95 if estimates.level is None else estimates.level, plan.of)
+    changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
+    if estimates.bounds is None:
+        return replace(estimates, **changed)
+    changed["covariance"] = _replaced(estimates.covariance, rows, found.covariance)
+    # What labels say of a group has nothing to do with M.
+    changed["shared"] = _replaced(estimates.shared, rows, 0)
+    return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
+
+
+def rests_on_labels(quantifier: Quantifier, plan: Plan) -> bool:
+    """Say whether estimates from labels are to rest on these alone."""
+    if plan.basis == "model" and not quantifier.uses_labels:
+        raise ValueError(
+            f"basis='model' needs a method with a model of groups that labels can enter, such as BLP; with "
+            f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
+        )
+    return plan.basis == "labels" or not quantifier.uses_labels
+
+
+def _doubted(estimates: Estimates, plan: Plan) -> Mask:
+    """Say which samples a model of groups should not judge, if the choice is free: those that do not fit it."""
+    free = plan.basis == "auto" and estimates.fit is not None
+    return np.asarray(estimates.fit != GOOD) if free else np.zeros(len(estimates), dtype=bool)
+
+
+def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:
+    """Return estimates of some samples by their labels alone."""
+    totals = {name: total[rows] for name, total in summary.totals.items()}
+    mean_g = totals["g"] / totals["weight"][:, None]
+    moments = LabelMoments(totals["labels"], totals["labels eg"], totals["labels gg"], mean_g, summary.sizes[rows])
+    return design_based(moments, level, of)
+
+
+def _replaced(array: Any, rows: npt.NDArray[np.intp], values: Floats | int) -> Any:
+    """Return a copy with other values in some rows."""
+    if array is None:
+        return None
+    changed = array.copy()
+    changed[rows] = values
+    return changed
+
+
+def _merged(bounds: Bounds, rows: npt.NDArray[np.intp], found: DesignBased) -> Bounds:
+    """Return bounds with those of other estimates in some rows."""
+    names = [field.name for field in fields(Bounds) if field.name not in ("level", "of")]
+    arrays: dict[str, Any] = {
+        name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
+    }
+    return replace(bounds, **arrays)

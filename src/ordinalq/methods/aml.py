@@ -1,0 +1,196 @@
+"""AML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.bayes.intervals import normal_bounds
+from ordinalq.bayes.moments import LabelledRatios, error_shares
+from ordinalq.bayes.posterior import Observed, Posterior, posterior
+from ordinalq.bayes.priors import Prior, check_prior
+from ordinalq.bounds import Bounds
+from ordinalq.classify.calibration import Calibration
+from ordinalq.classify.held_out import unscored
+from ordinalq.contract.summary import Summary
+from ordinalq.methods.base import Method, check_every_class
+from ordinalq.methods.groups import BLP
+from ordinalq.objectives import MixtureObjective
+from ordinalq.solvers.solution import Solution
+from ordinalq.validation import Floats, check_choice
+
+Codes = npt.NDArray[np.intp]
+
+INSTRUMENTS = ("sample", "uniform", "training")
+# Samples that are treated in one pass.
+PASS = 256
+
+
+class AML(Method):
+    """Adjusted maximum likelihood: the score function of the likelihood, with class means measured on held-out items.
+
+    Density ratios r(x) come from the posteriors, calibrated so that all classes count alike. Their likelihood has the
+    gradient mean f with f(x) = r(x) / (r(x).p0), which is as precise a summary of the items as there is, for shares
+    near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no harm; then
+    p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. See docs/methods.md.
+
+    With training groups, ``fit(X, y, groups=...)``, Omega has the group effect D, and the prior is what the groups have
+    taught: that is :class:`BLP`, whose f, the posteriors, is the instrument p0 = p_train but for the units.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    prior : {"any", "uniform", "smooth", "training"} or array-like (n,), default="any"
+        What is expected of the shares. "uniform": anything; "smooth": like those of neighbouring classes; "training":
+        as among the training items; a distribution: as in this one. "any" asks the sample which of the three it is.
+    strength : float, default=None
+        Items that the training distribution, or the given one, is worth where it is expected; None stands for 1000.
+    instrument : {"sample", "uniform", "training"}, default="sample"
+        p0: an estimate for each sample, for which the scores of all items are needed; or the same for all, which loses
+        a few per cent, but needs no more than means of the items.
+    group_effect : float, default=None
+        Without training groups: a stated effect of groups that are known to differ, see :class:`BLP`.
+
+    Attributes
+    ----------
+    calibration_ : Calibration
+    counts_, trust_ : ndarray (n,)
+        Held-out items of each class, and how far its mean is its own.
+    M_ : ndarray (n, n)
+        Class means of f for the instrument of all samples (of their first estimate).
+    covariances_ : ndarray (n, n, n)
+        Covariances of f within the classes for that instrument.
+    predictor_ : BLP or None
+        With training groups, or a stated effect: what answers in their place.
+    """
+
+    paper_name = ""
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        prior: Any = "any",
+        strength: float | None = None,
+        instrument: str = "sample",
+        group_effect: float | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.prior = prior
+        self.strength = strength
+        self.instrument = instrument
+        self.group_effect = group_effect
+
+    @property
+    def on_means(self) -> bool:  # type: ignore[override]
+        """Whether means suffice: with an instrument that all samples share."""
+        return self.instrument != "sample" or getattr(self, "predictor_", None) is not None
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        check_choice("instrument", self.instrument, INSTRUMENTS)
+        check_prior(self.prior, self.strength, n_classes)
+        BLP(group_effect=self.group_effect).check_parameters(n_classes)
+
+    def learn(self, S: Floats, codes: Codes) -> None:
+        """Fit the calibration and the class means for a common instrument."""
+        n = len(self.classes_)
+        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        scored = ~unscored(S)
+        S, codes = S[scored], codes[scored]
+        check_every_class(codes, self.classes_)
+        self.calibration_ = Calibration("bcts", balanced=True).fit(S, codes)
+        labelled = LabelledRatios(self._ratios(S), codes)
+        self.counts_, self.trust_ = labelled.counts, labelled.trust
+        self.M_, self.covariances_ = labelled.at(self._common())
+
+    def _ratios(self, S: Floats) -> Floats:
+        """Return density ratios r of items with scores S (N, n), (N, n)."""
+        return self.calibration_.transform(S)
+
+    def _common(self) -> Floats:
+        """Return the instrument that all samples share, at first or for good."""
+        n = len(self.classes_)
+        return self.p_train_ if self.instrument == "training" else np.full(n, 1 / n)
+
+    def embed(self, S: Floats) -> Floats:
+        """Return f of items with scores S (N, n) for the common instrument, (N, n)."""
+        if self.predictor_ is not None:
+            return self.predictor_.embed(S)
+        R = self._ratios(S)
+        return np.asarray(R / (R @ self._common())[:, None])
+
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Keep V, and learn from its groups."""
+        self.predictor_: BLP | None = None
+        super().keep(S, codes)
+        if groups is not None or self.group_effect is not None:
+            predictor = BLP(group_effect=self.group_effect)
+            predictor.classes_ = self.classes_
+            predictor.learn(S, codes)
+            predictor.keep(S, codes, groups)
+            self.predictor_ = predictor
+
+    def solve(self, summary: Summary) -> Solution:
+        """Return the estimates of B summarized samples."""
+        if self.predictor_ is not None:
+            return self.predictor_.solve(summary)
+        return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample")])
+
+    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
+        """Return bounds and covariances by the curvature of likelihood and prior."""
+        if self.predictor_ is not None:
+            return self.predictor_.closed_form(summary, level, of)
+        found = list(self._posteriors(summary, of))
+        P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
+        return normal_bounds(P, E, summary.sizes, level, of), E
+
+    def response_matrix(self) -> Floats | None:
+        """Return M for the common instrument."""
+        return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
+
+    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
+        """Say which samples are unlike the training groups; None where there were none."""
+        return None if self.predictor_ is None else self.predictor_.verdicts(summary)
+
+    def _posteriors(self, summary: Summary, of: str) -> Iterator[Posterior]:
+        """Yield the posteriors of successive samples."""
+        if self.on_means:
+            for start in range(0, len(summary), PASS):
+                rows = np.arange(start, min(start + PASS, len(summary)))
+                first = self._at_common(summary.means[rows], summary.sizes[rows])
+                yield self._at_common(summary.means[rows], summary.sizes[rows], first.solution.p, of)
+            return
+        S, samples = summary.scored()
+        labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1])
+        mixture = MixtureObjective(self._ratios(S), samples)
+        Q = samples.average(self.embed(S))
+        for start in range(0, len(summary), PASS):
+            rows = np.arange(start, min(start + PASS, len(summary)))
+            sizes = summary.sizes[rows]
+            P0 = self._at_common(Q[rows], sizes).solution.p
+            M, Omega = labelled.at_each(P0, error_shares(P0, sizes, self.counts_, self.trust_))
+            q = np.empty_like(P0)
+            for block in mixture.blocks(rows):
+                q[block.rows] = block.weighted_ratios(P0[block.rows])
+            yield self._posterior(Observed(q, M, Omega, P0), P0, sizes, of)
+
+    def _at_common(self, Q: Floats, sizes: Floats, P: Floats | None = None, of: str = "sample") -> Posterior:
+        """Return the posteriors given means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
+        p0 = self._common()
+        P = np.broadcast_to(p0, Q.shape) if P is None else P
+        Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
+        M = np.broadcast_to(self.M_, Omega.shape)
+        return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
+
+    def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
+        if of == "population":
+            # The shares of the sample vary around those of the population.
+            spread = seen.M * P[:, None, :]
+            centre = spread.sum(axis=2)
+            B = np.matmul(spread, seen.M.transpose(0, 2, 1)) - centre[:, :, None] * centre[:, None, :]
+            seen = seen._replace(Omega=seen.Omega + B / sizes[:, None, None])
+        prior = Prior.of(self.prior, self.p_train_, self.strength)
+        return posterior(seen, prior, sizes, of_populations=of == "population")

@@ -1,0 +1,310 @@
+"""Adjusted maximum likelihood: its moments, its priors, its solver, its intervals."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from seeds import generator
+
+import ordinalq as oq
+from ordinalq.bayes.moments import LabelledRatios, thinned
+from ordinalq.bayes.posterior import Observed, posterior
+from ordinalq.bayes.priors import Prior
+from ordinalq.inference.groups import estimate
+from ordinalq.solvers.interior import minimize_inside
+
+N = 4
+P_TRAIN = np.array([0.4, 0.3, 0.2, 0.1])
+
+
+def scored(rng, counts, *, sharpness=1.5):
+    """Return posteriors (N, 4) under P_TRAIN of items x ~ N(class, 1), exact for sharpness 1, and codes (N,)."""
+    codes = np.repeat(np.arange(N), counts)
+    x = codes + rng.normal(size=len(codes))
+    S = P_TRAIN * np.exp(-0.5 * (x[:, None] - np.arange(N)) ** 2)
+    S = (S / S.sum(axis=1, keepdims=True)) ** sharpness
+    return S / S.sum(axis=1, keepdims=True), codes
+
+
+def problem(rng, n_samples=100, size=500, sharpness=1.5):
+    """Return V (S, codes), the scores of a pool and APP samples of it."""
+    S, y = scored(rng, (P_TRAIN * 4000).astype(int), sharpness=sharpness)
+    T, z = scored(rng, [3000] * N, sharpness=sharpness)
+    return S, y, T, oq.APP(n_samples, size, random_state=rng).draw(z)
+
+
+def test_is_better_than_least_squares_and_than_plain_likelihood(rng):
+    S, y, T, samples = problem(rng, n_samples=300)
+    error = {}
+    for q in (oq.AML(prior="uniform"), oq.PACC(), oq.SLD(), oq.OPACC(), oq.EDy()):
+        P = q.fit_scores(S, y).predict_scores(T, samples)
+        error[type(q).__name__] = oq.nmd(samples.prevalences, P).mean()
+    assert error["AML"] < 0.97 * min(error[name] for name in error if name != "AML")
+
+
+@pytest.mark.parametrize("instrument", ["sample", "uniform", "training"])
+def test_a_sample_alone_gives_what_it_gives_in_a_batch(instrument, rng):
+    S, y, T, samples = problem(rng, n_samples=9, size=40)
+    q = oq.AML(instrument=instrument).fit_scores(S, y)
+    batch = q.solve_scores(T, samples)
+    assert batch.converged.all()
+    for b in range(len(samples)):
+        assert_allclose(q.predict_scores(T, samples[b])[0], batch.p[b], atol=1e-9)
+
+
+def test_reversing_classes_reverses_the_estimate(rng):
+    S, y, T, samples = problem(rng, n_samples=20)
+    P = oq.AML().fit_scores(S, y).predict_scores(T, samples)
+    reverse = oq.AML().fit_scores(S[:, ::-1], N - 1 - y).predict_scores(T[:, ::-1], samples)
+    assert_allclose(reverse[:, ::-1], P, atol=1e-5)  # the calibration stops at its own tolerance
+
+
+def test_moments_are_weighted_means_and_covariances_of_the_score_function(rng):
+    S, y, _, _ = problem(rng)
+    labelled = LabelledRatios(S / P_TRAIN, y)
+    P0, shares = rng.dirichlet(np.ones(N), size=3), rng.random((3, N))
+    M, Omega = labelled.at_each(P0, shares)
+    for b, p0 in enumerate(P0):
+        F = labelled.R / (labelled.R @ p0)[:, None]
+        total = 0
+        for i in range(N):
+            assert_allclose(M[b, :, i], np.average(F, axis=0, weights=labelled.W[:, i]), rtol=1e-10)
+            total = total + shares[b, i] * np.cov(F.T, aweights=labelled.W[:, i], ddof=0)
+        assert_allclose(Omega[b], total, rtol=1e-8, atol=1e-10)
+        alone = labelled.at(p0)
+        assert_allclose(alone[0], M[b], rtol=1e-10)
+        assert_allclose(np.tensordot(shares[b], alone[1], 1), Omega[b], rtol=1e-8, atol=1e-10)
+        # f.p0 = 1 for all items.
+        assert_allclose(p0 @ M[b], 1, rtol=1e-10)
+        assert_allclose(Omega[b] @ p0, 0, atol=1e-9)
+
+
+def test_a_class_borrows_from_a_model_that_holds_and_not_from_one_that_does_not(rng):
+    counts = [1000, 700, 300, 6]
+    right, y = scored(rng, counts, sharpness=1.0)
+    wrong, _ = scored(rng, counts, sharpness=4.0)
+    trust = LabelledRatios(right / P_TRAIN, y).trust
+    assert trust.max() < 0.95
+    assert trust[3] < 0.9
+    assert LabelledRatios(wrong / P_TRAIN, y).trust[:3].min() > 0.9
+
+
+def test_a_class_of_two_items_does_no_harm(rng):
+    S, y = scored(rng, [1500, 1000, 498, 2], sharpness=1.0)
+    T, z = scored(rng, [3000] * N, sharpness=1.0)
+    samples = oq.APP(50, 500, random_state=1).draw(z)
+    q = oq.AML().fit_scores(S, y)
+    assert oq.nmd(samples.prevalences, q.predict_scores(T, samples)).mean() < 0.06
+
+
+def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
+    codes = rng.permutation(np.repeat([0, 1, 2], [5, 400, 1000]))
+    kept = thinned(codes, 200)
+    counts = np.bincount(codes[kept])
+    assert counts[0] == 5
+    assert counts.sum() in (199, 200)
+    assert abs(counts[1] - counts[2]) <= 1
+    assert_array_equal(kept, np.unique(kept))
+    S, y, T, samples = problem(rng, n_samples=20)
+    q = oq.AML().fit_scores(S, y)
+    whole = q.predict_scores(T, samples)
+    monkeypatch.setattr("ordinalq.bayes.moments.MOST_ITEMS", 1500)
+    thin = oq.AML().fit_scores(S, y).predict_scores(T, samples)
+    assert 0 < np.abs(thin - whole).max() < 0.05
+
+
+# The solver.
+
+
+def barrier_problem(rng, n, B=30):
+    """Return A, b, k of random problems, some of them nearly singular, with shares next to zero."""
+    G = rng.normal(size=(B, n, n)) * 10.0 ** rng.uniform(-2, 3, size=(B, 1, n))
+    A = np.matmul(G.transpose(0, 2, 1), G)
+    target = rng.dirichlet(np.full(n, 0.3), size=B) + 0.3 * rng.normal(size=(B, n))
+    return A, np.matmul(A, target[:, :, None])[:, :, 0], 10.0 ** rng.uniform(-1.3, 2, size=(B, n))
+
+
+@pytest.mark.parametrize("n", [2, 5, 12])
+def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
+    A, b, k = barrier_problem(rng, n)
+    scale = np.abs(b).max(axis=1)
+    found = minimize_inside(A, b, k, scale)
+    assert found.converged.all()
+    assert (found.p > 0).all()
+    assert_allclose(found.p.sum(axis=1), 1)
+    for A_, b_, k_, p, value in zip(A, b, k, found.p, found.value, strict=True):
+
+        def objective(t, A_=A_, b_=b_, k_=k_):
+            x = np.exp(t - np.logaddexp.reduce(t))
+            return x @ A_ @ x / 2 - b_ @ x - k_ @ np.log(x)
+
+        assert_allclose(objective(np.log(p)), value, rtol=1e-9)
+        other = minimize(objective, np.log(p) + 0.1 * rng.normal(size=n), method="Nelder-Mead")
+        assert other.fun >= value - 1e-9 * abs(value)
+
+
+# Priors.
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+@pytest.mark.parametrize("of", ["sample", "population"])
+def test_prior_covariance_is_that_of_drawn_shares(size, of, rng):
+    prior = Prior.of(P_TRAIN, P_TRAIN, 12.0)
+    P = rng.dirichlet(12 * P_TRAIN, size=200_000)
+    if of == "sample":
+        P = rng.multinomial(size, P) / size
+    A = prior.covariances(np.array([size]) if of == "sample" else None)[0, 0]
+    assert_allclose(A, np.cov(P.T), atol=0.03 * np.abs(A).max())
+
+
+def test_smooth_prior_foresees_a_third_of_the_curvature():
+    n = 6
+    C = oq.difference_matrix(n)
+    uniform, smooth = (Prior.of(name, np.full(n, 1 / n)).covariances(None)[0, 0] for name in ("uniform", "smooth"))
+    ratio = np.trace(C @ smooth @ C.T) / np.trace(C @ uniform @ C.T)
+    assert 0.2 < ratio < 0.4
+    assert_allclose(smooth.sum(axis=0), 0, atol=1e-12)
+
+
+def test_training_prior_is_the_answer_where_items_tell_nothing(rng):
+    S = np.tile(P_TRAIN, (400, 1)) * rng.uniform(0.999, 1.001, size=(400, N))
+    y = np.repeat(np.arange(N), [160, 120, 80, 40])
+    S /= S.sum(axis=1, keepdims=True)
+    for prior, expected, far in (("training", P_TRAIN, 0.02), ("uniform", np.full(N, 0.25), 0.2)):
+        P = oq.AML(prior=prior).fit_scores(S, y).predict_scores(S[:50], oq.Samples.whole(50))
+        assert_allclose(P[0], expected, atol=far)
+
+
+def test_priors_are_each_best_where_they_hold_and_any_is_good_in_both(rng):
+    S, y, T, samples = problem(rng, n_samples=200, size=50)
+    z = np.repeat(np.arange(N), 3000)
+    natural = oq.RealPrevalences([P_TRAIN], n_samples=200, sample_size=50, random_state=1).draw(z)
+    errors = {}
+    for prior in ("uniform", "training", "any"):
+        q = oq.AML(prior=prior).fit_scores(S, y)
+        errors[prior] = [oq.nmd(s.prevalences, q.predict_scores(T, s)).mean() for s in (samples, natural)]
+    assert errors["uniform"][0] < errors["training"][0]
+    assert errors["training"][1] < errors["uniform"][1]
+    assert errors["any"][0] < 1.15 * errors["uniform"][0]
+    assert errors["any"][1] < 0.8 * errors["uniform"][1]
+
+
+def test_prior_has_no_say_against_many_items(rng):
+    S, y, T, _ = problem(rng)
+    P = [
+        oq.AML(prior=prior)
+        .fit_scores(S, y)
+        .predict_scores(T, oq.Samples.from_index([np.tile(np.arange(9000), 30)], 12000))
+        for prior in ("uniform", "any")
+    ]
+    assert_allclose(P[0], P[1], atol=0.01)
+
+
+def test_parts_of_a_prior_are_weighed_by_their_evidence(rng):
+    M, Omega = np.eye(N)[None], np.diag([1.0, 1, 1, 0])[None] * 1e-4
+    P0 = np.array([[0.0, 0, 0, 1]])
+    prior = Prior.of("any", P_TRAIN)
+    for p, part in ((P_TRAIN, 2), (np.array([0.1, 0.6, 0.0, 0.3]), 0), (np.array([0.1, 0.2, 0.3, 0.4]), 1)):
+        weights = posterior(Observed(p[None], M, Omega, P0), prior, np.array([500.0])).weights[0]
+        gained = weights / np.exp(prior.log_weights)
+        assert gained.argmax() == part
+        assert_allclose(weights.sum(), 1)
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize("of", ["sample", "population"])
+@pytest.mark.parametrize("instrument", ["sample", "uniform"])
+def test_intervals_cover(of, instrument):
+    rng = generator(3)
+    S, y, T, samples = problem(rng, n_samples=300, size=200)
+    truth = samples.prevalences
+    if of == "population":
+        truth = rng.dirichlet(np.ones(N), size=300)
+        index = [np.concatenate([rng.choice(3000, c) + 3000 * i for i, c in enumerate(rng.multinomial(200, p))])
+                 for p in truth]  # fmt: skip
+        samples = oq.Samples.from_index(index, len(T))
+    q = oq.AML(prior="uniform", instrument=instrument).fit_scores(S, y)
+    got = estimate(q, q.summarize(T, samples), 0.95, oq.Plan(of=of))
+    assert 0.92 < ((got.lower <= truth) & (truth <= got.upper)).mean() < 0.985
+    mean = truth @ np.arange(1, N + 1)
+    assert 0.9 < ((got.bounds.mean_lower <= mean) & (mean <= got.bounds.mean_upper)).mean() < 0.99
+
+
+# Facts and files.
+
+
+def test_common_instrument_streams_and_merges(rng):
+    S, y, T, _ = problem(rng)
+    groups = rng.integers(0, 5, size=len(T))
+    q = oq.AML(instrument="uniform").fit_scores(S, y)
+    assert q.on_means
+    parts = [q.summarize(T[i::3], oq.Samples.from_groups(groups[i::3])) for i in range(3)]
+    whole = q.solve(q.summarize(T, oq.Samples.from_groups(groups)))
+    assert_allclose(q.solve(oq.Summary.merged(parts)).p, whole.p, atol=1e-10)
+
+
+def test_saved_model_gives_the_same(rng, tmp_path):
+    X = np.repeat(np.arange(N), 100)[:, None] + rng.normal(size=(400, 2))
+    q = oq.AML().fit(X, np.repeat(np.arange(N), 100))
+    oq.save_model(q, tmp_path / "model.oq")
+    again = oq.load_model(tmp_path / "model.oq")
+    assert_array_equal(again.predict(X[:90]), q.predict(X[:90]))
+
+
+def grouped(rng):
+    """Return posteriors (4000, 4) of items that look different in each of 40 groups, codes and groups."""
+    groups = rng.integers(0, 40, size=4000)
+    y = rng.integers(0, N, size=4000)
+    x = y + 0.7 * rng.normal(size=40)[groups] + rng.normal(size=4000)
+    S = np.exp(-0.5 * (x[:, None] - np.arange(N)) ** 2)
+    return S / S.sum(axis=1, keepdims=True), y, groups
+
+
+def test_training_groups_give_the_best_linear_prediction(rng):
+    S, y, groups = grouped(rng)
+    q, other = oq.AML().fit_scores(S, y, groups=groups), oq.BLP().fit_scores(S, y, groups=groups)
+    assert q.on_means
+    got, expected = (estimate(m, m.summarize(S, oq.Samples.from_groups(groups)), 0.95) for m in (q, other))
+    assert_array_equal(got.prevalences, expected.prevalences)
+    assert_array_equal(got.lower, expected.lower)
+    assert_array_equal(got.fit, expected.fit)
+    assert_array_equal(q.response_matrix(), other.response_matrix())
+    # A second fit without groups forgets them.
+    assert not q.fit_scores(S, y).on_means
+
+
+def test_fixed_instrument_is_the_posterior_in_other_units(rng):
+    S, _, _, _ = problem(rng)
+    q = oq.AML(instrument="training").fit_scores(S, rng.integers(0, N, size=len(S)))
+    R = q.calibration_.transform(S) * q.p_train_
+    assert_allclose(q.embed(S) * q.p_train_, R / R.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_stated_group_effect_widens_the_intervals(rng):
+    S, y, groups = grouped(rng)
+    width = []
+    for effect in (None, 0.1):
+        q = oq.AML(prior="uniform", group_effect=effect).fit_scores(S, y)
+        got = estimate(q, q.summarize(S, oq.Samples.from_groups(groups)), 0.95)
+        width.append((got.upper - got.lower).mean())
+    assert width[1] > 1.05 * width[0]
+
+
+def test_wrong_parameters_are_named(rng):
+    S, y, _, _ = problem(rng)
+    for parameters, message in (
+        (
+            {"prior": "flat"},
+            "prior must be one of 'any', 'uniform', 'smooth', 'training', or a distribution, got 'flat'",
+        ),
+        ({"prior": [0.5, 0.5]}, "prior must be a distribution over the 4 classes"),
+        ({"prior": [0.5, 0.5, 0.5, 0.5]}, "prior must sum to 1"),
+        ({"prior": "uniform", "strength": 3.0}, "strength must be None with prior='uniform'"),
+        ({"strength": 0}, "strength must be a finite number > 0"),
+        ({"group_effect": 2.0}, r"group_effect must be a number in \(0, 1\]"),
+        ({"instrument": "means"}, "instrument must be one of 'sample', 'uniform', 'training'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            oq.AML(**parameters).fit_scores(S, y)

@@ -1,0 +1,269 @@
+"""Labels of some items of the groups that are asked about: in Python, in summaries, beside another package."""
+
+import importlib.util
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
+from sklearn.linear_model import LogisticRegression
+from test_real_groups import N_CLASSES, covered, make
+
+import ordinalq as oq
+from ordinalq.effects.design import LabelMoments, design_based
+from ordinalq.inference.groups import estimate
+
+ROOT = Path(__file__).parent.parent
+CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
+
+
+def some_labels(rng, y, groups, m):
+    """Return the labels of m items of each group drawn at random, NaN for the others."""
+    labelled = np.full(len(y), np.nan)
+    for group in np.unique(groups):
+        chosen = rng.choice(np.flatnonzero(groups == group), m, replace=False)
+        labelled[chosen] = y[chosen]
+    return labelled
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Return models that know of groups, by name."""
+    X, y, groups = make(generator(5), 100, 40)
+    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.BLP, oq.PACC, oq.SLD)}
+
+
+@pytest.mark.parametrize("basis", ["model", "labels"])
+@pytest.mark.parametrize("m", [10, 30])
+def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
+    X, y, groups = make(rng, 200, 90)
+    truth = oq.Samples.from_groups(groups, y).prevalences
+    labelled = some_labels(rng, y, groups, m)
+    quantifier = trained["BLP"]
+    without = quantifier.predict_groups(X, groups, level=0.95)
+    got = quantifier.predict_groups(X, groups, level=0.95, labelled=labelled, plan=oq.Plan(basis=basis))
+    assert set(got.basis) == {basis}
+    assert set(got.n_labelled) == {m}
+    classes, mean = covered(got, truth)
+    # 200 groups of four classes: a true 95 % shows between 92 % and 98 %.
+    assert 0.91 < classes <= 0.99
+    assert mean > 0.89
+    if basis == "model":
+        assert (got.upper - got.lower).mean() < 0.9 * (without.upper - without.lower).mean()
+        assert oq.nmd(truth, got.prevalences).mean() < oq.nmd(truth, without.prevalences).mean()
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in oq.catalog(beyond=True)])
+def test_every_method_takes_labels(name, rng):
+    X, y, _ = make(rng, 30, 30)
+    cls = getattr(oq, name)
+    quantifier = (cls() if cls.on == "features" else cls(CLASSIFIER)).fit(X, y)
+    new, labels, asked = make(rng, 2, 150)
+    labelled = np.where((np.arange(300) % 150 < 40) & (asked == 1), labels, np.nan)
+    plan = oq.Plan(n_replicates=20, basis="labels")
+    got = quantifier.predict_groups(new, asked, level=0.9, labelled=labelled, plan=plan)
+    assert got.basis.tolist() == ["model", "labels"]
+    assert got.n_labelled.tolist() == [0, 40]
+    assert (got.lower <= got.prevalences).all()
+    assert (got.prevalences <= got.upper).all()
+    # The group without labels is as it was.
+    plain = quantifier.predict_groups(new, asked, level=0.9, plan=oq.Plan(n_replicates=20))
+    assert_allclose(got.prevalences[0], plain.prevalences[0])
+    assert_allclose(got.lower[0], plain.lower[0])
+
+
+def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
+    # The looks of all groups have moved far from those of the training.
+    X, y, _ = make(rng, 20, 60, spread=0)
+    new, labels, groups = make(rng, 200, 150, spread=0)
+    new = new + 2
+    truth = oq.Samples.from_groups(groups, labels).prevalences
+    quantifier = oq.PACC(CLASSIFIER).fit(X, y)
+    plan = oq.Plan(n_replicates=20)
+    assert covered(quantifier.predict_groups(new, groups, level=0.95, plan=plan), truth)[0] < 0.6
+    labelled = some_labels(rng, labels, groups, 30)
+    got = quantifier.predict_groups(new, groups, level=0.95, labelled=labelled, plan=plan)
+    assert set(got.basis) == {"labels"}
+    assert 0.92 < covered(got, truth)[0] < 0.99
+
+
+def test_groups_unlike_the_training_groups_rest_on_their_labels(rng):
+    X, y, groups = make(rng, 60, 60, spread=0.05, concentration=1000.0)
+    quantifier = oq.BLP(CLASSIFIER).fit(X, y, groups=groups)
+    usual, extreme = X[:60], rng.normal(size=(500, 2))
+    labelled = np.full(560, np.nan)
+    labelled[:20], labelled[60:80] = y[:20], 1
+    asked = np.repeat(["like", "unlike"], [60, 500])
+    got = quantifier.predict_groups(np.vstack([usual, extreme]), asked, labelled=labelled)
+    assert got.basis.tolist() == ["model", "labels"]
+    forced = quantifier.predict_groups(
+        np.vstack([usual, extreme]), asked, labelled=labelled, plan=oq.Plan(basis="model")
+    )
+    assert forced.basis.tolist() == ["model", "model"]
+
+
+@pytest.mark.parametrize("basis", ["model", "labels"])
+def test_all_items_labelled_is_the_count(trained, basis, rng):
+    X, y, groups = make(rng, 3, 50)
+    truth = oq.Samples.from_groups(groups, y).prevalences
+    got = trained["BLP"].predict_groups(X, groups, level=0.95, labelled=y, plan=oq.Plan(basis=basis))
+    assert_allclose(got.prevalences, truth, atol=1e-6)
+    assert_allclose(got.upper - got.lower, 0, atol=1e-5)
+    open_ = trained["BLP"].predict_groups(X, groups, level=0.95, labelled=y, plan=oq.Plan("population", basis=basis))
+    assert (open_.upper - open_.lower).mean() > 0.05
+
+
+@pytest.mark.parametrize("name", ["BLP", "PACC"])
+def test_no_labels_at_all_change_nothing(trained, name, rng):
+    X, _, groups = make(rng, 3, 50)
+    got = trained[name].predict_groups(X, groups, level=0.9, labelled=[None] * len(X))
+    plain = trained[name].predict_groups(X, groups, level=0.9)
+    assert_allclose(got.prevalences, plain.prevalences, rtol=1e-12)
+    assert_allclose(got.upper, plain.upper, rtol=1e-12)
+    assert got.n_labelled.tolist() == [0, 0, 0]
+    assert set(got.basis) == {"model"}
+    assert plain.basis is None
+
+
+WORDS = ["bad", "fair", "good", "great"]
+
+
+def kinds_of_labels(codes, known):
+    """Yield labels of words with gaps, in all kinds that users have."""
+    words = [WORDS[c] if k else None for c, k in zip(codes, known, strict=True)]
+    yield words
+    yield np.array(words, dtype=object)
+    yield [word if word else float("nan") for word in words]
+    yield pd.Series(words)
+    yield pd.Series(words, dtype="string")
+    yield pd.Categorical(words, categories=WORDS, ordered=True)
+    yield pd.Series(pd.Categorical(words, categories=WORDS, ordered=True))
+    yield pl.Series(words)
+    yield pl.Series(words, dtype=pl.Enum(WORDS))
+
+
+def test_labels_may_be_of_any_kind(rng):
+    X, y, _ = make(rng, 10, 60)
+    words = np.array(WORDS)[y - 1]
+    quantifier = oq.BLP(CLASSIFIER).fit(X, words, classes=WORDS)
+    asked, known = np.repeat([0, 1], 300), rng.random(600) < 0.2
+    found = [quantifier.predict_groups(X, asked, labelled=given).prevalences for given in kinds_of_labels(y - 1, known)]
+    for P in found[1:]:
+        assert_array_equal(P, found[0])
+    numbers = oq.BLP(CLASSIFIER).fit(X, y)
+    expected = numbers.predict_groups(X, asked, labelled=np.where(known, y, np.nan)).prevalences
+    assert_allclose(expected, found[0], rtol=1e-9)
+    for given in (pd.Series(y, dtype="Int64").where(known), pl.Series(np.where(known, y, -1)).replace(-1, None)):
+        assert_array_equal(numbers.predict_groups(X, asked, labelled=given).prevalences, expected)
+
+
+def test_wrong_labels_are_refused(trained, rng):
+    X, y, groups = make(rng, 2, 30)
+    quantifier = trained["BLP"]
+    with pytest.raises(ValueError, match=r"labelled has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
+        quantifier.predict_groups(X, groups, labelled=[9.0, *[np.nan] * 59])
+    with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
+        quantifier.predict_groups(X, groups, labelled=[1, 2, None])
+    with pytest.raises(ValueError, match="basis='labels' needs labels of some items"):
+        quantifier.predict_groups(X, groups, plan=oq.Plan(basis="labels"))
+    with pytest.raises(
+        ValueError, match=r"basis='model' needs a method with a model of groups .* such as BLP; with PACC"
+    ):
+        trained["PACC"].predict_groups(X, groups, labelled=y, plan=oq.Plan(basis="model"))
+    with pytest.raises(ValueError, match="basis must be one of"):
+        oq.Plan(basis="both")
+
+
+@pytest.mark.parametrize("name", ["BLP", "PACC", "SLD"])
+def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
+    X, y, groups = make(rng, 4, 60)
+    labelled = np.where(rng.random(240) < 0.3, y, np.nan)
+    quantifier = trained[name]
+    S = quantifier.scores(X)
+    order = rng.permutation(240)
+    parts = []
+    for i, rows in enumerate(np.array_split(order, 3)):
+        part = quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), labelled=labelled[rows])
+        part.save(tmp_path / f"{i}.npz")
+        parts.append(oq.Summary.load(tmp_path / f"{i}.npz"))
+    merged = oq.Summary.merged(parts)
+    whole = quantifier.summarize(S, oq.Samples.from_groups(groups), labelled=labelled)
+    assert_array_equal(merged.n_labelled, whole.n_labelled)
+    for plan in (oq.Plan(n_replicates=20), oq.Plan(n_replicates=20, basis="labels")):
+        one, other = (estimate(quantifier, summary, 0.9, plan) for summary in (merged, whole))
+        assert_allclose(one.prevalences, other.prevalences, atol=1e-9)
+        assert_array_equal(one.basis, other.basis)
+        on_labels = other.basis == "labels"
+        assert_allclose(one.lower[on_labels], other.lower[on_labels], atol=1e-9)
+    bare = quantifier.summarize(S, oq.Samples.from_groups(groups))
+    with pytest.raises(ValueError, match="summaries of different quantifiers"):
+        whole.merge(bare)
+
+
+def test_tables_say_what_an_estimate_rests_on(trained, rng):
+    X, y, groups = make(rng, 2, 100)
+    labelled = np.where((np.arange(200) % 100 < 30) & (groups == 0), y, np.nan)
+    got = trained["PACC"].predict_groups(X, groups, level=0.9, labelled=labelled)
+    frame = got.frame()
+    assert frame["n_labelled"].tolist() == [30, 0]
+    assert frame["basis"].tolist() == ["labels", "model"]
+    rows = got.to_json()["groups"]
+    assert [(row["n_labelled"], row["basis"]) for row in rows] == [(30, "labels"), (0, "model")]
+    assert "100 items, 30 labelled: by the labels alone" in str(got)
+    assert got[0].basis.tolist() == ["labels"]
+    assert (got.shared[0] == 0).all()
+    assert (got.shared[1] != 0).any()
+
+
+# ---- prediction-powered inference ----------------------------------------------------------------------------------
+
+
+def drawn(seed):
+    """Return one-hot labels and scores of labelled items, and scores of 800 others, as for the stored figures."""
+    rng = np.random.default_rng(seed)
+    m, U, n = (30, 100, 300)[seed], 800, 4
+    p = rng.dirichlet(np.full(n, 2.0))
+    y = rng.choice(n, m + U, p=p)
+    S = rng.dirichlet(np.full(n, 0.5), m + U) + np.eye(n)[y]
+    S /= S.sum(axis=1, keepdims=True)
+    return np.eye(n)[y[:m]], S[:m], S[m:]
+
+
+@pytest.fixture(scope="module")
+def printed():
+    return tomllib.loads((ROOT / "tests/reference/prediction_powered.toml").read_text())["mean"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_difference_estimator_is_prediction_powered_inference(seed, printed):
+    e, s, t = drawn(seed)
+    m, N = len(e), 10**9
+    # So many items that it does not matter whether the labelled ones are among them.
+    got = design_based(
+        LabelMoments(*(x[None] for x in (e.sum(axis=0), e.T @ s, s.T @ s, t.mean(axis=0))), np.array([N]))
+    )
+    assert_allclose(got.raw[0], printed["estimates"][seed], atol=1e-12)
+    assert_allclose(got.covariance[0].diagonal(), (e - s).var(axis=0, ddof=1) / m, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_interval_of_the_benchmark_is_that_of_ppi_python(seed, printed, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    spec = importlib.util.spec_from_file_location("group_labels", ROOT / "benchmarks/group_labels.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    low, high = module.prediction_powered(*drawn(seed))
+    assert_allclose(low, printed["lower"][seed], atol=1e-9)
+    assert_allclose(high, printed["upper"][seed], atol=1e-9)
+
+
+def test_class_predictions_sum_to_one(trained, rng):
+    X, _, _ = make(rng, 2, 30)
+    quantifier = trained["PACC"]
+    g = quantifier.class_predictions(quantifier.scores(X))
+    assert g.shape == (60, N_CLASSES)
+    assert_allclose(g.sum(axis=1), 1)

@@ -1,0 +1,42 @@
+"""The site: every public name has a page, every page can be reached, nothing waits for the network."""
+
+import re
+from pathlib import Path
+
+import ordinalq as oq
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def test_every_public_name_has_a_page():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert sorted(listed) == oq.__all__
+
+
+def pages_of(path):
+    """Yield the pages that the tables of contents of a page name."""
+    for block in re.findall(r"```\{toctree\}(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+        for line in block.splitlines():
+            if line and not line.startswith(":"):
+                found = re.search(r"<(.+)>", line)
+                yield (path.parent / f"{found[1] if found else line}.md").resolve()
+
+
+def test_every_page_can_be_reached_from_the_first():
+    reached, waiting = set(), [(DOCS / "index.md").resolve()]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            waiting += pages_of(page)
+    assert reached == {
+        path.resolve() for path in DOCS.rglob("*.md") if "_build" not in path.parts and "api" not in path.parts
+    }
+
+
+def test_no_part_of_the_site_comes_from_elsewhere():
+    sources = [DOCS / "conf.py", *(DOCS / "_ext").glob("*.py"), *(DOCS / "_static").iterdir()]
+    for path in sources:
+        assert "http" not in path.read_text(encoding="utf-8"), path.name
