@@ -390,14 +390,5 @@ class MatchDistance(Loss):
         return data.M, data.signal
 
 
-ALL_LOSSES = (
-    LeastSquares(),
-    LeastSquares("poisson"),
-    Poisson(),
-    Hellinger(),
-    Hellinger(squared=True),
-    Energy(),
-    CumulativeSquares(),
-    CumulativeSquares(drop_empty=True),
-    MatchDistance(),
-)
+SQUARES = (LeastSquares(), LeastSquares("poisson"), CumulativeSquares(), CumulativeSquares(drop_empty=True))
+ALL_LOSSES = (*SQUARES, Poisson(), Hellinger(), Hellinger(squared=True), Energy(), MatchDistance())

@@ -205,8 +205,10 @@ class _Run:
             at = self._derivatives(open_, first=iteration == 0)
             self.value[open_] = at.value
             self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
-            near = (optimality_gap(self.P[open_], at.gradient) <= self._allowed(open_)) | self.roughly
-            self.state[open_[(self.kkt[open_] <= self.tol) & near]] = State.DONE
+            done = np.flatnonzero(self.kkt[open_] <= self.tol)
+            if not self.roughly:
+                done = done[optimality_gap(self.P[open_[done]], at.gradient[done]) <= self._allowed(open_[done])]
+            self.state[open_[done]] = State.DONE
             self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = (
                 State.EXHAUSTED
             )
