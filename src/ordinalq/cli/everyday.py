@@ -281,7 +281,8 @@ def evaluate(
     if groups is not None:
         show.evaluation_of_groups(groups, str(by), show.unit(target or info.target, info.classes))
     if drawn is not None:
-        say("" if groups is None else "\nThe same on artificial samples, whose items of a class look alike:\n")
+        if groups is not None:
+            say("\nThe same on artificial samples, whose items of a class look alike:\n")
         show.evaluation(drawn, str(protocol))
 
 

@@ -14,6 +14,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
 from ordinalq.keys import Keys
+from ordinalq.labels import is_missing
 from ordinalq.validation import Floats, check_random_state, check_real
 
 Index = npt.NDArray[np.intp]
@@ -98,8 +99,6 @@ class LabelsNeeded:
         ndarray
             Positions 0..N-1 of the items, ascending.
         """
-        from ordinalq.labels import is_missing
-
         keys, codes = Keys.of(groups)
         if self.keys is None or keys.tolist() != self.keys.tolist():
             raise ValueError("groups must be those that the numbers of labels were made for.")
