@@ -140,8 +140,8 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     yield "SLD newton", oq.SLD(solver="newton")
     yield "SLD tol", oq.SLD(tol=1e-6, max_iter=1000)
     yield "RUN n_df", oq.RUN(n_df=n - 1.5)
-    yield "RUN acceptance", oq.RUN(acceptance=ramp)
-    yield "RUN acceptance n_df", oq.RUN(acceptance=ramp, n_df=n - 1.5)
+    yield "RUN acceptance", oq.RUN(acceptance=1 / ramp)
+    yield "RUN acceptance n_df", oq.RUN(acceptance=1 / ramp, n_df=n - 1.5)
     for name in ("HDx", "HDy", "OHDy"):
         yield f"{name} 7 bins", getattr(oq, name)(n_bins=7)
     yield "PDF 12 bins", oq.PDF(n_bins=12)

@@ -16,6 +16,11 @@ def summary(cls):
     return cls.__doc__.partition("\n")[0].partition(" [eq:")[0].rstrip(".")
 
 
+def written(value):
+    """Return a value of a grid as text."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def short_table():
     """Return the README's table: one row per group."""
     rows = ["| group | methods |", "|---|---|"]
@@ -29,7 +34,7 @@ def long_table():
     """Return the table of docs/methods.md: one row per method, with the paper's grids for ten classes."""
     rows = ["| class | paper | group | what it does | grid (reference settings, n = 10) |", "|---|---|---|---|---|"]
     for entry in oq.catalog():
-        grid = "; ".join(f"{name}: {', '.join(f'{v:g}' for v in values)}" for name, values in entry.grid(10).items())
+        grid = "; ".join(f"{name}: {', '.join(map(written, values))}" for name, values in entry.grid(10).items())
         what = summary(entry.cls).replace("|", "\\|")
         rows.append(f"| `{entry.name}` | {entry.paper_name} | {entry.group} | {what} | {grid or '-'} |")
     return "\n".join(rows)

@@ -28,9 +28,9 @@ background = np.linspace(50, 0, 12)
 
 observed = rng.poisson(response @ (acceptance * truth) + background)
 
-# RUN maximizes the Poisson likelihood of the counts. With the factors 1 / acceptance its regularizer asks for a smooth
-# logarithm of the corrected spectrum.
-method = oq.RUN(tau=3.0, acceptance=1 / acceptance)
+# RUN maximizes the Poisson likelihood of the counts. With the acceptance its regularizer asks for a smooth logarithm of
+# the corrected spectrum.
+method = oq.RUN(tau=3.0, acceptance=acceptance)
 known = {"acceptance": acceptance, "background": background, "counts": True}
 estimate = oq.solve(observed, response, method, **known)
 

@@ -118,6 +118,7 @@ def make_outcome(
             "methods": list(methods),
             "measures": list(measures),
             "protocols": list(protocols),
+            "n_estimators": None if kind == "classifiers" else 100,
             "in_sample": [],
             "app_oq": 0.2,
         },

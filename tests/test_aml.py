@@ -1,7 +1,5 @@
 """Adjusted maximum likelihood: its moments, its priors, its solver, its intervals."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -255,20 +253,43 @@ def test_saved_model_gives_the_same(rng, tmp_path):
     assert_array_equal(again.predict(X[:90]), q.predict(X[:90]))
 
 
-def test_groups_in_training_widen_the_intervals(rng):
+def grouped(rng):
+    """Return posteriors (4000, 4) of items that look different in each of 40 groups, codes and groups."""
     groups = rng.integers(0, 40, size=4000)
     y = rng.integers(0, N, size=4000)
     x = y + 0.7 * rng.normal(size=40)[groups] + rng.normal(size=4000)
     S = np.exp(-0.5 * (x[:, None] - np.arange(N)) ** 2)
-    S /= S.sum(axis=1, keepdims=True)
-    AML = partial(oq.AML, prior="uniform")
-    plain, grouped = AML().fit_scores(S, y), AML().fit_scores(S, y, groups=groups)
-    assert (plain.on_means, grouped.on_means) == (False, True)
-    width = {}
-    for name, q in (("plain", plain), ("grouped", grouped)):
+    return S / S.sum(axis=1, keepdims=True), y, groups
+
+
+def test_training_groups_give_the_best_linear_prediction(rng):
+    S, y, groups = grouped(rng)
+    q, other = oq.AML().fit_scores(S, y, groups=groups), oq.BLP().fit_scores(S, y, groups=groups)
+    assert q.on_means
+    got, expected = (estimate(m, m.summarize(S, oq.Samples.from_groups(groups)), 0.95) for m in (q, other))
+    assert_array_equal(got.prevalences, expected.prevalences)
+    assert_array_equal(got.lower, expected.lower)
+    assert_array_equal(got.fit, expected.fit)
+    assert_array_equal(q.response_matrix(), other.response_matrix())
+    # A second fit without groups forgets them.
+    assert not q.fit_scores(S, y).on_means
+
+
+def test_fixed_instrument_is_the_posterior_in_other_units(rng):
+    S, _, _, _ = problem(rng)
+    q = oq.AML(instrument="training").fit_scores(S, rng.integers(0, N, size=len(S)))
+    R = q.calibration_.transform(S) * q.p_train_
+    assert_allclose(q.embed(S) * q.p_train_, R / R.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_stated_group_effect_widens_the_intervals(rng):
+    S, y, groups = grouped(rng)
+    width = []
+    for effect in (None, 0.1):
+        q = oq.AML(prior="uniform", group_effect=effect).fit_scores(S, y)
         got = estimate(q, q.summarize(S, oq.Samples.from_groups(groups)), 0.95)
-        width[name] = (got.upper - got.lower).mean()
-    assert width["grouped"] > 1.3 * width["plain"]
+        width.append((got.upper - got.lower).mean())
+    assert width[1] > 1.05 * width[0]
 
 
 def test_wrong_parameters_are_named(rng):
@@ -282,6 +303,7 @@ def test_wrong_parameters_are_named(rng):
         ({"prior": [0.5, 0.5, 0.5, 0.5]}, "prior must sum to 1"),
         ({"prior": "uniform", "strength": 3.0}, "strength must be None with prior='uniform'"),
         ({"strength": 0}, "strength must be a finite number > 0"),
+        ({"group_effect": 2.0}, r"group_effect must be a number in \(0, 1\]"),
         ({"instrument": "means"}, "instrument must be one of 'sample', 'uniform', 'training'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -151,11 +152,27 @@ def test_fried_is_the_same_data_set_on_every_run():
     assert not np.array_equal(one.train.X, oq.load_dataset("fried", random_state=1).train.X)
 
 
-@pytest.mark.parametrize(("settings", "n_test"), [("reference", 2000), ("paper", 5000)])
-def test_settings_give_the_numbers_of_samples(settings, n_test):
+def test_settings_of_the_paper_repeat_an_item_only_where_a_class_has_too_few():
+    dataset = oq.load_dataset("fried", settings="paper")
+    assert dataset.sampling.min_per_class == 0
+    sampling = replace(dataset.sampling, n_test=200)
+    dataset = replace(dataset, sampling=sampling)
+    samples = dataset.samples("APP", "test")
+    available = np.bincount(dataset.test.y)
+    counts = np.round(samples.prevalences * 1000).astype(int)
+    assert (counts == 0).any()
+    for b in range(len(samples)):
+        items = samples.index(b)
+        distinct = np.bincount(dataset.test.y[np.unique(items)], minlength=10)
+        assert_array_equal(distinct, np.minimum(counts[b], available))
+    assert any("samples repeat items" in note for note in dataset.notes)
+
+
+@pytest.mark.parametrize(("settings", "n_test", "least"), [("reference", 2000, 3), ("paper", 5000, 0)])
+def test_settings_give_the_numbers_of_samples(settings, n_test, least):
     sampling = oq.load_dataset("fried", settings=settings).sampling
     assert (sampling.n_validation, sampling.n_test, sampling.sample_size, sampling.app_oq) == (1000, n_test, 1000, 0.2)
-    assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("balanced", 3, "repeat")
+    assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("balanced", least, "repeat")
 
 
 def test_paper_settings_remove_what_lies_outside_of_the_span():

@@ -8,7 +8,7 @@ from problems import mean_distances
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
-from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
+from ordinalq.regularizers import Entropy, LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import softmax, softmax_derivatives
 
 ALL_REGULARIZERS = [
@@ -16,8 +16,10 @@ ALL_REGULARIZERS = [
     Tikhonov(0.7),
     Tikhonov(0.7, order=0),
     Tikhonov(0.7, order=2, centre=[0.1, 0.2, 0.4, 0.2, 0.1]),
-    LogTikhonov(0.7, acceptance=[1.0, 2.0, 0.5, 1.0, 3.0]),
-    LogTikhonov(0.2, order=0, acceptance=[1.0, 2.0, 0.5, 1.0, 3.0]),
+    Entropy(0.7),
+    Entropy(0.7, centre=[0.1, 0.2, 0.4, 0.2, 0.1]),
+    LogTikhonov(0.7, acceptance=[1.0, 0.5, 0.9, 0.7, 0.3]),
+    LogTikhonov(0.2, order=0, acceptance=[1.0, 0.5, 0.9, 0.7, 0.3]),
 ]
 
 
@@ -60,7 +62,7 @@ def test_derivatives_in_p_agree_with_finite_differences(loss, regularizer, rng):
     assert_allclose(at.value, objective.value(p[None], ROW), rtol=1e-12)
 
 
-@pytest.mark.parametrize("regularizer", [NoPenalty(), ALL_REGULARIZERS[1], ALL_REGULARIZERS[4]], ids=repr)
+@pytest.mark.parametrize("regularizer", [ALL_REGULARIZERS[i] for i in (0, 1, 5, 6)], ids=repr)
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 def test_derivatives_through_the_soft_max_agree_with_finite_differences(loss, regularizer, rng):
     objective = objective_for(loss, regularizer, rng)
@@ -170,13 +172,18 @@ def test_hellinger_scales_the_columns_to_the_mass_that_is_left():
     assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-12)
 
 
-def test_cumulated_squares_leave_out_empty_bins_before_cumulating():
+def test_cumulated_squares_count_empty_bins_unless_they_are_left_out_before_cumulating():
     M = np.array([[0.5, 0.0], [0.0, 0.0], [0.5, 0.5], [0.0, 0.5]])
     q = np.array([0.3, 0.1, 0.3, 0.3])
-    objective = LinearObjective(CumulativeSquares(), NoPenalty(), Data(q[None], M, np.array([100])))
+    dropped, whole = (
+        LinearObjective(CumulativeSquares(drop_empty=drop), NoPenalty(), Data(q[None], M, np.array([100])))
+        for drop in (True, False)
+    )
     v = np.array([0.5 * 0.4, 0.5, 0.5 * 0.6])
     expected = (0.3 - v[0]) ** 2 + (0.6 - v[0] - v[1]) ** 2
-    assert_allclose(objective.value(p2[None], ROW), expected, rtol=1e-12)
+    assert_allclose(dropped.value(p2[None], ROW), expected, rtol=1e-12)
+    expected = (0.3 - v[0]) ** 2 + (0.4 - v[0]) ** 2 + (0.7 - v[0] - v[1]) ** 2
+    assert_allclose(whole.value(p2[None], ROW), expected, rtol=1e-12)
 
 
 def test_empty_bins_keep_the_derivatives_finite(rng):
@@ -206,7 +213,26 @@ def test_tikhonov_is_zero_on_polynomials_of_its_order_and_on_its_centre(rng):
     assert_allclose(Tikhonov(1.0, centre=centre).derivatives(centre[None], sizes).value, 0, atol=1e-15)
 
 
+def test_entropy_is_the_divergence_from_its_centre(rng):
+    p, c = rng.dirichlet(np.full(6, 2.0)), rng.dirichlet(np.full(6, 2.0))
+    sizes = np.array([10])
+    assert_allclose(Entropy(2.0, centre=c).derivatives(p[None], sizes).value, 2 * (p * np.log(p / c)).sum())
+    assert_allclose(Entropy(2.0, centre=100 * c).derivatives(c[None], sizes).value, 0, atol=1e-12)  # in any unit
+    assert_allclose(Entropy(2.0).derivatives(p[None], sizes).value, 2 * (p * np.log(6 * p)).sum())
+
+
+def test_entropy_has_finite_derivatives_for_empty_classes_and_no_jump_where_it_is_expanded():
+    sizes = np.array([10])
+    empty = Entropy(1.0).derivatives(np.array([[1.0, 0.0, 0.0]]), sizes)
+    assert all(np.isfinite(part).all() for part in empty)
+    assert_allclose(empty.value, np.log(3), atol=1e-8)
+    knee = [1e-9 * (1 - 1e-6), 1e-9 * (1 + 1e-6)]
+    near = [Entropy(1.0).derivatives(np.array([[1 - x, x, 0.0]]), sizes) for x in knee]
+    assert_allclose(near[0].gradient, near[1].gradient, atol=1e-5)
+    assert_allclose(near[0].hessian, near[1].hessian, rtol=1e-5)
+
+
 def test_log_tikhonov_is_zero_where_the_corrected_spectrum_is_flat():
-    a = np.array([1.0, 2.0, 4.0, 8.0])
-    p = (1 / a) / (1 / a).sum()
+    a = np.array([0.1, 0.2, 0.4, 0.8])
+    p = a / a.sum()
     assert_allclose(LogTikhonov(1.0, order=0, acceptance=a).derivatives(p[None], np.array([100])).value, 0, atol=1e-15)

@@ -55,12 +55,13 @@ def test_tau_zero_is_the_plain_method(ordinal, plain, data):
     assert_allclose(regularized.predict_scores(S, data[-1]), expected, atol=1e-7)
 
 
-def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(data):
-    regularized, S = fit("OPDF", data, tau=0.0)
-    f = RankHistogram(span="data").fit(data[0], data[1] - 1, 5)
+@pytest.mark.parametrize("span", ["classes", "data"])
+def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(span, data):
+    regularized, S = fit("OPDF", data, tau=0.0, span=span)
+    f = RankHistogram(span=span).fit(data[0], data[1] - 1, 5)
     F = np.asarray(f.transform(data[0]))
     M = np.array([F[data[1] == c].mean(axis=0) for c in range(1, 6)]).T
-    kept = M.any(axis=1)
+    kept = M.any(axis=1) | (span == "classes")
     D = np.cumsum(M[kept], axis=0)[:-1]
     Q = np.cumsum(data[-1].average(f.transform(S))[:, kept], axis=1)[:, :-1]
     P = regularized.predict_scores(S, data[-1])
@@ -193,9 +194,33 @@ def test_svd_unfolding_is_a_composition_that_weighs_rows_by_their_poisson_errors
 
 def test_opdf_is_the_composition_of_its_parts(data):
     V, y, S, _, _, samples = data
-    parts = oq.ComposedQuantifier(RankHistogram(span="data"), CumulativeSquares(), Tikhonov(1e-3)).fit_scores(V, y)
-    named, _ = fit("OPDF", data, tau=1e-3)
-    assert_array_equal(parts.predict_scores(S, samples), named.predict_scores(S, samples))
+    for span in ("classes", "data"):
+        loss = CumulativeSquares(drop_empty=span == "data")
+        parts = oq.ComposedQuantifier(RankHistogram(span=span), loss, Tikhonov(1e-3)).fit_scores(V, y)
+        named, _ = fit("OPDF", data, tau=1e-3, span=span)
+        assert_array_equal(parts.predict_scores(S, samples), named.predict_scores(S, samples))
+
+
+def test_opdf_has_the_bins_of_pdf_and_loses_no_mass_in_empty_ones(data):
+    V, y, S, _, _, samples = data
+    few = np.arange(0, 2000, 25)  # 80 items for 60 bins: many bins have none
+    plain, ordinal = (cls(n_bins=60).fit_scores(V[few], y[few]) for cls in (oq.PDF, oq.OPDF))
+    assert_array_equal(ordinal.representation_.edges_, plain.representation_.edges_)
+    assert_array_equal(ordinal.M_, plain.M_)
+    assert (ordinal.M_.sum(axis=1) == 0).sum() > 5
+    error = {
+        span: oq.nmd(
+            samples.prevalences,
+            oq.OPDF(n_bins=60, span=span).fit_scores(V[few], y[few]).predict_scores(S, samples),
+        ).mean()
+        for span in ("classes", "data")
+    }
+    assert error["classes"] < error["data"]
+
+
+def test_opdf_refuses_an_unknown_span(data):
+    with pytest.raises(ValueError, match="span must be one of"):
+        oq.OPDF(span="bins").fit_scores(*data[:2])
 
 
 def test_solution_reports_value_with_the_regularizer(data):
@@ -257,7 +282,30 @@ def test_grids_of_the_paper_and_of_the_reference():
     assert CATALOG["OPDF"].grid(5)["n_bins"] == [20, 40]
     for entry in printed:
         params = entry.cls().get_params()
-        assert set(entry.grid(5)) <= set(params)
+        assert set(entry.grid(5)) | set(entry.grid(5, "paper")) <= set(params)
+
+
+def test_settings_of_the_paper_do_what_its_text_says():
+    def grids(name):
+        return CATALOG[name].grid(10, "paper"), CATALOG[name].grid(10, "reference")
+
+    assert [grid.get("correction") for grid in grids("ARC")] == [["acc"], None]
+    assert [grid.get("span") for grid in grids("OPDF")] == [None, ["data"]]
+    converging, short = grids("SLD")
+    assert short == {}
+    assert converging["tol"][0] > 0
+    assert "max_iter" not in grids("IBU")[0]  # no number and no "convergence" is printed
+    assert "max_iter" not in grids("OSLD")[0]
+
+
+def test_sld_until_convergence_reaches_the_maximum_of_the_likelihood(data):
+    settings = {name: values[0] for name, values in CATALOG["SLD"].grid(5, "paper").items()}
+    converged, S = fit("SLD", data, **settings)
+    limit, _ = fit("SLD", data, solver="newton")
+    solution = converged.solve_scores(S, data[-1])
+    assert solution.converged.all()
+    assert_allclose(solution.p, limit.predict_scores(S, data[-1]), atol=5e-3)
+    assert (solution.value <= limit.solve_scores(S, data[-1]).value + 1e-5).all()
 
 
 def test_grids_agree_with_the_printed_tables():
@@ -267,7 +315,10 @@ def test_grids_agree_with_the_printed_tables():
         expected = {renamed.get(k, k): v for k, v in printed[entry.paper_name].items() if k != "ground_distance"}
         if "n_bins_per_class" in printed[entry.paper_name]:
             expected["n_bins"] = [9 * j for j in printed[entry.paper_name]["n_bins_per_class"]]
-        assert entry.grid(10, "paper") == expected, entry.name
+        grid = entry.grid(10, "paper")
+        from_the_text = {name: grid.pop(name) for name in ("max_iter", "tol", "correction") if name in grid}
+        assert grid == expected, entry.name
+        assert all(len(values) == 1 for values in from_the_text.values())
 
 
 def test_catalog_follows_the_order_of_the_papers_tables():

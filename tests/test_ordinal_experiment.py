@@ -13,6 +13,7 @@ from small_experiment import write_experiment
 
 import ordinalq as oq
 from ordinalq.classify.factory import make_classifier
+from ordinalq.classify.held_out import CrossFitted
 from ordinalq.datasets.dataset import Sampling
 from ordinalq.experiments.config import load_config
 from ordinalq.experiments.material import prepare
@@ -381,3 +382,31 @@ def test_units_that_differ_in_anything_have_different_parts(run):
     assert len(set(descriptions)) == len(units)
     fewer = replace(units[0], trials=units[0].trials[:1])
     assert fewer.describe("scores") != units[0].describe("scores")
+
+
+# Settings "paper": the quantifiers of the paper's own sections
+
+
+def test_settings_of_the_paper_take_its_own_quantifiers_on_cross_fitted_scores(tmp_path):
+    config = load_config(write_experiment(tmp_path, CONFIG), settings="paper")
+    material, units = prepare(config), list(classifier_units(config))
+    unit = next(unit for unit in units if unit.classifier["name"] == "OLR-AT")
+    scores = unit.validate(material, None)["scores"]
+    found = unit.estimate(material, scores, "test")
+    X, y = material.dataset.train
+    classifier = CrossFitted(unit.make_classifier().estimator, random_state=unit.setup.seed)
+    until = {"SLD": {"max_iter": 10_000, "tol": 1e-6}}
+    for trial, attempt in zip(unit.trials, found, strict=True):
+        name = trial.method.rpartition("-")[2]
+        quantifier = getattr(oq, name)(classifier, **until.get(name, {})).fit(X, y)
+        P = quantifier.predict_samples(material.dataset.test.X, material.test.samples)
+        assert_allclose(attempt.P, P, atol=1e-9)
+
+
+def test_classifiers_that_only_vote_are_cross_fitted_too(tmp_path):
+    config = load_config(write_experiment(tmp_path, CONFIG), settings="paper")
+    material = prepare(config)
+    unit = next(unit for unit in classifier_units(config) if unit.classifier["name"] == "LAD")
+    validation = unit.validate(material, None)["validation"]
+    assert (validation["message"] == "").all()
+    assert set(validation["method"]) == {"LAD-CC", "LAD-ACC"}

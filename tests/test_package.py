@@ -71,6 +71,21 @@ def test_every_equation_has_the_home_that_the_documentation_says():
     assert found == {label: [home] for label, home in homes.items()}
 
 
+def test_homes_of_what_has_no_label_exist():
+    text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8").partition("What has no label")[2]
+    homes = re.findall(r"`([a-z_]+(?:\.\w+)+)`", text)
+    for wanted in ("divergence", "_ratios", "degrees_of_freedom", "fact_spectrum", "OrdinalLogisticIT", "wilcoxon"):
+        assert any(home.endswith(f".{wanted}") for home in homes), wanted
+    for home in homes:
+        module, _, name = f"ordinalq.{home}".rpartition(".")
+        try:
+            owner = importlib.import_module(module)
+        except ModuleNotFoundError:  # a method of a class
+            outer, _, cls = module.rpartition(".")
+            owner = getattr(importlib.import_module(outer), cls)
+        assert hasattr(owner, name) or importlib.util.find_spec(f"ordinalq.{home}"), home
+
+
 def test_lists_of_methods_are_what_the_catalog_says():
     spec = importlib.util.spec_from_file_location("make_methods", ROOT / "docs" / "make_methods.py")
     make_methods = importlib.util.module_from_spec(spec)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
-from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, protocol_table, reference
+from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd, protocol_table, reference
 from ordinalq.drawing import round_counts
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
@@ -144,6 +144,20 @@ def test_poisson_counts_scatter_around_the_spectrum():
     assert (counts >= 3).all()
     assert_allclose(counts.mean(axis=0)[2:8] / 1000, p[2:8], rtol=0.02)
     assert_allclose(counts.std(axis=0)[4], np.sqrt(1000 * p[4] * (1 - p[4])), rtol=0.1)
+
+
+def test_shift_of_fact_is_computed_from_its_training_distribution():
+    p_L = np.linspace(1, 12, 12) / 78
+    table = protocol_table(fact_training=p_L, n_draws=500).set_index(["data", "protocol"])
+    without = protocol_table(n_draws=500).set_index(["data", "protocol"])
+    fact = [key for key in table.index if key[0] == "Fact-OQ"]
+    assert np.isfinite(table.loc[fact, "nmd"]).all()
+    assert without.loc[fact, "nmd"].isna().all()
+    counts = APP(500, 1000, min_per_class=1, random_state=0).counts(12) / 1000
+    expected = (nmd(p_L, counts).mean() + nmd(p_L, counts[:, ::-1]).mean()) / 2
+    assert table.loc[("Fact-OQ", "APP"), "nmd"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="fact_training must have one entry per class, 12"):
+        protocol_table(fact_training=[0.5, 0.5, 0.0])
 
 
 def test_protocol_table_agrees_with_the_paper():

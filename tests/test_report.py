@@ -29,7 +29,7 @@ from ordinalq.report.facts import display_name, truth
 from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
 from ordinalq.report.html import PAPER, duration
 from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
-from ordinalq.report.paper_figures import paper_pictures
+from ordinalq.report.paper_figures import jaggedness_ranges, paper_pictures
 from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import paper_rankings, rankings
 from ordinalq.report.results import collection_table
@@ -195,9 +195,13 @@ def test_classifier_grid_shows_what_was_tried(outcome):
     assert json.loads(data.loc["max_depth", "run"]) == [4, 12]
     assert json.loads(data.loc["max_depth", "printed"]) == [4, 8, 12]
     assert json.loads(data.loc["class_weight", "run"]) == ["balanced", None]
+    assert set(data.index) == {"class_weight", "criterion", "max_depth", "n_estimators"}
+    assert (data.loc["n_estimators", "printed"], data.loc["n_estimators", "run"]) == ("[]", "[100]")
+    assert not any("val_split" in note for note in tables.hyperparameter_table(outcome).notes)
     compared = tables.classifier_grid_table(make_outcome(kind="classifiers", **SHORT, protocols=("APP",))).data
-    row = compared[(compared["classifier"] == "OLR-AT") & (compared["parameter"] == "alpha")].iloc[0]
-    assert (len(json.loads(row["printed"])), json.loads(row["run"])) == (7, [])
+    assert set(compared["printed"]) == {"[]"}  # the paper prints no grid of these classifiers
+    row = compared[(compared["classifier"] == "OLR-AT") & (compared["parameter"] == "C")].iloc[0]
+    assert json.loads(row["run"]) == [0.1, 1.0]
     assert "name" not in set(compared["parameter"])
 
 
@@ -219,6 +223,17 @@ def test_protocol_table_takes_the_real_distributions_of_amazon_from_its_samples(
     assert_allclose(found, oq.jaggedness(truth(amazon, "real")).mean(), rtol=0.1)
 
 
+def test_protocol_table_takes_the_training_distribution_of_fact_from_its_file():
+    def shift(outcome):
+        table = tables.protocols_table(outcome)
+        row = next(row for row in table.rows if row.group == "Fact-OQ" and row.cells[0].text == "APP")
+        return dict(zip((column.title for column in table.columns), row.cells, strict=True))["shift NMD(p_L, p) ours"]
+
+    fact = make_outcome("fact-oq", paper="Fact-OQ", n_classes=12, n_samples=5, measures=("nmd",), methods=["CC"])
+    assert shift(fact).value > 0
+    assert shift(make_outcome(**SHORT, methods=["CC"], measures=("nmd",))).text == "-"
+
+
 def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
     table = tables.ordinal_classifier_table(outcome)
@@ -231,7 +246,11 @@ def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     assert cells(table, "ORidge")["PACC mean ± std"].text == "-"
     p_values = p_against_best({name: errors[f"{name}-CC"] for name in ("LR", "OLR-AT", "OLR-IT", "ORidge", "LAD")})
     for name, p in p_values.items():
-        assert cells(table, name)["CC mean ± std"].bold == (p > 0.005)
+        assert cells(table, name)["CC mean ± std"].bold == (p >= 0.01)
+    assert any("p >= .01" in note for note in table.notes)
+    assert any("M from 40 %" in note for note in table.notes)
+    outcome.about["experiment"]["settings"] = "paper"
+    assert any("with a classifier in ten folds" in note for note in tables.ordinal_classifier_table(outcome).notes)
 
 
 def test_tables_of_a_single_method_and_sample_are_whole():
@@ -428,7 +447,7 @@ def test_special_characters_are_escaped_in_every_form():
         == len(re.findall(r"\\[%_&{}#$]", body)) + len(re.findall(r"\\\\$", body)) * 2
     )
     assert latex_text("o-PACC ± 5 %") == r"o-PACC $\pm$ 5 \%"
-    assert markdown_text("a|b_c*<script>\nd") == r"a\|b\_c\*\<script> d"
+    assert markdown_text("a|b_c*<script>\nd & e") == r"a\|b\_c\*&lt;script&gt; d &amp; e"
 
 
 def test_groups_of_columns_and_rows_have_headings():
@@ -548,6 +567,24 @@ def test_departures_that_apply_depend_on_data_methods_and_classifier():
     assert "34" not in numbers("amazon-oq-bk", kind="classifiers", paper=None)  # which inverts the matrix
 
 
+def test_settings_of_the_paper_list_only_what_cannot_be_followed():
+    outcome = make_outcome(**SHORT)
+    reference = {entry.number: entry.here for entry in applicable(outcome)}
+    outcome.about["experiment"]["settings"] = "paper"
+    paper = {entry.number: entry.here for entry in applicable(outcome)}
+    assert {"9", "10", "15", "16", "17"} <= set(reference) - set(paper)
+    assert "cannot be followed" in paper["18"]
+    assert "bins of PDF, as printed" in paper["13"]
+    assert paper["26"] == reference["26"]
+    assert all(paper.values())
+
+
+def test_departures_of_trees_are_those_of_each():
+    only_arc = {entry.number for entry in applicable(make_outcome(**SHORT, methods=["ARC"]))}
+    assert "11" not in only_arc  # its classifiers are trained on the items of their node
+    assert "10" in only_arc
+
+
 # Figures
 
 
@@ -627,7 +664,20 @@ def test_bins_have_equal_numbers_and_true_means(rng):
 
 def test_figures_of_the_paper_are_drawn_with_their_jaggedness():
     names = [picture.name for picture in paper_pictures()]
-    assert names == ["examples_smooth_and_jagged", "examples_orders", "amazon_categories", "fact_spectrum"]
+    assert names == [
+        *("examples_smooth_and_jagged", "examples_orders", "amazon_categories", "fact_spectrum", "jaggedness_ranges")
+    ]
+    by_name = {picture.name: picture for picture in paper_pictures()}
+    assert "parabola that fit" in by_name["examples_orders"].caption
+    assert "YouGov" in by_name["jaggedness_ranges"].caption
+
+
+def test_ranges_of_the_surveys_are_the_printed_ones():
+    ranges = jaggedness_ranges()
+    assert ranges["YouGov, Royals: 9, n = 4"] == (0.015, 0.047, 0.106)
+    assert ranges["YouGov, Sunak: 5, n = 5"] == (0.001, 0.009, 0.024)
+    assert_allclose(ranges["Amazon reviews: 28, n = 5"], [0.00707, 0.0175, 0.03705], atol=2e-4)
+    assert_allclose(ranges["FACT, Crab nebula: 1, n = 12"], 0.01147, atol=1e-5)
 
 
 # The page
@@ -751,7 +801,7 @@ def test_everything_from_outside_is_escaped(tmp_path):
     text = path.read_text(encoding="utf-8")
     assert text.count("alert(") == text.count("&lt;script&gt;alert(&#34;x&#34;)") > 3
     assert Page(text).tags.count("script") == 1
-    assert "<script" not in (tmp_path / "tables" / "nmd.md").read_text(encoding="utf-8").replace("\\<script", "")
+    assert "<script" not in (tmp_path / "tables" / "nmd.md").read_text(encoding="utf-8")
 
 
 def test_citation_is_that_of_the_citation_file():

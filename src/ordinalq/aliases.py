@@ -36,6 +36,7 @@ ALIASES = {
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
+    "Auto": "ordinalq.strength:Auto",
     "Tuning": "ordinalq.inference.tuning:Tuning",
     "CumulativeSquares": "ordinalq.losses:CumulativeSquares",
     "Energy": "ordinalq.losses:Energy",
@@ -43,6 +44,7 @@ ALIASES = {
     "LeastSquares": "ordinalq.losses:LeastSquares",
     "MatchDistance": "ordinalq.losses:MatchDistance",
     "Poisson": "ordinalq.losses:Poisson",
+    "Entropy": "ordinalq.regularizers:Entropy",
     "LogTikhonov": "ordinalq.regularizers:LogTikhonov",
     "NoPenalty": "ordinalq.regularizers:NoPenalty",
     "Tikhonov": "ordinalq.regularizers:Tikhonov",
@@ -56,6 +58,7 @@ ALIASES = {
     "L1Solver": "ordinalq.solvers.l1:L1Solver",
     "NewtonSolver": "ordinalq.solvers.newton:NewtonSolver",
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
+    "SoftmaxSolver": "ordinalq.solvers.softmax:SoftmaxSolver",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
     "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",

@@ -336,14 +336,21 @@ class Energy(Loss):
 class CumulativeSquares(Loss):
     """||S(q - M p)||_2^2 with the cumulative sum S without its last row: the loss of o-PDF.
 
-    Bins without training items are left out before cumulating.
+    Parameters
+    ----------
+    drop_empty : bool, default=False
+        Leave out the bins without training items before cumulating. The mass of a sample in them is then lost, and is
+        missing in every cumulated bin above.
     """
 
     takes_any_q = True
 
+    def __init__(self, *, drop_empty: bool = False) -> None:
+        self.drop_empty = drop_empty
+
     def prepare(self, data: Data) -> Data:
-        """Return the cumulated data of the bins that have training items, without the last one."""
-        return data.without_empty_rows().cumulated()
+        """Return the cumulated data, without the last bin."""
+        return (data.without_empty_rows() if self.drop_empty else data).cumulated()
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
         """Return value, gradient and Hessian."""
@@ -385,5 +392,6 @@ ALL_LOSSES = (
     Hellinger(squared=True),
     Energy(),
     CumulativeSquares(),
+    CumulativeSquares(drop_empty=True),
     MatchDistance(),
 )

@@ -47,7 +47,7 @@ def difference_matrix(n: int, order: int = 1) -> Floats:
 def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
     """How much p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z.
 
-    [eq:jaggedness] for k = 0, [eq:jaggedness2] for k = 1, [eq:jaggedness3] for k = 2.
+    [eq:jaggedness] for k = 1, [eq:jaggedness2] for k = 0, [eq:jaggedness3] for k = 2.
 
     Parameters
     ----------

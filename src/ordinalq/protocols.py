@@ -274,7 +274,12 @@ def matching_fraction(
 
 
 def protocol_table(
-    *, amazon_vectors: Any = None, n_draws: int = 20_000, sample_size: int = 1000, random_state: Any = 0
+    *,
+    amazon_vectors: Any = None,
+    fact_training: Any = None,
+    n_draws: int = 20_000,
+    sample_size: int = 1000,
+    random_state: Any = 0,
 ) -> "pd.DataFrame":
     """Recompute the paper's table of protocols: mean jaggedness, and mean shift from the training distribution.
 
@@ -285,6 +290,9 @@ def protocol_table(
     ----------
     amazon_vectors : array-like (k, 5), default=None
         The real star distributions of books; without them the row "real" of Amazon holds the paper's figures only.
+    fact_training : array-like (12,), default=None
+        Training distribution p_L of Fact-OQ, which is not published: that of the loaded file. Without it the shift of
+        Fact-OQ is not known.
     n_draws, sample_size : int
         Number and size of the samples of each protocol.
     random_state : int, Generator or None, default=0
@@ -293,12 +301,16 @@ def protocol_table(
     -------
     pandas.DataFrame
         Columns data, protocol, xi1, xi1_paper, nmd, nmd_paper: xi1 is the mean of xi_1 over the samples, nmd the mean
-        NMD(p_L, p). What cannot be recomputed is NaN: the training distribution p_L of Fact is not published.
+        NMD(p_L, p). What cannot be recomputed is NaN.
     """
     import pandas as pd
 
     size: dict[str, Any] = {"n_samples": n_draws, "sample_size": sample_size, "random_state": random_state}
     p_L = {"Amazon-OQ-BK": reference.amazon_training()}
+    if fact_training is not None:
+        p_L["Fact-OQ"] = check_distributions("fact_training", fact_training)
+        if p_L["Fact-OQ"].shape != (12,):
+            raise ValueError(f"fact_training must have one entry per class, 12, got shape {p_L['Fact-OQ'].shape}.")
     real = {"Fact-OQ": RealPrevalences(reference.fact_spectrum().p, **size, poisson=True).counts(12) / sample_size}
     if amazon_vectors is not None:
         real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size

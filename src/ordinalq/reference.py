@@ -13,6 +13,9 @@ import numpy as np
 
 from ordinalq.validation import Floats
 
+# The parameters of classifiers in the printed tables.
+PRINTED_PARAMETERS = ("class_weight", "C", "criterion", "max_depth")
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -100,6 +103,27 @@ def ordinal_classifiers() -> Any:
 def grids() -> Any:
     """Return the hyperparameter tables as printed, with the reference implementation's deviations."""
     return _load("tables")["grids"]
+
+
+def classifier_grid(family: str) -> dict[str, list[Any]]:
+    """Return the printed grid of the classifier "forest" or "logistic": parameter -> values.
+
+    The number of trees and all else stand in the authors' program only, and so do the grids of the ordinal classifiers.
+
+    >>> classifier_grid("forest")["max_depth"]
+    [4, 8, 12]
+    """
+    name = "Amazon-OQ-BK" if family == "logistic" else "Fact-OQ and UCI/OpenML"
+    return {key: values for key, values in grids()["classifier"][name].items() if key in PRINTED_PARAMETERS}
+
+
+def yougov_jaggedness() -> dict[str, dict[str, float]]:
+    """Return the range of xi_1 that is printed for the surveys of YouGov: survey -> min, mean, max.
+
+    >>> yougov_jaggedness()["sunak (n=5, 5)"]["mean"]
+    0.009
+    """
+    return dict(_load("distributions")["yougov_xi1"])
 
 
 def app_oq_percent(data: str) -> int:

@@ -1,7 +1,7 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
 `Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
-unfolding, on the logarithm of acceptance-corrected counts.
+unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and knows no order.
 """
 
 from abc import ABC, abstractmethod
@@ -12,15 +12,20 @@ import numpy as np
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
-from ordinalq.strength import Smoother, check_strength
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer, check_vectors
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
-
+# How far one goes where an end of them is the best.
+TAU_LIMITS = (1e-9, 1e6)
 
 # Larger numbers would overflow in products with C.
 MAX_TAU = 1e300
+# By how much a probability may exceed one.
+ROUNDING = 1e-4
+# Shares below this are no longer told from zero by a logarithm.
+KNEE = 1e-9
 
 
 class Penalty(NamedTuple):
@@ -76,6 +81,10 @@ class Regularizer(Smoother, ABC):
         """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
         return None
 
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return multiples of the unit beyond which nothing changes."""
+        return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
         B, n = P.shape
@@ -104,7 +113,7 @@ class Tikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float or "auto"
+    tau : float, "auto" or Auto
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     order : int, default=1
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
@@ -121,9 +130,7 @@ class Tikhonov(Regularizer):
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        check_strength("tau", self.tau)
-        if not isinstance(self.tau, str) and self.tau > MAX_TAU:
-            raise ValueError(f"tau must be at most {MAX_TAU:g}, got {self.tau!r}: its multiples would overflow.")
+        _check_tau(self, n_classes)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(
@@ -168,18 +175,71 @@ class Tikhonov(Regularizer):
         return np.broadcast_to(C.T @ C, (len(P), P.shape[1], P.shape[1]))
 
 
-class LogTikhonov(Regularizer):
-    """tau/2 ||C z||^2 with z_i = log10(1 + m a_i p_i / sum_j a_j p_j) and m = max(N - n, 1).
+class Entropy(Regularizer):
+    """tau sum_i p_i ln(p_i / c_i), the relative entropy of p and a centre c: maximum entropy (Schmelling, 1994).
 
-    This is the regularizer of the original RUN: spectra are smooth on a logarithmic scale, after the correction by
-    the acceptance. It is not convex.
+    It is convex, zero at p = c, and pulls every class towards its share in c, whatever its neighbours have: with a
+    uniform c it makes estimates flat, not smooth. Below p_i = 1e-9 its second-order expansion there takes its place, so
+    that derivatives are finite for empty classes; the value changes by less than 1e-9 tau per class.
 
     Parameters
     ----------
     tau : float or "auto"
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
+    centre : array-like (n,), default=None
+        c, positive, in any unit; None stands for the uniform distribution.
+    """
+
+    strength = "tau"
+
+    def __init__(self, tau: Any, *, centre: Any = None) -> None:
+        self.tau = tau
+        self.centre = centre
+
+    def check(self, n_classes: int) -> None:
+        """Raise a clear error where the parameters do not fit n classes."""
+        _check_tau(self, n_classes)
+        if self.centre is not None:
+            c = check_vectors("centre", self.centre, min_classes=2)
+            if c.shape != (n_classes,) or not (c > 0).all():
+                raise ValueError(f"centre must be a vector of {n_classes} positive numbers, got {self.centre!r}.")
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value, gradient tau (1 + ln(p/c)), Hessian tau diag(1/p), all expanded at 1e-9 below that."""
+        n = P.shape[1]
+        c = np.ones(n) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
+        K = np.maximum(P, KNEE)
+        log, below = np.log(K * (c.sum() / c)), P - K
+        value = K * log + (log + 1) * below + below**2 / (2 * K)
+        H = (self.tau / K)[:, :, None] * np.eye(n)
+        return Derivatives(self.tau * value.sum(axis=1), self.tau * (log + 1 + below / K), H)
+
+    def seen(self, n_classes: int) -> Floats | None:
+        """Return the identity, or zeros without strength: every change is seen."""
+        return np.eye(n_classes) if self.tau > 0 else np.zeros((n_classes, n_classes))
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return multiples of the unit: tau is relative to the loss."""
+        return tuple(unit * tau for tau in TAUS)
+
+    def curvature(self, P: Floats, sizes: Floats) -> Floats:
+        """Return diag(1/p)."""
+        return np.asarray((1 / np.maximum(P, KNEE))[:, :, None] * np.eye(P.shape[1]))
+
+
+class LogTikhonov(Regularizer):
+    """tau/2 ||C z||^2 with z_i = log10(1 + m (p_i / a_i) / sum_j (p_j / a_j)) and m = max(N - n, 1).
+
+    This is the regularizer of the original RUN: spectra are smooth on a logarithmic scale, after the correction by
+    the acceptance a. It is not convex.
+
+    Parameters
+    ----------
+    tau : float, "auto" or Auto
+        Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     acceptance : array-like (n,)
-        Factors a_i > 0 that correct p for the acceptance of the detector.
+        Probability a_i in (0, 1] that an event of class i is observed. Only the ratios matter, so that effective areas
+        may be divided by the largest.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
     """
@@ -196,20 +256,27 @@ class LogTikhonov(Regularizer):
         """Raise a clear error where the parameters do not fit n classes."""
         Tikhonov(self.tau, order=self.order).check(n_classes)
         a = check_vectors("acceptance", self.acceptance, min_classes=2)
-        if a.shape != (n_classes,) or not (a > 0).all():
-            raise ValueError(f"acceptance must be {n_classes} positive numbers, got {self.acceptance!r}.")
+        if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
+            raise ValueError(
+                f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
+                f"observed, got {self.acceptance!r}."
+            )
+
+    def _corrections(self) -> Floats:
+        """Return 1 / a, (n,)."""
+        return 1 / np.asarray(self.acceptance, dtype=np.float64)
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value, gradient and Hessian by the chain rule p -> w = a p / (a.p) -> z -> tau/2 ||C z||^2."""
+        """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
         n = P.shape[1]
-        a = np.asarray(self.acceptance, dtype=np.float64)
+        c = self._corrections()
         C = difference_matrix(n, self.order)
         m = np.maximum(sizes - n, 1)[:, None]
-        total = (P @ a)[:, None]
-        w = a * P / total
+        total = (P @ c)[:, None]
+        w = c * P / total
         z = np.log10(1 + m * w)
-        # dw_i/dp_j = (a_i [i = j] - w_i a_j) / (a.p), as J (B, i, j)
-        J = (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        # dw_i/dp_j = (c_i [i = j] - w_i c_j) / (c.p), as J (B, i, j)
+        J = (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         slope = m / (1 + m * w) / np.log(10)  # dz_i/dw_i
         pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
         Z = slope[:, :, None] * J
@@ -217,8 +284,8 @@ class LogTikhonov(Regularizer):
         H = np.matmul(Z.transpose(0, 2, 1), np.matmul(self.tau * C.T @ C, Z))
         # Curvature of z: d2z_i = slope_i d2w_i - ln(10) slope_i^2 dw_i dw_i'
         H -= np.matmul((Z * (np.log(10) * pull)[:, :, None]).transpose(0, 2, 1), Z)
-        # d2w_i/dp_j dp_k = -(a_k J_ij + a_j J_ik) / (a.p)
-        mixed = np.matmul((pull * slope)[:, None, :], J).transpose(0, 2, 1) * a / total[:, :, None]
+        # d2w_i/dp_j dp_k = -(c_k J_ij + c_j J_ik) / (c.p)
+        mixed = np.matmul((pull * slope)[:, None, :], J).transpose(0, 2, 1) * c / total[:, :, None]
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
@@ -229,11 +296,18 @@ class LogTikhonov(Regularizer):
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
         n = P.shape[1]
-        a = np.asarray(self.acceptance, dtype=np.float64)
+        c = self._corrections()
         m = np.maximum(sizes - n, 1)[:, None]
-        total = (P @ a)[:, None]
-        w = a * P / total
+        total = (P @ c)[:, None]
+        w = c * P / total
         slope = m / (1 + m * w) / np.log(10)
-        Z = slope[:, :, None] * (np.eye(n) * a - w[:, :, None] * a) / total[:, :, None]
+        Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
+
+def _check_tau(regularizer: Regularizer, n_classes: int) -> None:
+    regularizer.check_strength(n_classes)
+    tau = getattr(regularizer, str(regularizer.strength))
+    if not regularizer.is_auto and tau > MAX_TAU:
+        raise ValueError(f"tau must be at most {MAX_TAU:g}, got {tau!r}: its multiples would overflow.")

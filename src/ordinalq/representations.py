@@ -196,8 +196,8 @@ class RankHistogram(Representation):
     n_bins : int, default=None
         Total number of bins, at least 2; None stands for 5 (n - 1).
     span : {"classes", "data"}, default="classes"
-        Bins of equal width over [1, n], left-closed (PDF), or between the training minimum and maximum of r with
-        unbounded outer bins, right-closed (o-PDF).
+        Bins of equal width over [1, n], left-closed (PDF, o-PDF), or between the training minimum and maximum of r with
+        unbounded outer bins, right-closed (o-PDF in the paper's program).
     """
 
     def __init__(self, n_bins: int | None = None, *, span: str = "classes") -> None:

@@ -16,7 +16,7 @@ class Derivatives(NamedTuple):
 
 
 def softmax(latents: Floats) -> Floats:
-    """Chart of the open simplex: p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0 [eq:softmax] [eq:softmax2].
+    """Chart of the open simplex: p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0 [eq:softmax].
 
     Parameters
     ----------

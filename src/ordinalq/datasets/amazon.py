@@ -103,23 +103,28 @@ def from_reviews(
         feature_names=encoded_names(encoder, train.X.shape[1]),
         source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
         split=split.rule,
-        sampling=sampling(check_distributions("real", real)),
+        sampling=sampling(check_distributions("real", real), settings),
         random_state=random_state,
         notes=reviews.notes,
         encoder=encoder,
     )
 
 
-def sampling(real: Floats | None) -> Sampling:
-    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any."""
+def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
+    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any.
+
+    "reference" rounds counts down, gives the rest to five stars, and draws from small classes with replacement. "paper"
+    rounds to the drawn prevalences and repeats an item only where a class has too few.
+    """
+    printed = settings == "paper"
     return Sampling(
         n_validation=1000,
         n_test=5000,
         app_oq=reference.app_oq_percent("Amazon-OQ-BK") / 100,
         real=real,
-        rounding="truncate",
+        rounding="balanced" if printed else "truncate",
         min_per_class=0,
-        small_pool="replace",
+        small_pool="repeat" if printed else "replace",
     )
 
 

@@ -107,7 +107,8 @@ class Dataset:
     edges : ndarray (n + 1,) or None
         Bin edges, where the classes are bins of a number.
     acceptance : ndarray (n,) or None
-        Relative acceptance of each class, for RUN.
+        Probability that an event of each class is observed, relative to the largest: for :class:`ordinalq.RUN` and
+        :func:`ordinalq.solve` as it is.
     encoder : transformer or None
         Fitted on the training items; turns new rows of the source table into features.
     given : mapping (protocol, pool) -> Samples

@@ -74,6 +74,7 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
         sampling=Sampling(
             n_validation=2000 if settings == "reference" else 1000,
             n_test=5000,
+            min_per_class=3 if settings == "reference" else 0,
             app_oq=reference.app_oq_percent("Fact-OQ") / 100,
             real=spectrum.p[None],
             poisson=True,

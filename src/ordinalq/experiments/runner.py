@@ -25,7 +25,7 @@ from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
 from ordinalq.experiments.store import Store, key_of, machine, open_store, to_json, versions
-from ordinalq.experiments.units import Unit, units_of
+from ordinalq.experiments.units import Setup, Unit, units_of
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
 
@@ -181,6 +181,7 @@ class _Run:
                 "dataset": config.dataset_name,
                 "paper": config.dataset.get("paper"),
                 "family": config.classifier.get("family"),
+                "n_estimators": Setup.of(config).n_estimators if config.classifier.get("family") == "forest" else None,
                 "methods": list(config.methods),
                 "measures": list(config.measures),
                 "protocols": list(material.test.rows),

@@ -188,12 +188,16 @@ class ScoredUnit(Unit):
 
     kinds = ("scores", "validation")
 
+    def make_classifier(self) -> Any:
+        """Return the unfitted classifier, with out-of-sample scores."""
+        return self.setup.classifier(self.classifier)
+
     def score(self, material: Material) -> pd.DataFrame:
         """Fit the classifier and score all items: the training items out-of-sample, and the pools."""
         start = time.perf_counter()
         dataset, n = material.dataset, material.n_classes
         try:
-            model = held_out(self.setup.classifier(self.classifier)).fit(*dataset.train)
+            model = held_out(self.make_classifier()).fit(*dataset.train)
             scores = {"train": model.held_out_scores_}
             scores |= {pool: model.predict_proba(getattr(dataset, pool).X) for pool in POOLS}
             if self.setup.in_sample:

@@ -12,14 +12,13 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
+from ordinalq.inference.fits import GOOD, UNTESTED
 from ordinalq.validation import Floats
 
 Mask = npt.NDArray[np.bool_]
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10
-# What the column of the fit says of samples without any doubt.
-GOOD = "good"
 
 
 def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
@@ -66,7 +65,7 @@ def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) ->
         return np.ones(len(estimates), dtype=bool)
     # If the choice is free, a model of groups does not judge what does not fit it.
     free = plan.basis == "auto" and estimates.fit is not None
-    return np.asarray(estimates.fit != GOOD) if free else np.zeros(len(estimates), dtype=bool)
+    return ~np.isin(estimates.fit, (GOOD, UNTESTED)) if free else np.zeros(len(estimates), dtype=bool)
 
 
 def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:

@@ -15,6 +15,7 @@ from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.summary import Summary
 from ordinalq.methods.base import Method, check_every_class
+from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_choice
@@ -34,6 +35,9 @@ class AML(Method):
     near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no harm; then
     p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. See docs/methods.md.
 
+    With training groups, ``fit(X, y, groups=...)``, Omega has the group effect D, and the prior is what the groups have
+    taught: that is :class:`BLP`, whose f, the posteriors, is the instrument p0 = p_train but for the units.
+
     Parameters
     ----------
     classifier : classifier, default=None
@@ -46,6 +50,8 @@ class AML(Method):
     instrument : {"sample", "uniform", "training"}, default="sample"
         p0: an estimate for each sample, for which the scores of all items are needed; or the same for all, which loses
         a few per cent, but needs no more than means of the items.
+    group_effect : float, default=None
+        Without training groups: a stated effect of groups that are known to differ, see :class:`BLP`.
 
     Attributes
     ----------
@@ -56,6 +62,8 @@ class AML(Method):
         Class means of f for the instrument of all samples (of their first estimate).
     covariances_ : ndarray (n, n, n)
         Covariances of f within the classes for that instrument.
+    predictor_ : BLP or None
+        With training groups, or a stated effect: what answers in their place.
     """
 
     paper_name = ""
@@ -67,21 +75,24 @@ class AML(Method):
         prior: Any = "any",
         strength: float | None = None,
         instrument: str = "sample",
+        group_effect: float | None = None,
     ) -> None:
         self.classifier = classifier
         self.prior = prior
         self.strength = strength
         self.instrument = instrument
+        self.group_effect = group_effect
 
     @property
     def on_means(self) -> bool:  # type: ignore[override]
-        """Whether means suffice: with an instrument that all samples share, for which a group effect is measured."""
-        return self.instrument != "sample" or getattr(self, "group_covariance_", None) is not None
+        """Whether means suffice: with an instrument that all samples share."""
+        return self.instrument != "sample" or getattr(self, "predictor_", None) is not None
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
         check_choice("instrument", self.instrument, INSTRUMENTS)
         check_prior(self.prior, self.strength, n_classes)
+        BLP(group_effect=self.group_effect).check_parameters(n_classes)
 
     def learn(self, S: Floats, codes: Codes) -> None:
         """Fit the calibration and the class means for a common instrument."""
@@ -106,22 +117,43 @@ class AML(Method):
 
     def embed(self, S: Floats) -> Floats:
         """Return f of items with scores S (N, n) for the common instrument, (N, n)."""
+        if self.predictor_ is not None:
+            return self.predictor_.embed(S)
         R = self._ratios(S)
         return np.asarray(R / (R @ self._common())[:, None])
 
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Keep V, and learn from its groups."""
+        self.predictor_: BLP | None = None
+        super().keep(S, codes)
+        if groups is not None or self.group_effect is not None:
+            predictor = BLP(group_effect=self.group_effect)
+            predictor.classes_ = self.classes_
+            predictor.learn(S, codes)
+            predictor.keep(S, codes, groups)
+            self.predictor_ = predictor
+
     def solve(self, summary: Summary) -> Solution:
         """Return the estimates of B summarized samples."""
+        if self.predictor_ is not None:
+            return self.predictor_.solve(summary)
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample")])
 
     def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
         """Return bounds and covariances by the curvature of likelihood and prior."""
+        if self.predictor_ is not None:
+            return self.predictor_.closed_form(summary, level, of)
         found = list(self._posteriors(summary, of))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
         return normal_bounds(P, E, summary.sizes, level, of), E
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
-        return self.M_
+        return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
+
+    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
+        """Say which samples are unlike the training groups; None where there were none."""
+        return None if self.predictor_ is None else self.predictor_.verdicts(summary)
 
     def _posteriors(self, summary: Summary, of: str) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
@@ -150,8 +182,6 @@ class AML(Method):
         p0 = self._common()
         P = np.broadcast_to(p0, Q.shape) if P is None else P
         Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
-        if self.group_covariance_ is not None:
-            Omega += self.group_covariance_ * (1 - 1 / sizes)[:, None, None]
         M = np.broadcast_to(self.M_, Omega.shape)
         return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
 

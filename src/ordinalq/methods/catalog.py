@@ -22,6 +22,8 @@ from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.validation import check_choice
 
 TAUS = [1e-5, 1e-3, 1e-1]
+# "Until convergence", for which no number is printed: p changes by no more than this on average over the classes.
+UNTIL_CONVERGENCE: dict[str, list[Any]] = {"max_iter": [10_000], "tol": [1e-6]}
 # The group of methods that the paper does not have; experiments run them only where they are named.
 BEYOND = "beyond the paper"
 PATH = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
@@ -67,8 +69,11 @@ class Entry:
         grids: dict[str, dict[str, list[Any]]] = {
             "HDx": {"n_bins": [2, 3, 4]},
             "HDy": {"n_bins": [2, 4]},
+            # The program stopped after 100 iterations.
+            "SLD": UNTIL_CONVERGENCE if printed else {},
             "OQT": {"held_out": [1 / 3 if printed else 0.334]},
-            "ARC": {"held_out": [1 / 3 if printed else 0.334]},
+            # The program corrected by ratios of frequencies, the text by ACC.
+            "ARC": {"held_out": [1 / 3], "correction": ["acc"]} if printed else {"held_out": [0.334]},
             # The program left the printed grid on the five stars of Amazon only.
             "RUN": {"tau": [1e-3, 1e-1, 1e1] if printed or n_classes == 5 else [1e-1, 1e1, 1e3]},
             "IBU": {"order": [0, 1], "interpolation": [1e-2, 1e-1]},
@@ -79,12 +84,12 @@ class Entry:
             "OHDy": {"n_bins": [2, 4], "tau": TAUS},
             "OSLD": {"order": [0, 1], "interpolation": [1e-2, 1e-1]},
             "OEDy": {"tau": TAUS},
-            # The program took the bins of 12 classes for 10 classes too.
-            "OPDF": {
-                "n_bins": [55, 110] if n_classes == 10 and not printed else [5 * (n_classes - 1), 10 * (n_classes - 1)],
-                "tau": TAUS,
-            },
+            "OPDF": {"n_bins": [5 * (n_classes - 1), 10 * (n_classes - 1)], "tau": TAUS},
         }
+        if not printed:
+            # The program took the bins of 12 classes for 10 classes too, and the span of the data in place of PDF's.
+            bins = [55, 110] if n_classes == 10 else grids["OPDF"]["n_bins"]
+            grids["OPDF"] = {"n_bins": bins, "tau": TAUS, "span": ["data"]}
         return {name: list(values) for name, values in grids.get(self.name, {}).items()}
 
 

@@ -37,12 +37,14 @@ class PDF(LinearQuantifier):
 class OPDF(LinearQuantifier):
     """o-PDF: min_p ||S(q - M p)||_2^2 + tau/2 ||C p||^2 on histograms of the expected class index.
 
-    Bins have equal width between the training minimum and maximum; those without training items are left out.
-
     Parameters
     ----------
     classifier, n_bins
         See :class:`PDF`.
+    span : {"classes", "data"}, default="classes"
+        "classes": the bins of PDF, over [1, n], all of which count. "data", the way of the paper's program: bins
+        between the training minimum and maximum, and those without training items are left out, together with the
+        mass that a sample has in them.
     tau, order, centre
         See :class:`OPACC`.
     solver : solver or name, default=None
@@ -56,6 +58,7 @@ class OPDF(LinearQuantifier):
         classifier: Any = None,
         *,
         n_bins: int | None = None,
+        span: str = "classes",
         tau: Any = 1e-3,
         order: int = 1,
         centre: Any = None,
@@ -63,6 +66,7 @@ class OPDF(LinearQuantifier):
     ) -> None:
         self.classifier = classifier
         self.n_bins = n_bins
+        self.span = span
         self.tau = tau
         self.order = order
         self.centre = centre
@@ -70,4 +74,5 @@ class OPDF(LinearQuantifier):
 
     def _parts(self) -> Parts:
         penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
-        return RankHistogram(self.n_bins, span="data"), CumulativeSquares(), penalty
+        loss = CumulativeSquares(drop_empty=self.span == "data")
+        return RankHistogram(self.n_bins, span=self.span), loss, penalty

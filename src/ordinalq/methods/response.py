@@ -50,7 +50,7 @@ def solve(
     acceptance : array-like (n,), histogram or "columns", default=None
         Share a_i of the items of class i that are observed, in (0, 1]; the estimate is then the distribution t of all
         items, observed or not. Columns of M may sum to one or to a_i. "columns" takes a_i from the sums of the columns.
-        The regularizer acts on p; that of ``RUN(acceptance=1 / a)`` acts on the logarithm of t, see :class:`RUN`.
+        The regularizer acts on p; that of ``RUN(acceptance=a)`` acts on the logarithm of t, see :class:`RUN`.
     background : array-like (d,) or (B, d), or histogram, default=None
         Expected number b_j of items in each observed bin that belong to no class. None stands for zero.
     counts : bool, default=False
@@ -86,7 +86,7 @@ def solve(
     if not isinstance(chosen, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
     if a is not None:
-        _check_factors(chosen, a)
+        _check_acceptance(chosen, a)
     if not isinstance(counts, bool | np.bool_):
         raise TypeError(f"counts must be True or False, got {counts!r}.")
     if sizes is None and (counts or background is not None):
@@ -198,17 +198,17 @@ def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple
     return known / signal[:, None], signal
 
 
-def _check_factors(method: Quantifier, a: Floats) -> None:
-    """Refuse a method whose own factors contradict the acceptance (n,): they are its inverse, up to the unit."""
+def _check_acceptance(method: Quantifier, a: Floats) -> None:
+    """Refuse a method whose own acceptance is not proportional to this one (n,)."""
     parameters = method.get_params()
-    factors = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
-    if factors is None or np.shape(factors) != a.shape:  # a wrong shape is the method's to refuse
+    own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
+    if own is None or np.shape(own) != a.shape:  # a wrong shape is the method's to refuse
         return
-    product = np.asarray(factors, dtype=np.float64) * a
-    if not np.allclose(product, product[0], rtol=1e-6, atol=0):
+    ratio = np.asarray(own, dtype=np.float64) / a
+    if not np.allclose(ratio, ratio[0], rtol=1e-6, atol=0):
         raise ValueError(
-            f"acceptance {_short(a)} contradicts that of {type(method).__name__}, whose factors must be proportional "
-            f"to 1 / acceptance, got {_short(np.asarray(factors, dtype=np.float64))}."
+            f"acceptance {_short(a)} contradicts that of {type(method).__name__}, which must be proportional to it, "
+            f"got {_short(np.asarray(own, dtype=np.float64))}."
         )
 
 

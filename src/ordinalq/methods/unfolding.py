@@ -38,9 +38,10 @@ class RUN(LinearQuantifier):
         sum_i 1 / (1 + tau e_i) = n_df, where e_i are the eigenvalues of C'C in the basis that makes the Hessian of the
         likelihood the identity, at the solution without regularization. It takes precedence over a number in `tau`.
     acceptance : array-like (n,), default=None
-        Factors that correct p for the acceptance of the detector. With them the regularizer acts on
-        log10(1 + (N - n) a_i p_i / sum_j a_j p_j), as in the original method; the estimate stays the distribution
-        of the detected items.
+        Probability a_i in (0, 1] that an event of class i is observed, as in :func:`ordinalq.solve`. With it the
+        regularizer acts on log10(1 + (N - n) (p_i / a_i) / sum_j (p_j / a_j)), as in the original method: the spectrum
+        of all events is smooth, not that of the observed ones. The estimate stays the distribution p of the observed
+        events.
     solver : solver or name, default=None
         None stands for "newton".
     """

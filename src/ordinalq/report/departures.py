@@ -1,7 +1,7 @@
 """Where ordinalq differs from the printed text, and which of it concerns a run; docs/departures.md tells it in full."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -16,13 +16,15 @@ class Departure:
 
     ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
     classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
-    means that no run is concerned.
+    means that no run is concerned. ``paper`` is what happens with settings "paper" where that differs; it is empty
+    where these do what is printed, so that there is nothing to tell.
     """
 
     number: str
     title: str
     here: str
     applies: dict[str, Any]
+    paper: str | None = None
 
 
 def departures() -> list[Departure]:
@@ -43,11 +45,14 @@ def applicable(outcome: Outcome) -> list[Departure]:
         "protocols": set(outcome.protocols),
         "n_classes": {len(data["classes"])},
     }
-    return [
+    found = [
         entry
         for entry in departures()
         if not entry.applies.get("nowhere") and all(own[key] & set(values) for key, values in entry.applies.items())
     ]
+    if experiment["settings"] == "paper":
+        found = [entry if entry.paper is None else replace(entry, here=entry.paper) for entry in found]
+    return [entry for entry in found if entry.here]
 
 
 def _methods(outcome: Outcome) -> set[str]:

@@ -1,5 +1,6 @@
 """A table that can be written as Markdown, LaTeX and CSV, and that the page shows."""
 
+import html
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -209,8 +210,12 @@ def latex_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape what means something to Markdown."""
-    return re.sub(r"([\\|*_<`\[])", r"\\\1", " ".join(text.split()))
+    r"""Escape what means something to Markdown, and the HTML that it may hold.
+
+    >>> print(markdown_text("<b> & n*"))
+    &lt;b&gt; &amp; n\*
+    """
+    return re.sub(r"([\\|*_`\[])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _pipes(cells: Any) -> str:

@@ -15,9 +15,11 @@ from ordinalq.report.formats import MISSING, Table, settings_text, value_text
 from ordinalq.report.layout import Show, lay_out, number, words
 
 CLASS_NUMBERS = (5, 10, 12)
+SETTINGS = ("paper", "reference")
 # How the printed tables call a parameter of ours.
 PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
 OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
+CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
 SELECTED = [*KEYS, "classifier", "parameters", "error", "std", "smoothing", "n_samples", "unconverged"]
 
 
@@ -62,7 +64,8 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
         grid: Callable[[int, str], dict[str, list[Any]]]
         grid = known[method].grid if method in known else lambda n, settings: {}
         own = (OWN_NAMES.get(name, name) for name in paper)
-        for name in list(dict.fromkeys([*grid(CLASS_NUMBERS[0], "reference"), *own, *run])) or [""]:
+        tried = [name for settings in SETTINGS for name in grid(CLASS_NUMBERS[0], settings)]
+        for name in list(dict.fromkeys([*tried, *own, *run])) or [""]:
             shown = paper.get(name) or paper.get(PRINTED_NAMES.get(name, ""), [])
             rows += [
                 {
@@ -74,7 +77,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
                     "printed": json.dumps(shown),
                     "run": json.dumps(run.get(name, [])),
                 }
-                for settings in ("paper", "reference")
+                for settings in SETTINGS
                 for n in CLASS_NUMBERS
             ]
     return pd.DataFrame(rows)
@@ -99,7 +102,6 @@ def hyperparameter_table(outcome: Outcome) -> Table:
         "Settings paper: as the text says. Settings reference: as the authors' program did.",
         "What depends on the number n of classes is given for 5, 10 and 12.",
         "n_bins of PDF and o-PDF is the total number of bins, n - 1 times the printed one.",
-        "held_out is called val_split in the printed table.",
     )
     title = "Hyperparameters of the methods"
     return Table("hyperparameters", title, columns, rows, facts, notes, section="parameters", fold=title)
@@ -110,8 +112,7 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
-            shown = paper.get(parameter, [])
-            shown = json.dumps(shown if isinstance(shown, list) else [shown])
+            shown = json.dumps(paper.get(parameter, []))
             run = json.dumps(values.get(parameter, []))
             rows.append({"classifier": name, "parameter": parameter, "printed": shown, "run": run})
     facts = pd.DataFrame(rows, columns=["classifier", "parameter", "printed", "run"])
@@ -129,22 +130,24 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
 
 
-def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, Any], dict[str, list[Any]]]]:
-    """Return the name of each classifier, its printed grid, and the values that were tried."""
-    grids = reference.grids()
+def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """Return the name of each classifier, its printed grid, and the values that were tried.
+
+    No grid is printed for the comparison of ordinal classifiers.
+    """
     tried = outcome.validation
     if not compares_classifiers(outcome):
         values = _values(tried["classifier"])
-        entry = dict(grids["classifier"]["Amazon-OQ-BK" if "C" in values else "Fact-OQ and UCI/OpenML"])
-        return [(str(entry.pop("type")), entry, values)]
-    found = []
+        trees = outcome.about["experiment"].get("n_estimators")
+        if trees is not None:
+            values = {"n_estimators": [trees]} | values
+        family = "logistic" if "C" in values else "forest"
+        return [(CLASSIFIERS[family], reference.classifier_grid(family), values)]
+    found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
     for name in dict.fromkeys(map(group_of, outcome.methods)):
         values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
         values.pop("name", None)  # of the classifier itself
-        # A key of the printed grids may name two classifiers.
-        printed = grids["ordinal_classifier_experiment"]
-        paper: dict[str, Any] = next((grid for key, grid in printed.items() if name in key.split("/")), {})
-        found.append((name, paper, values))
+        found.append((name, {}, values))
     return found
 
 
@@ -166,7 +169,7 @@ def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
         first = part.iloc[0]
         per_class = parameter == "n_bins" and "n_bins_per_class" in paper.get(display_name(str(method)), {})
         row = {"method": method, "parameter": parameter, "run": first["run"]}
-        for settings in ("paper", "reference"):
+        for settings in SETTINGS:
             grid = part[part["settings"] == settings]
             row[settings] = _by_classes(dict(zip(grid["n_classes"], grid["values"], strict=True)))
         rows.append(row | {"printed": _list(first["printed"]) + (" per class" if per_class else "")})

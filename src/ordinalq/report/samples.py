@@ -1,6 +1,7 @@
 """The tables about samples: those of a run, and the protocols of the paper."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from ordinalq.protocols import protocol_table
 from ordinalq.report.facts import data_name, truth
 from ordinalq.report.formats import Table
 from ordinalq.report.layout import Show, lay_out, number, words
+
+N_FACT = 12  # classes of Fact-OQ
 
 
 def sample_facts(outcome: Outcome) -> pd.DataFrame:
@@ -60,11 +63,17 @@ def samples_table(outcome: Outcome) -> Table:
 
 
 def protocols_table(outcome: Outcome) -> Table:
-    """Return the paper's table of protocols, recomputed; the real distributions of Amazon are those of its samples."""
-    vectors = None
-    if outcome.about["experiment"].get("paper") == "Amazon-OQ-BK" and "real" in outcome.protocols:
-        vectors = np.unique(truth(outcome, "real"), axis=0)
-    facts = _protocols().copy() if vectors is None else protocol_table(amazon_vectors=vectors)
+    """Return the paper's table of protocols, recomputed.
+
+    The real distributions of Amazon and the training distribution of Fact are those of the run.
+    """
+    own: dict[str, Any] = {}
+    data = outcome.about["experiment"].get("paper")
+    if data == "Amazon-OQ-BK" and "real" in outcome.protocols:
+        own["amazon_vectors"] = np.unique(truth(outcome, "real"), axis=0)
+    if data == "Fact-OQ" and len(outcome.about["data"]["p_train"]) == N_FACT:
+        own["fact_training"] = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
+    facts = protocol_table(**own) if own else _protocols().copy()
     columns, rows = lay_out(
         facts,
         rows=["data", "protocol"],
@@ -78,9 +87,10 @@ def protocols_table(outcome: Outcome) -> Table:
         group=lambda fact: str(fact["data"]),
     )
     notes = ["Means over 20,000 drawn samples of 1000 items; they do not depend on any classifier or method."]
-    if vectors is None:
+    if "amazon_vectors" not in own:
         notes.append("A dash in the row real of Amazon-OQ-BK: it needs the published samples of that data set.")
-    notes.append("A dash at Fact-OQ: its training distribution p_L is not published.")
+    if "fact_training" not in own:
+        notes.append("A dash at Fact-OQ: its training distribution p_L is not published, and needs the loaded file.")
     notes.append("NPP: the printed row is a comment in the source of the paper; how it was made is not known.")
     fold = "The paper's table of protocols, recomputed"
     return Table("protocols", "Protocols", columns, rows, facts, tuple(notes), section="background", fold=fold)

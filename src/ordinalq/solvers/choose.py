@@ -6,15 +6,16 @@ from ordinalq.objectives import Objective
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.quadratic import QuadraticSolver
+from ordinalq.solvers.softmax import SoftmaxSolver
 
-SOLVERS = {"quadratic": QuadraticSolver, "newton": NewtonSolver, "l1": L1Solver}
+SOLVERS = {"quadratic": QuadraticSolver, "newton": NewtonSolver, "l1": L1Solver, "softmax": SoftmaxSolver}
 
 
 def choose(objective: Objective, solver: Any = None) -> Any:
     """Return the solver for an objective: the given one, the one of the given name, or the best suited.
 
     A quadratic objective gets the exact `QuadraticSolver`, a sum of absolute residuals the exact `L1Solver`, anything
-    else the `NewtonSolver`.
+    else the `NewtonSolver`. The `SoftmaxSolver` is there for those who ask for it.
     """
     check_solver(solver)
     if solver is None:

@@ -75,12 +75,11 @@ def summarize_table(
     *,
     by: str | None = None,
     labels: str | None = None,
-    checks: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
     groups = None if by is None else GroupColumn(by, file.format)
-    summary = read_summary(model, file, groups, labels, checks=checks, progress=progress)
+    summary = read_summary(model, file, groups, labels, progress=progress)
     return summary if groups is None else groups.typed(summary)
 
 
@@ -90,7 +89,6 @@ def read_summary(
     groups: GroupColumn | None,
     labels: str | None = None,
     *,
-    checks: bool = False,
     with_gaps: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
@@ -112,8 +110,7 @@ def read_summary(
         known: Any = [None] * len(frame) if with_gaps else None
         if labels is not None:
             known = known_labels(frame, labels, quantifier.classes_)
-        summary = quantifier.summarize(scores_of(model, frame), samples, checks=checks, labelled=known)
-        parts.append(summary.compact())
+        parts.append(quantifier.summarize(scores_of(model, frame), samples, labelled=known).compact())
         if len(parts) == WAITING:
             parts = [Summary.merged(parts)]
     summary = Summary.merged(parts)
@@ -146,7 +143,7 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
     quantifier : Quantifier
         Of the model.
     summary : Summary
-        As :func:`summarize_table` gives it with ``checks=True``.
+        As :func:`summarize_table` gives it.
     groups : bool
         Whether groups with at least ten items per class are looked at one by one.
     """
