@@ -63,9 +63,10 @@ def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) ->
         )
     if plan.basis == "labels" or not quantifier.uses_labels:
         return np.ones(len(estimates), dtype=bool)
-    # If the choice is free, a model of groups does not judge what does not fit it.
-    free = plan.basis == "auto" and estimates.fit is not None
-    return ~np.isin(estimates.fit, (GOOD, UNTESTED)) if free else np.zeros(len(estimates), dtype=bool)
+    if plan.basis == "model" or estimates.fit is None:
+        return np.zeros(len(estimates), dtype=bool)
+    # The choice is free: a model of groups does not judge what does not fit it.
+    return ~np.isin(estimates.fit, (GOOD, UNTESTED))
 
 
 def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:
