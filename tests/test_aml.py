@@ -128,8 +128,11 @@ def barrier_problem(rng, n, B=30):
 def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
     A, b, k = barrier_problem(rng, n)
     scale = np.abs(b).max(axis=1)
-    found = minimize_inside(A, b, k, scale)
+    starts = np.full(b.shape, 1 / n), rng.dirichlet(np.full(n, 0.2), size=len(b)) + 1e-6
+    found, other = (minimize_inside(A, b, k, start, scale) for start in starts)
     assert found.converged.all()
+    assert other.converged.all()
+    assert_allclose(other.p, found.p, atol=1e-7)
     assert (found.p > 0).all()
     assert_allclose(found.p.sum(axis=1), 1)
     for A_, b_, k_, p, value in zip(A, b, k, found.p, found.value, strict=True):
@@ -205,7 +208,7 @@ def test_parts_of_a_prior_are_weighed_by_their_evidence(rng):
     P0 = np.array([[0.0, 0, 0, 1]])
     prior = Prior.of("any", P_TRAIN)
     for p, part in ((P_TRAIN, 2), (np.array([0.1, 0.6, 0.0, 0.3]), 0), (np.array([0.1, 0.2, 0.3, 0.4]), 1)):
-        weights = posterior(Observed(p[None], M, Omega, P0), prior, np.array([500.0])).weights[0]
+        weights = posterior(Observed(p[None], M, Omega, P0), prior, np.array([500.0]), P0 + 0.1).weights[0]
         gained = weights / np.exp(prior.log_weights)
         assert gained.argmax() == part
         assert_allclose(weights.sum(), 1)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.bayes.priors import Prior
+from ordinalq.simplex import clean
 from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
@@ -69,8 +70,8 @@ class Posterior(NamedTuple):
         return np.asarray(np.add.reduceat(E * self.shares[:, None, None], _starts(self.rows)))
 
 
-def posterior(seen: Observed, prior: Prior, sizes: Floats, *, of_populations: bool = False) -> Posterior:
-    """Return the shares of samples of N items (B,), or of the populations they come from."""
+def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of_populations: bool = False) -> Posterior:
+    """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
     sizes = np.asarray(sizes, dtype=np.float64)
     known = None if of_populations else sizes
     G, g = whitened(seen)
@@ -81,7 +82,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, *, of_populations: bo
     k = np.broadcast_to(prior.exponents(known), (*weights.shape, G.shape[2]))[rows, part]
     A = np.matmul(G.transpose(0, 2, 1), G)[rows] + prior.curvatures()[part]
     b = np.matmul(g[:, None, :], G)[rows, 0]
-    found = minimize_inside(A, b, k, sizes[rows])
+    found = minimize_inside(A, b, k, start[rows], sizes[rows])
     starts, n = _starts(rows), A.shape[1]
     solution = Solution(
         np.add.reduceat(found.p * shares[:, None], starts),
@@ -92,6 +93,17 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, *, of_populations: bo
     )
     A[:, np.arange(n), np.arange(n)] += k / found.p**2
     return Posterior(solution, weights, rows, shares, found.p, A)
+
+
+def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
+    """Return m + A M' (M A M' + Omega)^-1 (q - M m), cut to the simplex: the linear prediction around a uniform m.
+
+    Of means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
+    """
+    AM = A @ M.T
+    gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=RIDGE, hermitian=True)
+    n = len(M)
+    return clean((Q - M.mean(axis=1)) @ gain.T + 1 / n)
 
 
 def _starts(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
@@ -111,8 +123,9 @@ def evidence(G: Floats, g: Floats, prior: Prior, sizes: Floats | None) -> Floats
     for c in range(parts):
         X = np.matmul(np.matmul(G, A[which, c]), G.transpose(0, 2, 1)) + np.eye(G.shape[1])
         z = g - G @ prior.centres[c]
-        _, logdet = np.linalg.slogdet(X)
-        found[:, c] = -(logdet + (z * np.linalg.solve(X, z[:, :, None])[:, :, 0]).sum(axis=1)) / 2
+        L = np.linalg.cholesky(X)
+        z = np.linalg.solve(L, z[:, :, None])[:, :, 0]
+        found[:, c] = -(z * z).sum(axis=1) / 2 - np.log(np.einsum("bii->bi", L)).sum(axis=1)
     found += prior.log_weights
     found = np.exp(found - found.max(axis=1, keepdims=True))
     return np.asarray(found / found.sum(axis=1, keepdims=True))

@@ -13,7 +13,7 @@ TOL = 1e-10
 BOUNDARY = 0.99
 
 
-def minimize_inside(A: Floats, b: Floats, k: Floats, scale: Floats) -> Solution:
+def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Floats) -> Solution:
     r"""Minimise p'Ap/2 - b'p - sum_i k_i ln p_i over the simplex; the minimum has mass in every class.
 
     Newton's method on the conditions A p - b - y = const, p_i y_i = k_i in p and y together (primal and dual). In p
@@ -26,11 +26,13 @@ def minimize_inside(A: Floats, b: Floats, k: Floats, scale: Floats) -> Solution:
     b : ndarray (B, n)
     k : ndarray (B, n)
         Positive.
+    start : ndarray (B, n)
+        Positive shares to start from.
     scale : ndarray (B,)
         By which gradients are divided in the optimality measure.
     """
     B, n = b.shape
-    P = k / k.sum(axis=1, keepdims=True)
+    P = start / start.sum(axis=1, keepdims=True)
     Y = k / P
     n_iter = np.zeros(B, dtype=np.int64)
     kkt = np.empty(B)
