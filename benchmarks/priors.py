@@ -30,7 +30,7 @@ from ordinalq.samples import smoothest_mask
 TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5", "diamonds": "price"}
 BOOKS = "amazon_books_prevalences.tsv"
 SIZES = (30, 100, 300, 1000)
-N_SAMPLES = 200
+N_SAMPLES = 100
 METHODS = {
     "AML": oq.AML,
     'AML, "uniform"': partial(oq.AML, prior="uniform"),

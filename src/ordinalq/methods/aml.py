@@ -14,6 +14,7 @@ from ordinalq.bounds import Bounds
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.summary import Summary
+from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class
 from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
@@ -183,12 +184,13 @@ class AML(Method):
         P = np.empty_like(Q)
         # Samples of similar sizes are treated alike.
         exponents = np.log2(sizes).round()
-        uniform = Prior.of("uniform", self.p_train_)
+        p0, A = self._common(), Prior.of("uniform", self.p_train_).covariances()[0]
         for exponent in np.unique(exponents):
             rows, size = exponents == exponent, np.array([2.0**exponent])
-            a = error_shares(self._common()[None], size, self.counts_, self.trust_)[0]
-            A = uniform.covariances(size)[0, 0]
-            P[rows] = first_shares(Q[rows], self.M_, np.tensordot(a, self.covariances_, 1), A)
+            a = error_shares(p0[None], size, self.counts_, self.trust_)[0]
+            # The shares of the sample vary by its items, too.
+            spread = A + multinomial(np.full(len(p0), 1 / len(p0))) / size
+            P[rows] = first_shares(Q[rows], self.M_, np.tensordot(a, self.covariances_, 1), spread)
         # No class is ruled out: each has half an item.
         return clean(np.maximum(P, 0.5 / sizes[:, None]))
 
@@ -200,11 +202,4 @@ class AML(Method):
         return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
 
     def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
-        if of == "population":
-            # The shares of the sample vary around those of the population.
-            spread = seen.M * P[:, None, :]
-            centre = spread.sum(axis=2)
-            B = np.matmul(spread, seen.M.transpose(0, 2, 1)) - centre[:, :, None] * centre[:, None, :]
-            seen = seen._replace(Omega=seen.Omega + B / sizes[:, None, None])
-        prior = Prior.of(self.prior, self.p_train_, self.strength)
-        return posterior(seen, prior, sizes, P, of_populations=of == "population")
+        return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength), sizes, P, of=of)
