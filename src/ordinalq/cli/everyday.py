@@ -59,7 +59,9 @@ def fit(
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
     method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
-    tau: Annotated[str | None, typer.Option(help="Strength of the regularization: a number, or auto.")] = None,
+    tau: Annotated[
+        str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
+    ] = None,
     text: Annotated[str, typer.Option(help="Columns of text, comma-separated.")] = "",
     features: Annotated[str, typer.Option(help="Other columns to use; default: all, if there is no --text.")] = "",
     categories: Annotated[str, typer.Option(help="Columns that are categories, whatever they look like.")] = "",
@@ -185,7 +187,7 @@ def predict(
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, by)
     with show.progress(file.name, file.n_bytes) as progress:
-        summary = summarize_table(loaded, file, by=by, checks=diagnose, progress=progress)
+        summary = summarize_table(loaded, file, by=by, progress=progress)
     estimates = estimate(quantifier, summary, interval, Plan(of=interval_of, random_state=random_state))
     found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
     with ExitStack() as files:
@@ -207,6 +209,7 @@ def predict(
         _say_diagnoses(found, by)
     for path in outputs:
         say(f"written: {path}")
+    show.fit(estimates, knows_groups=quantifier.knows_groups)
 
 
 def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
@@ -287,8 +290,16 @@ def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
         try:
             parameters[key] = jsonlib.loads(value)
         except (ValueError, RecursionError):
-            parameters[key] = value.strip()
+            parameters[key] = _word(value.strip())
     return parameters
+
+
+def _word(value: str) -> Any:
+    """Return a word as it is, or the choice of a strength that auto:items stands for."""
+    from ordinalq.strength import Auto
+
+    head, colon, weight = value.partition(":")
+    return Auto(weight=weight) if (head, colon) == ("auto", ":") else value
 
 
 def _pairs(option: str, example: str, given: Sequence[str]) -> dict[str, str]:

@@ -24,22 +24,22 @@ def prevalences(estimates: "Estimates") -> None:
     """Print one row per group, in per cent."""
     names = [str(label) for label in estimates.classes]
     shown = estimates.take(slice(MAX_ROWS))
-    bounds = shown.bounds
+    bounds, marks = shown.bounds, _marks(estimates)
     ends, middles = [], []
     for b, label in enumerate(_labels(shown)):
         mean = f"{shown.mean[b]:.2f}"
         if bounds is not None:
             mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
-        ends.append((label, f"{shown.n_items[b]:,}", mean))
+        ends.append((label, f"{shown.n_items[b]:,}", mean, *marks[b : b + 1]))
         middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
-    # What is left beside 8 characters of the name, the items, the mean class and "...", with 3 between columns.
+    # What is left beside 8 characters of the name, the items, the mean class, the fit and "...", 3 between columns.
     room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
     widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
     fitting = int((np.cumsum(widths) <= room).sum())
     hidden = [] if fitting == len(names) else ["..."]
     kept = len(names) if not hidden else max(1, fitting - 1)
-    rows = [[a, b, *cells[:kept], *hidden, c] for (a, b, c), cells in zip(ends, middles, strict=True)]
-    headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class"]
+    rows = [[a, b, *cells[:kept], *hidden, *last] for (a, b, *last), cells in zip(ends, middles, strict=True)]
+    headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
     table(headers, rows, total=len(estimates), hint="; --out writes all")
 
 
@@ -68,6 +68,26 @@ def bars(title: str, estimate: "Estimates") -> None:
         if estimate.bounds is not None:
             line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
         console.print(line, overflow="crop", no_wrap=True)
+
+
+def _marks(estimates: "Estimates") -> list[str]:
+    """Return the fit of each sample; none where all are good."""
+    return [] if estimates.fit is None or (estimates.fit == "good").all() else estimates.fit.tolist()
+
+
+def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
+    """Say how many samples do not look like a mixture of the training classes, and what to do."""
+    tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
+    if estimates.fit is None or not tested:
+        return
+    marked = tested - int((estimates.fit == "good").sum())
+    groups = "the table" if len(estimates) == 1 else f"{marked:,} of {tested:,} groups with enough items"
+    if not marked:
+        screen().print("fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}", highlight=False)
+        return
+    why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
+    remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
+    screen().print(f"fit: doubtful or bad in {groups}, {why}: {remedy}", highlight=False, soft_wrap=True)
 
 
 def _labels(estimates: "Estimates") -> list[str]:

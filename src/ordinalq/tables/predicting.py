@@ -69,7 +69,6 @@ def summarize_table(
     file: TableFile,
     *,
     by: str | None = None,
-    checks: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
@@ -85,7 +84,7 @@ def summarize_table(
     native = [] if by is None or file.format != "parquet" else [by]
     for frame in file.portions(columns, progress, numbers=numbers, native=native):
         samples = None if groups is None else groups.samples(frame)
-        parts.append(quantifier.summarize(scores_of(model, frame), samples, checks=checks).compact())
+        parts.append(quantifier.summarize(scores_of(model, frame), samples).compact())
         if len(parts) == WAITING:
             parts = [Summary.merged(parts)]
     summary = Summary.merged(parts)
@@ -120,7 +119,7 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
     quantifier : Quantifier
         Of the model.
     summary : Summary
-        As :func:`summarize_table` gives it with ``checks=True``.
+        As :func:`summarize_table` gives it.
     groups : bool
         Whether groups with at least ten items per class are looked at one by one.
     """
