@@ -70,7 +70,7 @@ class Posterior(NamedTuple):
     parts: Floats
     information: Floats
 
-    of_sample: Floats | None
+    of_sample: tuple[Floats, Floats] | None
 
     def covariances(self) -> Floats:
         """Return the covariances of the errors, (B, n, n): inverse information along the simplex, and between parts."""
