@@ -121,6 +121,11 @@ class BLP(Method):
             unlike = is_unlike(self.group_model_, summary.means, summary.sizes)
         return np.where(unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
 
+    @property
+    def knows_groups(self) -> bool:
+        """Whether the model was learned from groups."""
+        return self.group_model_.source == "learned"
+
     def response_matrix(self) -> Floats | None:
         """Return M."""
         return self.group_model_.M
