@@ -34,6 +34,7 @@ from ordinalq.tables import description, saving
 from ordinalq.tables.columns import TypedColumns
 from ordinalq.tables.description import META
 from ordinalq.tables.saving import PAYLOAD, load_model_and_info, own_types, read_info
+from ordinalq.training import Training
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +315,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         newton,
         quadratic,
     )
-    expected = {entry.cls for entry in oq.catalog(beyond=True)} | {oq.ComposedQuantifier, Tuning, GroupModel}
+    expected = {entry.cls for entry in oq.catalog(beyond=True)} | {oq.ComposedQuantifier, Training, Tuning, GroupModel}
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:
         for thing in vars(module).values():
