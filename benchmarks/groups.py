@@ -1,6 +1,7 @@
 """Estimates of a million scored items in 20,000 groups of 1 to 5000 items: time and memory of one process.
 
-Run it with ``python benchmarks/groups.py``; ``--level 0.95`` adds intervals, ``--method SLD`` takes another method.
+Run it with ``python benchmarks/groups.py``; ``--level 0.95`` adds intervals, ``--method SLD`` takes another method,
+``--training-groups 200`` trains with so many groups (``--method BLP --level 0.95``: intervals in closed form).
 Scores are drawn, not predicted: the time of the classifier is not part of it. The memory is the peak of the process,
 with the scores (80 MB) and the library itself.
 """
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--method", default="OPACC")
     parser.add_argument("--level", type=float)
     parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--training-groups", type=int, default=0, help="train with so many groups")
     parser.add_argument("--strings", action="store_true", help="groups are words instead of numbers")
     parser.add_argument("--portions", type=int, default=0, help="add the items in so many portions")
     parser.add_argument("--tiny", action="store_true", help="10,000 items in 200 groups")
@@ -57,7 +59,8 @@ def main():
     groups = rng.permutation(np.repeat(np.arange(n_groups), group_sizes(n_items, n_groups, rng)))
     if args.strings:
         groups = np.array([f"product {g}" for g in groups])
-    quantifier = getattr(oq, args.method)().fit_scores(S_train, y_train)
+    trained_with = rng.integers(0, args.training_groups, len(y_train)) if args.training_groups else None
+    quantifier = getattr(oq, args.method)().fit_scores(S_train, y_train, groups=trained_with)
     options = {"level": args.level, "n_replicates": args.replicates}
     start, start_cpu = time.perf_counter(), time.process_time()
     if args.portions:

@@ -113,6 +113,18 @@ def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
     assert 0 < np.abs(thin - whole).max() < 0.05
 
 
+@pytest.mark.parametrize("instrument", ["sample", "uniform"])
+def test_perfect_and_useless_scores(instrument):
+    y = np.arange(400) % N
+    perfect = oq.AML(prior="uniform", instrument=instrument).fit_scores(np.eye(N)[y], y)
+    samples = oq.Samples.from_index([[0, 0, 0, 1] * 30, [2] * 120, np.tile(np.arange(20), 6)], 400)
+    assert_allclose(
+        perfect.predict_scores(np.eye(N)[y], samples), [[0.75, 0.25, 0, 0], [0, 0, 1, 0], [0.25] * 4], atol=1e-3
+    )
+    useless = oq.AML(instrument=instrument).fit_scores(np.full((400, N), 0.25), y)
+    assert_allclose(useless.predict_scores(np.full((400, N), 0.25), samples), 0.25, atol=1e-6)
+
+
 # The solver.
 
 
@@ -128,8 +140,11 @@ def barrier_problem(rng, n, B=30):
 def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
     A, b, k = barrier_problem(rng, n)
     scale = np.abs(b).max(axis=1)
-    found = minimize_inside(A, b, k, scale)
+    starts = np.full(b.shape, 1 / n), rng.dirichlet(np.full(n, 0.2), size=len(b)) + 1e-6
+    found, other = (minimize_inside(A, b, k, start, scale) for start in starts)
     assert found.converged.all()
+    assert other.converged.all()
+    assert_allclose(other.p, found.p, atol=1e-7)
     assert (found.p > 0).all()
     assert_allclose(found.p.sum(axis=1), 1)
     for A_, b_, k_, p, value in zip(A, b, k, found.p, found.value, strict=True):
@@ -146,21 +161,28 @@ def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
 # Priors.
 
 
-@pytest.mark.parametrize("size", [1, 3, 50])
-@pytest.mark.parametrize("of", ["sample", "population"])
-def test_prior_covariance_is_that_of_drawn_shares(size, of, rng):
-    prior = Prior.of(P_TRAIN, P_TRAIN, 12.0)
-    P = rng.dirichlet(12 * P_TRAIN, size=200_000)
-    if of == "sample":
-        P = rng.multinomial(size, P) / size
-    A = prior.covariances(np.array([size]) if of == "sample" else None)[0, 0]
-    assert_allclose(A, np.cov(P.T), atol=0.03 * np.abs(A).max())
+def test_prior_covariance_is_that_of_drawn_shares(rng):
+    A = Prior.of(P_TRAIN, P_TRAIN, 12.0).covariances()[0]
+    assert_allclose(A, np.cov(rng.dirichlet(12 * P_TRAIN, size=200_000).T), atol=0.03 * np.abs(A).max())
+
+
+def test_few_items_give_posterior_probabilities(rng):
+    # The shares of one item are its class: the best estimate is the posterior under the prior's centre.
+    S, y = scored(rng, (P_TRAIN * 20_000).astype(int), sharpness=1.0)
+    T, _ = scored(rng, [50] * N, sharpness=1.0)
+    q = oq.AML(prior="training", strength=1e6).fit_scores(S, y)
+    P = q.predict_scores(T, oq.Samples.from_index(np.arange(200)[:, None], 200))
+    assert oq.nmd(T, P).mean() < 0.3 * oq.nmd(T, np.broadcast_to(P_TRAIN, T.shape)).mean()
+    even = oq.AML(prior="training", strength=1e6).fit_scores(
+        np.full((4000, N), 0.25), np.sort(rng.integers(0, N, 4000))
+    )
+    assert_allclose(even.predict_scores(T, oq.Samples.from_index([[3]], 200))[0], even.p_train_, atol=1e-3)
 
 
 def test_smooth_prior_foresees_a_third_of_the_curvature():
     n = 6
     C = oq.difference_matrix(n)
-    uniform, smooth = (Prior.of(name, np.full(n, 1 / n)).covariances(None)[0, 0] for name in ("uniform", "smooth"))
+    uniform, smooth = (Prior.of(name, np.full(n, 1 / n)).covariances()[0] for name in ("uniform", "smooth"))
     ratio = np.trace(C @ smooth @ C.T) / np.trace(C @ uniform @ C.T)
     assert 0.2 < ratio < 0.4
     assert_allclose(smooth.sum(axis=0), 0, atol=1e-12)
@@ -205,7 +227,7 @@ def test_parts_of_a_prior_are_weighed_by_their_evidence(rng):
     P0 = np.array([[0.0, 0, 0, 1]])
     prior = Prior.of("any", P_TRAIN)
     for p, part in ((P_TRAIN, 2), (np.array([0.1, 0.6, 0.0, 0.3]), 0), (np.array([0.1, 0.2, 0.3, 0.4]), 1)):
-        weights = posterior(Observed(p[None], M, Omega, P0), prior, np.array([500.0])).weights[0]
+        weights = posterior(Observed(p[None], M, Omega, P0), prior, np.array([500.0]), np.full((1, N), 0.25)).weights[0]
         gained = weights / np.exp(prior.log_weights)
         assert gained.argmax() == part
         assert_allclose(weights.sum(), 1)

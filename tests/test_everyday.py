@@ -255,7 +255,7 @@ def test_results_are_written_in_the_format_of_the_ending(ending, reviews, tmp_pa
     out = tmp_path / f"result.{ending}"
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--out", out)
     frame = open_table(out).read()
-    assert list(frame.columns) == ["product", "n_items", *STARS, "mean_class"]
+    assert list(frame.columns) == ["product", "n_items", *STARS, "mean_class", "fit"]
     assert_allclose(frame[STARS].astype(float).sum(axis=1), 1)
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
@@ -393,7 +393,7 @@ def test_labels_in_words_need_their_order(tmp_path, capsys):
     run("fit", train, *options, "--classes", ", ".join(words), "--out", tmp_path / "m.oq")
     run("predict", tmp_path / "m.oq", train, "--by", "stars", "--out", tmp_path / "r.csv")
     result = pd.read_csv(tmp_path / "r.csv").set_index("stars")
-    assert list(result.columns) == ["n_items", *words, "mean_class"]
+    assert list(result.columns) == ["n_items", *words, "mean_class", "fit"]
     assert result.loc["great", "great"] > 0.5
     assert result.loc["great", "mean_class"] > 4
     capsys.readouterr()

@@ -180,6 +180,9 @@ def test_groups_unlike_those_of_the_training_are_named(rng):
     usual, extreme = X[:60], rng.normal(size=(500, 2))
     estimates = quantifier.predict_groups(np.vstack([usual, extreme]), np.repeat([0, 1], [60, 500]), level=0.9)
     assert estimates.fit.tolist() == ["good", "unlike the training groups"]
+    # Groups of one item are not printed like any other.
+    few = quantifier.predict_groups(usual[:3], [0, 1, 1])
+    assert few.fit.tolist() == ["too few items", "good"]
     assert estimates.prevalences[1, 0] > 0.8
     assert estimates.frame()["fit"].tolist() == estimates.fit.tolist()
 

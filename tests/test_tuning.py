@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.inference import tuning
-from ordinalq.inference.tuning import Trial, smooth_samples, thirds, tune
+from ordinalq.inference import splits
+from ordinalq.inference.splits import ground, thirds
+from ordinalq.inference.tuning import Trial, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
 from ordinalq.objectives import LinearObjective
@@ -61,10 +62,10 @@ def pool_and_samples():
 @pytest.fixture
 def quick(monkeypatch):
     """Tune on fewer samples, where the choice itself is not the point."""
-    monkeypatch.setattr(tuning, "SPLITS", 3)
-    monkeypatch.setattr(tuning, "DRAWS", 30)
-    monkeypatch.setattr(tuning, "FEWER_SPLITS", 2)
-    monkeypatch.setattr(tuning, "FEWER_DRAWS", 20)
+    monkeypatch.setattr(splits, "SPLITS", 3)
+    monkeypatch.setattr(splits, "DRAWS", 6)
+    monkeypatch.setattr(splits, "FEWER_SPLITS", 2)
+    monkeypatch.setattr(splits, "FEWER_DRAWS", 4)
 
 
 def error(quantifier):
@@ -154,7 +155,8 @@ class Fixed:
 
 
 def trial(samples, solve):
-    return Trial(Fixed(solve), oq.Summary.of_means(samples, np.zeros((samples.n_items, 1))), samples.prevalences)
+    summary = oq.Summary.of_means(samples, np.zeros((samples.n_items, 1)))
+    return Trial(Fixed(solve), summary, samples.prevalences, np.ones(len(samples)))
 
 
 def test_curve_is_refined_around_its_minimum():
@@ -164,7 +166,7 @@ def test_curve_is_refined_around_its_minimum():
         weight = min(abs(np.log10(max(tau, 1e-9) / 0.02)) / 20, 1)
         return (1 - weight) * samples.prevalences + weight * np.eye(3)[[0, 0, 0]]
 
-    found = tune("tau", Tikhonov("auto").strengths(1.0), [trial(samples, solve)] * 2)
+    found = tune(Tikhonov("auto"), [trial(samples, solve)] * 2)
     assert_allclose(found.value, 10**-1.75)
     assert {-2, -1.5, -1.75, -1.25, -1} >= set(
         np.round(np.log10(found.values[(found.values > 9e-3) & (found.values < 0.2)]), 9)
@@ -190,7 +192,7 @@ def test_thirds_hold_a_third_of_each_class_and_at_least_two_items():
 def test_samples_for_tuning_come_from_the_pool_only():
     codes = np.arange(400) % 4
     pool = np.flatnonzero(np.arange(400) >= 200)
-    samples = next(smooth_samples(codes, pool))
+    samples = ground(oq.Auto(), codes, None, pool).splits[0].samples
     assert samples.items.min() >= 200
     assert samples.sizes[0] == len(pool)
     drawn = codes[samples.index(0)]
@@ -215,6 +217,7 @@ def test_composed_quantifier_tunes_and_keeps_its_parameter(quick):
     assert oq.ComposedQuantifier(MeanDistances(), Energy(), Tikhonov("auto")).fit_scores(S, y).tau_ >= 0
 
 
+@pytest.mark.filterwarnings("ignore:.*smoothing may hurt")
 def test_items_without_score_and_rare_classes_do_not_disturb(quick):
     _, S, y = training()
     S, y = S.copy(), y.copy()
@@ -259,6 +262,151 @@ def test_wrong_strengths_are_refused(method, message):
     _, S, y = training()
     with pytest.raises((TypeError, ValueError), match=message):
         method.fit_scores(S, y)
+
+
+# Real groups, expected prevalences, the edges of the grid
+
+
+def bumps(centres):
+    """Return smooth distributions around the given classes, (k, n)."""
+    P = np.exp(-((np.arange(N_CLASSES) - centres[:, None]) ** 2) / (2 * 1.5**2))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+@lru_cache
+def grouped(n_groups=60, peaked=False):
+    """Return scores, codes and groups whose items of a class look different from group to group."""
+    rng = generator(3)
+    sizes = rng.integers(25, 60, n_groups)
+    groups = np.repeat(np.arange(n_groups), sizes)
+    P = rng.dirichlet(np.full(N_CLASSES, 0.1), n_groups) if peaked else bumps(rng.uniform(0, N_CLASSES - 1, n_groups))
+    codes = (rng.random(len(groups))[:, None] > np.cumsum(P, axis=1)[groups]).sum(axis=1)
+    codes[:N_CLASSES] = np.arange(N_CLASSES)
+    X = items(rng, codes) + (0 if peaked else 0.5) * rng.normal(size=n_groups)[groups][:, None]
+    return posteriors(X), codes, groups
+
+
+@pytest.mark.filterwarnings("ignore:.*ended at")  # o-SLD takes all it can get
+@each_auto
+def test_strength_is_the_best_on_training_groups_held_out(method, parameter):
+    S, y, groups = grouped()
+    q = method(**{parameter: "auto"}).fit_scores(S, y, groups=groups)
+    assert q.tuning_.source == "groups"
+    assert q.tuning_.n_samples == 60
+    assert f"{q.tuning_.sample_size} items (median), held out" in str(q.tuning_)
+    assert getattr(q, f"{parameter}_") == q.tuning_.value == q.tuning_.values[q.tuning_.errors.argmin()]
+
+
+def test_error_of_a_strength_is_that_of_groups_which_m_has_not_seen():
+    S, y, groups = grouped()
+    found = oq.OPACC(tau="auto").fit_scores(S, y, groups=groups).tuning_
+    at = len(found.values) // 2
+    errors = np.empty(60)
+    # Largest groups first, dealt out to 12 folds.
+    fold = np.empty(60, dtype=int)
+    fold[np.argsort(-np.bincount(groups), kind="stable")] = np.arange(60) % 12
+    for g in range(60):
+        other = fold[groups] != fold[g]
+        q = oq.OPACC(tau=found.values[at]).fit_scores(S[other], y[other])
+        truth = np.bincount(y[groups == g], minlength=N_CLASSES) / (groups == g).sum()
+        errors[g] = oq.nmd(truth, q.predict_scores(S[groups == g], oq.Samples.whole((groups == g).sum()))[0])
+    assert_allclose(found.errors[at], errors.mean(), rtol=1e-6)
+    by_items = oq.OPACC(tau=oq.Auto(weight="items")).fit_scores(S, y, groups=groups).tuning_
+    weighted = np.average(errors, weights=np.bincount(groups))
+    assert_allclose(by_items.errors[by_items.values == found.values[at]], weighted, rtol=1e-6)
+
+
+def test_groups_that_differ_ask_for_more_smoothing_and_peaked_ones_for_less():
+    S, y, groups = grouped()
+    smooth = oq.OPACC(tau="auto").fit_scores(S, y).tau_
+    assert oq.OPACC(tau="auto").fit_scores(S, y, groups=groups).tau_ > smooth
+    S, y, groups = grouped(peaked=True)
+    assert oq.OPACC(tau="auto").fit_scores(S, y, groups=groups).tau_ < smooth / 3
+
+
+def test_small_groups_are_not_judged_and_too_few_large_ones_are_said(quick):
+    S, y, groups = grouped()
+    sizes = np.bincount(groups)
+    found = oq.OPACC(tau=oq.Auto(min_items=40)).fit_scores(S, y, groups=groups).tuning_
+    assert found.n_samples == (sizes >= 40).sum()
+    with pytest.warns(UserWarning, match="only 0 training groups have 1000 items"):
+        q = oq.OPACC(tau=oq.Auto(min_items=1000)).fit_scores(S, y, groups=groups)
+    assert q.tuning_.source == "smooth"
+
+
+def test_class_in_one_group_only_still_has_a_mean():
+    S, y, groups = grouped()
+    keep = (y != 3) | (groups == 7)
+    q = oq.OPACC(tau="auto").fit_scores(S[keep], y[keep], classes=np.arange(N_CLASSES), groups=groups[keep])
+    assert np.isfinite(q.tuning_.errors).all()
+
+
+def test_expected_prevalences_decide_how_much_to_smooth():
+    _, S, y = training()
+    peaks, smooth = np.eye(N_CLASSES), bumps(np.arange(N_CLASSES))
+    by_peaks, by_smooth = (oq.OPACC(tau=oq.Auto(prevalences=P)).fit_scores(S, y) for P in (peaks, smooth))
+    assert by_peaks.tau_ < 1e-3 < by_smooth.tau_
+    assert by_peaks.tuning_.source == "prevalences"
+    assert "with the given prevalences" in str(by_peaks.tuning_)
+    ibu = [oq.IBU(interpolation=oq.Auto(prevalences=P)).fit_scores(S, y).interpolation_ for P in (peaks, smooth)]
+    assert ibu[0] < ibu[1]
+
+
+@pytest.mark.parametrize(
+    ("auto", "message"),
+    [
+        (oq.Auto(weight="size"), "weight must be"),
+        (oq.Auto(min_items=0), "min_items must be"),
+        (oq.Auto(prevalences=[[0.5, 0.5, 0.0]]), "prevalences must have one entry per class, 6, got 3"),
+        (oq.Auto(prevalences=[[0.5, 0.5, 0.1, 0, 0, 0]]), "prevalences must sum to 1"),
+    ],
+)
+def test_wrong_ways_to_choose_are_refused(auto, message):
+    _, S, y = training()
+    for method in (oq.OPACC(tau=auto), oq.OSLD(interpolation=auto)):
+        with pytest.raises((TypeError, ValueError), match=message):
+            method.fit_scores(S, y)
+
+
+def test_way_to_choose_survives_clone_and_pickle():
+    q = oq.OPACC(tau=oq.Auto(weight="items"))
+    assert clone(q).tau.weight == pickle.loads(pickle.dumps(q)).tau.weight == "items"
+    assert clone(q).set_params(tau__weight="groups").tau.weight == "groups"
+
+
+def test_grid_is_widened_where_its_end_is_the_best():
+    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
+
+    def best_at(optimum):
+        def solve(tau):
+            weight = min(abs(np.log10(max(tau, 1e-12) / optimum)) / 20, 1)
+            return (1 - weight) * samples.prevalences + weight * np.eye(3)[[0, 0, 0]]
+
+        return tune(Tikhonov("auto"), [trial(samples, solve)] * 2)
+
+    assert_allclose(best_at(1e4).value, 1e4)
+    assert_allclose(best_at(1e-8).value, 1e-8)
+    assert not best_at(1e4).at_edge
+    assert best_at(1e9).at_edge
+    assert best_at(1e9).value == 1e6
+
+
+def test_choice_at_the_edge_warns_and_says_what_to_do(quick):
+    rng = generator(4)
+    y = np.arange(300) % N_CLASSES
+    S = rng.dirichlet(np.ones(N_CLASSES), 300)  # tells nothing
+    with pytest.warns(UserWarning, match="ended at .* the largest that was tried") as caught:
+        q = oq.IBU(interpolation=oq.Auto(prevalences=np.full((1, N_CLASSES), 1 / N_CLASSES))).fit_scores(S, y)
+    assert q.interpolation_ == 1
+    assert "give interpolation as a number" in str(caught[0].message)
+
+
+def test_training_distribution_that_is_far_from_smooth_warns(quick):
+    _, S, y = training()
+    keep = (y == 4) | (np.arange(len(y)) % 30 < N_CLASSES)
+    with pytest.warns(UserWarning, match="smoothing may hurt. Fit with groups, give tau=Auto"):
+        oq.OPACC(tau="auto").fit_scores(S[keep], y[keep])
+    oq.OPACC(tau=oq.Auto(prevalences=np.eye(N_CLASSES))).fit_scores(S[keep], y[keep])
 
 
 # RUN by degrees of freedom

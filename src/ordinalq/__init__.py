@@ -26,6 +26,7 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.strength import Auto
 from ordinalq.training import train
 from ordinalq.version import __version__ as __version__
 
@@ -41,6 +42,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Auto",
     "BLP",
     "Binning",
     "CC",

@@ -36,6 +36,7 @@ ALIASES = {
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
+    "Auto": "ordinalq.strength:Auto",
     "Training": "ordinalq.training.default:Training",
     "Tuning": "ordinalq.inference.tuning:Tuning",
     "CumulativeSquares": "ordinalq.losses:CumulativeSquares",

@@ -12,12 +12,13 @@ import numpy as np
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
-from ordinalq.strength import Smoother, check_strength
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer, check_vectors
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
-
+# How far one goes where an end of them is the best.
+TAU_LIMITS = (1e-9, 1e6)
 
 # Larger numbers would overflow in products with C.
 MAX_TAU = 1e300
@@ -80,6 +81,10 @@ class Regularizer(Smoother, ABC):
         """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
         return None
 
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return multiples of the unit beyond which nothing changes."""
+        return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
+
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
         B, n = P.shape
@@ -108,7 +113,7 @@ class Tikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float or "auto"
+    tau : float, "auto" or Auto
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     order : int, default=1
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
@@ -125,7 +130,7 @@ class Tikhonov(Regularizer):
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        _check_tau(self.tau)
+        _check_tau(self, n_classes)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
             raise ValueError(
@@ -193,7 +198,7 @@ class Entropy(Regularizer):
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
-        _check_tau(self.tau)
+        _check_tau(self, n_classes)
         if self.centre is not None:
             c = check_vectors("centre", self.centre, min_classes=2)
             if c.shape != (n_classes,) or not (c > 0).all():
@@ -230,7 +235,7 @@ class LogTikhonov(Regularizer):
 
     Parameters
     ----------
-    tau : float or "auto"
+    tau : float, "auto" or Auto
         Strength, >= 0; "auto" is chosen when a quantifier is fitted.
     acceptance : array-like (n,)
         Probability a_i in (0, 1] that an event of class i is observed. Only the ratios matter, so that effective areas
@@ -301,7 +306,8 @@ class LogTikhonov(Regularizer):
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
 
 
-def _check_tau(tau: Any) -> None:
-    check_strength("tau", tau)
-    if not isinstance(tau, str) and tau > MAX_TAU:
+def _check_tau(regularizer: Regularizer, n_classes: int) -> None:
+    regularizer.check_strength(n_classes)
+    tau = getattr(regularizer, str(regularizer.strength))
+    if not regularizer.is_auto and tau > MAX_TAU:
         raise ValueError(f"tau must be at most {MAX_TAU:g}, got {tau!r}: its multiples would overflow.")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ordinalq.simplex import clean
-from ordinalq.strength import Smoother, check_strength
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer
 
 # Weights of the polynomial that are tried first.
@@ -20,7 +20,7 @@ class PolynomialSmoothing(Smoother):
     ----------
     order : int, default=0
         Degree of the polynomial; 0 makes u uniform.
-    interpolation : float or "auto", default=0.1
+    interpolation : float, "auto" or Auto, default=0.1
         lam in [0, 1], the weight of the polynomial; "auto" is chosen when a quantifier is fitted.
     """
 
@@ -33,7 +33,7 @@ class PolynomialSmoothing(Smoother):
     def check(self, n_classes: int) -> None:
         """Refuse parameters that do not fit n classes."""
         check_integer("order", self.order, minimum=0)
-        check_strength("interpolation", self.interpolation, high=1)
+        self.check_strength(n_classes, high=1)
         if self.order > n_classes - 1:
             raise ValueError(
                 f"order must be at most n - 1 = {n_classes - 1} for {n_classes} classes, got {self.order}."
@@ -42,6 +42,10 @@ class PolynomialSmoothing(Smoother):
     def strengths(self, unit: float) -> tuple[float, ...]:
         """Return weights of the polynomial; they have no unit."""
         return INTERPOLATIONS
+
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return where the grid ends: a weight of one is the polynomial itself, less than the smallest is none."""
+        return INTERPOLATIONS[1], INTERPOLATIONS[-1]
 
     def smooth(self, P: Floats) -> Floats:
         """Return the smoothed distributions, (B, n); negative values of the polynomial become 0."""

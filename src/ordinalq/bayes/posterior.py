@@ -1,10 +1,15 @@
 r"""Shares given the mean q of a function of the items, by generalized least squares and a prior.
 
-    p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p)
+Of the population that a sample of N items comes from the shares are
 
-with Omega the covariance of q - M p. Of a mixture of priors, each part counts by how well it foresaw q, its evidence
-N(q; M m, Omega + M A M'), where m and A are mean and covariance of the part; the estimate is the mean over the parts.
-The inverse of the second derivative at p is the covariance of the error; a mixture adds the one between its parts.
+    p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p),    Omega = Cov(q - M p_N) + M J M',
+
+where p_N are the shares of the sample, which vary around p with the covariance J = (diag p - p p') / N. Those of the
+sample itself follow from what is left: p_N = p + J M' Omega^-1 (q - M p).
+
+Of a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m and A
+are mean and covariance of the part; the estimate is the mean over the parts. The inverse of the second derivative at p
+is the covariance of the error; a mixture adds the one between its parts.
 """
 
 from typing import NamedTuple
@@ -13,12 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.bayes.priors import Prior
+from ordinalq.effects.model import multinomial
+from ordinalq.simplex import clean
 from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.
 RIDGE = 1e-9
+# Part of an item that is seen at best.
+LEAST_SEEN = 1e-3
 # A part of a prior with less weight does not count.
 NEGLIGIBLE = 0.01
 
@@ -50,6 +59,8 @@ class Posterior(NamedTuple):
         Their minima.
     information : ndarray (m, n, n)
         Their second derivatives.
+    of_sample : tuple (J, J H) of ndarray (B, n, n), or None
+        For the shares of the sample itself: covariance of its deviation from the population, and what q tells of it.
     """
 
     solution: Solution
@@ -59,39 +70,65 @@ class Posterior(NamedTuple):
     parts: Floats
     information: Floats
 
+    of_sample: tuple[Floats, Floats] | None
+
     def covariances(self) -> Floats:
         """Return the covariances of the errors, (B, n, n): inverse information along the simplex, and between parts."""
         inverse = np.linalg.inv(self.information)
         total = inverse.sum(axis=2)
         E = inverse - total[:, :, None] * total[:, None, :] / total.sum(axis=1)[:, None, None]
         apart = self.parts - self.solution.p[self.rows]
+        if self.of_sample is not None:
+            J, JH = self.of_sample[0][self.rows], self.of_sample[1][self.rows]
+            left = np.eye(J.shape[1]) - JH
+            E = np.matmul(np.matmul(left, E), left.transpose(0, 2, 1)) + np.matmul(left, J)
         E += apart[:, :, None] * apart[:, None, :]
         return np.asarray(np.add.reduceat(E * self.shares[:, None, None], _starts(self.rows)))
 
 
-def posterior(seen: Observed, prior: Prior, sizes: Floats, *, of_populations: bool = False) -> Posterior:
-    """Return the shares of samples of N items (B,), or of the populations they come from."""
+def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of: str = "sample") -> Posterior:
+    """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
     sizes = np.asarray(sizes, dtype=np.float64)
-    known = None if of_populations else sizes
-    G, g = whitened(seen)
-    weights = evidence(G, g, prior, known)
+    J = multinomial(start) / sizes[:, None, None]
+    M = np.broadcast_to(seen.M, J.shape)
+    Omega = seen.Omega + np.matmul(np.matmul(M, J), M.transpose(0, 2, 1))
+    G, g = whitened(seen._replace(Omega=Omega), sizes)
+    weights = evidence(G, g, prior)
     counted = np.where(weights > NEGLIGIBLE, weights, 0.0)
     rows, part = np.nonzero(counted)
     shares = (counted / counted.sum(axis=1, keepdims=True))[rows, part]
-    k = np.broadcast_to(prior.exponents(known), (*weights.shape, G.shape[2]))[rows, part]
-    A = np.matmul(G.transpose(0, 2, 1), G)[rows] + prior.curvatures()[part]
-    b = np.matmul(g[:, None, :], G)[rows, 0]
-    found = minimize_inside(A, b, k, sizes[rows])
-    starts, n = _starts(rows), A.shape[1]
+    k = prior.exponents()[part]
+    H, b = np.matmul(G.transpose(0, 2, 1), G), np.matmul(g[:, None, :], G)[:, 0]
+    A = H[rows] + prior.curvatures()[part]
+    found = minimize_inside(A, b[rows], k, start[rows], sizes[rows])
+    P, n = found.p, A.shape[1]
+    A[:, np.arange(n), np.arange(n)] += k / P**2
+    of_sample = None
+    if of == "sample":
+        # What q says of the deviation of the sample from its population.
+        of_sample = J, np.matmul(J, H)
+        rest = b[rows] - np.matmul(H[rows], P[:, :, None])[:, :, 0]
+        P = clean(P + np.matmul(J[rows], rest[:, :, None])[:, :, 0])
+    starts = _starts(rows)
     solution = Solution(
-        np.add.reduceat(found.p * shares[:, None], starts),
+        np.add.reduceat(P * shares[:, None], starts),
         np.add.reduceat(found.value * shares, starts),
         np.maximum.reduceat(found.n_iter, starts),
         np.logical_and.reduceat(found.converged, starts),
         np.maximum.reduceat(found.kkt, starts),
     )
-    A[:, np.arange(n), np.arange(n)] += k / found.p**2
-    return Posterior(solution, weights, rows, shares, found.p, A)
+    return Posterior(solution, weights, rows, shares, P, A, of_sample)
+
+
+def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
+    """Return m + A M' (M A M' + Omega)^-1 (q - M m), cut to the simplex: the linear prediction around a uniform m.
+
+    Of means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
+    """
+    AM = A @ M.T
+    gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=RIDGE, hermitian=True)
+    n = len(M)
+    return clean((Q - M.mean(axis=1)) @ gain.T + 1 / n)
 
 
 def _starts(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
@@ -99,35 +136,31 @@ def _starts(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return np.flatnonzero(np.diff(rows, prepend=-1))
 
 
-def evidence(G: Floats, g: Floats, prior: Prior, sizes: Floats | None) -> Floats:
+def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
     """Return the weights of the parts of the prior given whitened means g (B, n) with matrices G (B, n, n), (B, c)."""
-    parts = len(prior.parts)
-    if parts == 1:
-        return np.ones((len(g), 1))
-    # Few sizes are different.
-    kinds, which = (None, np.zeros(len(g), dtype=np.intp)) if sizes is None else np.unique(sizes, return_inverse=True)
-    A = prior.covariances(kinds)
-    found = np.empty((len(g), parts))
-    for c in range(parts):
-        X = np.matmul(np.matmul(G, A[which, c]), G.transpose(0, 2, 1)) + np.eye(G.shape[1])
-        z = g - G @ prior.centres[c]
-        _, logdet = np.linalg.slogdet(X)
-        found[:, c] = -(logdet + (z * np.linalg.solve(X, z[:, :, None])[:, :, 0]).sum(axis=1)) / 2
-    found += prior.log_weights
+    found = np.tile(prior.log_weights, (len(g), 1))
+    if found.shape[1] == 1:
+        return np.ones_like(found)
+    for c, (A, centre) in enumerate(zip(prior.covariances(), prior.centres, strict=True)):
+        L = np.linalg.cholesky(np.matmul(np.matmul(G, A), G.transpose(0, 2, 1)) + np.eye(len(A)))
+        z = np.linalg.solve(L, (g - G @ centre)[:, :, None])[:, :, 0]
+        found[:, c] -= (z * z).sum(axis=1) / 2 + np.log(np.einsum("bii->bi", L)).sum(axis=1)
     found = np.exp(found - found.max(axis=1, keepdims=True))
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def whitened(seen: Observed) -> tuple[Floats, Floats]:
-    """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega."""
+def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega, for samples of N items (B,)."""
     Q, M, Omega, P0 = seen
     n = Q.shape[1]
-    variance = np.maximum(np.einsum("bii->bi", Omega), np.finfo(float).tiny)
-    scale = np.sqrt(variance)
+    # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
+    least = LEAST_SEEN / sizes[:, None] * np.abs(M).max(axis=2)
+    scale = np.sqrt(np.einsum("bii->bi", Omega) + least**2)
     # Residuals have no part along p0: a variance there makes Omega regular and changes nothing else.
     along = P0 * scale
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     R = Omega / (scale[:, :, None] * scale[:, None, :])
+    R[:, np.arange(n), np.arange(n)] = 1.0
     R += along[:, :, None] * along[:, None, :] + RIDGE * np.eye(n)
     right = np.concatenate([np.broadcast_to(M, (len(Q), n, n)), Q[:, :, None]], axis=2) / scale[:, :, None]
     both = np.linalg.solve(np.linalg.cholesky(R), right)

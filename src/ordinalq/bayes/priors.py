@@ -1,19 +1,18 @@
-r"""What is known of the shares of a sample before it is seen: mixtures of Dirichlet distributions.
+r"""What is known of the shares of a population before a sample of it is seen: mixtures of Dirichlet distributions.
 
 A part of the mixture has a centre m, is worth nu items, and may be smooth:
 
-    ln prior(p) = sum_i k_i ln p_i - T/2 ||C p / 2||^2,    k = nu_N m,    C the second differences.
+    ln prior(p) = sum_i k_i ln p_i - T/2 ||C p / 2||^2,    k = nu m,    C the second differences.
 
-k is alpha of a Dirichlet distribution: its mean is the mode of the product of p_i^k_i. The shares of a sample of N
-items vary more than those of the population it comes from, by the items themselves, as if nu_N items had been seen:
-
-    Cov(p) = B (1 / (nu + 1) (1 - 1/N) + 1/N) = B / (nu_N + 1),    B = diag(m) - m m'.
+k is alpha of a Dirichlet distribution: its mean is the mode of the product of p_i^k_i, its covariance
+(diag(m) - m m') / (nu + 1).
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordinalq.effects.model import multinomial
 from ordinalq.ordinal import difference_matrix
 from ordinalq.validation import Floats, check_distributions, check_real
 
@@ -24,7 +23,7 @@ SMOOTH = 2.0
 STRENGTH = 1000.0
 # Weights of "anything", "smooth" and "as in training" where nothing is known.
 WEIGHTS = (0.6, 0.2, 0.2)
-# Exponents below this leave the shares of a sample of one item, which has one class only, without any prior.
+# Least exponent: no class is ruled out, though it be rare among the training items.
 LEAST = 0.05
 NAMES = ("any", "uniform", "smooth", "training")
 
@@ -57,8 +56,7 @@ class Prior:
         worth = STRENGTH if strength is None else strength
         if not isinstance(prior, str):
             return cls([Part(np.asarray(prior, dtype=np.float64), worth)])
-        # Two classes have no second differences.
-        smooth = uniform._replace(smoothness=SMOOTH * n * (n + 1) / 1.5 if n > 2 else 0.0)
+        smooth = uniform._replace(smoothness=SMOOTH * n * (n + 1) / 1.5)
         training = Part(p_train, worth)
         if prior == "any":
             parts = (uniform, smooth, training)
@@ -75,38 +73,31 @@ class Prior:
         """Centres of the parts, (c, n)."""
         return np.array([part.centre for part in self.parts])
 
-    def exponents(self, sizes: Floats | None) -> Floats:
-        """Return k of each part for samples of N items (B,), None for their populations: (B, c, n), or (1, c, n)."""
-        k = self._worth(sizes)[:, :, None] * self.centres
-        return np.asarray(np.maximum(k, LEAST))
+    def exponents(self) -> Floats:
+        """Return k of each part, (c, n)."""
+        return np.array([np.maximum(part.worth * part.centre, LEAST) for part in self.parts])
 
     def curvatures(self) -> Floats:
         """Return T C'C / 4 of each part, (c, n, n)."""
-        n = self.centres.shape[1]
-        C = difference_matrix(n) / 2 if n > 2 else np.zeros((1, n))
+        C = _bends(self.centres.shape[1])
         return np.array([part.smoothness * C.T @ C for part in self.parts])
 
-    def covariances(self, sizes: Floats | None) -> Floats:
-        """Return the covariance of the shares under each part, (B, c, n, n), or (1, c, n, n) of the populations."""
-        n = self.centres.shape[1]
-        m = self.centres
-        B = m[:, :, None] * np.eye(n) - m[:, :, None] * m[:, None, :]
-        A = B / (self._worth(sizes) + 1)[:, :, None, None]
-        for c, part in enumerate(self.parts):
+    def covariances(self) -> Floats:
+        """Return the covariance of the shares under each part, (c, n, n)."""
+        found = []
+        for part in self.parts:
+            A = multinomial(part.centre) / (part.worth + 1)
             if part.smoothness > 0:
-                C = difference_matrix(n) / 2
-                CA = C @ A[:, c]
-                inner = CA @ C.T + np.eye(len(C)) / part.smoothness
-                A[:, c] -= np.matmul(CA.transpose(0, 2, 1), np.linalg.solve(inner, CA))
-        return A
+                C = _bends(len(A))
+                CA = C @ A
+                A = A - CA.T @ np.linalg.solve(CA @ C.T + np.eye(len(C)) / part.smoothness, CA)
+            found.append(A)
+        return np.array(found)
 
-    def _worth(self, sizes: Floats | None) -> Floats:
-        """Return nu_N of each part, (B, c)."""
-        nu = np.array([part.worth for part in self.parts])
-        if sizes is None:
-            return nu[None]
-        N = np.asarray(sizes, dtype=np.float64)[:, None]
-        return np.asarray(N * (nu + 1) / (nu + N) - 1)
+
+def _bends(n: int) -> Floats:
+    """Return C / 2, half the second differences over n classes."""
+    return difference_matrix(n) / 2
 
 
 def check_prior(prior: Any, strength: Any, n_classes: int) -> None:

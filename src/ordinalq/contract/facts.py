@@ -82,6 +82,12 @@ class Facts:
         """Return the strength of smoothing, None where the method does not smooth at all."""
         return None
 
+    def tune(self, S: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None = None) -> None:
+        """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...) and, where known, their groups.
+
+        It comes after `learn`; most methods have nothing to choose.
+        """
+
     def with_strength(self, value: float) -> Self:
         """Return the fitted quantifier with another strength of smoothing."""
         raise TypeError(f"{type(self).__name__} does not smooth.")

@@ -24,6 +24,8 @@ class Kept(Facts):
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    check_covariance_ : ndarray (g, g) or None
+        The same of the functions of the fit test.
     width_correction_ : ndarray (2, 2n + 1) or None
         What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
@@ -31,6 +33,7 @@ class Kept(Facts):
     classes_: npt.NDArray[Any]
     held_out_: tuple[Floats, Codes]
     group_covariance_: Floats | None
+    check_covariance_: Floats | None
     width_correction_: Floats | None
 
     def embed(self, S: Floats) -> Floats | OneHot:
@@ -44,8 +47,16 @@ class Kept(Facts):
         intervals were off.
         """
         self.held_out_ = (S, codes)
-        self.group_covariance_ = None if groups is None else effect_on_looks(self.group_features(S), codes, groups)
-        self.width_correction_ = None
+        self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
+        if groups is not None:
+            functions = self.checks()
+            self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups)
+            self.check_covariance_ = None if functions is None else effect_on_looks(functions.values(S), codes, groups)
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether it has learned how groups differ."""
+        return getattr(self, "group_covariance_", None) is not None
 
     def group_features(self, S: Floats) -> Floats:
         """Return the function of items (N, d) whose group effect the replicates need: the representation."""

@@ -126,10 +126,10 @@ class Quantifier(Kept, BaseEstimator, ABC):
     def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None) -> None:
         self.learn(S, codes)
         scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
-        if scored.all():
-            self.keep(S, codes, groups)
-        else:
-            self.keep(S[scored], codes[scored], None if groups is None else groups[scored])
+        if not scored.all():
+            S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
+        self.tune(S, codes, groups)
+        self.keep(S, codes, groups)
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -169,9 +169,9 @@ class Quantifier(Kept, BaseEstimator, ABC):
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
         if samples is None:
             raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
-        return self.solve(self.summarize(S, samples))
+        return self.solve(self.summarize(S, samples, checks=False))
 
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = False, labelled: Any = None) -> Summary:
+    def summarize(self, S: Any, samples: Any = None, *, checks: bool = True, labelled: Any = None) -> Summary:
         """Return what the method needs of samples of scored items, see :class:`Summary`.
 
         Parameters
@@ -180,8 +180,8 @@ class Quantifier(Kept, BaseEstimator, ABC):
             Scores of the pool, as `scores` gives them.
         samples : Samples or integer array (B, m), default=None
             The items of each sample; None takes all items as one.
-        checks : bool, default=False
-            Also keep what `ordinalq.inference.diagnosis` needs.
+        checks : bool, default=True
+            Also keep what the fit test needs.
         labelled : array-like (N,), default=None
             Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
         """

@@ -40,8 +40,8 @@ class Summary:
         Number of items.
     totals : dict of str to ndarray (B, ...)
         Sums over the items of each sample, which merging adds up: "weight" and "weight2" (B,) of the weights and of
-        their squares; for methods on means "f" (B, d) of w f; where asked for, "checks" (B, g) of the functions of the
-        fit test, and of labelled items what `ordinalq.contract.labelled` says.
+        their squares; for methods on means "f" (B, d) of w f; "checks" (B, g) of the functions of the fit test, where
+        the method has some; of labelled items what `ordinalq.contract.labelled` says.
     items : tuple of Scored, default=()
         Portions of scored items, for methods on items.
     keys : Keys, default=None

@@ -54,36 +54,61 @@ class Filter(NamedTuple):
         return cls(V, np.maximum(lam, 0), between, B @ M.T @ V, float(np.log(size[kept]).sum()))
 
 
-class Gaussian(NamedTuple):
-    """Shares given q before any projection: mean (B, n), covariance (B, n, n).
+class Surprise(NamedTuple):
+    """How far q is from what a model expects.
 
-    Of q itself: the distance z' C_qq^{-1} z (B,), log |C_qq| (B,) and its rank.
+    coordinates (B, r) of z and their variances (B, r) in the directions of C_qq, and log |C_qq| (B,).
     """
+
+    coordinates: Floats
+    variances: Floats
+    logdet: Floats
+
+    @classmethod
+    def of(cls, model: GroupModel, filt: Filter, Q: Floats, sizes: Floats) -> "Surprise":
+        """Compare mean representations Q (B, d) of groups of given sizes (B,) with a model."""
+        inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None]
+        variances = filt.lam * (1 - inverse) + inverse
+        t = (Q - model.M @ model.mu - model.shift) @ filt.V
+        return cls(t, variances, np.log(variances).sum(axis=1) + filt.logdet)
+
+    @property
+    def distance(self) -> Floats:
+        """d^2 = z' C_qq^{-1} z, (B,)."""
+        return np.asarray((self.coordinates**2 / self.variances).sum(axis=1))
+
+    def log_student(self, nu: float) -> Floats:
+        """Log density of q with heavy tails, but for a constant that all models share, (B,)."""
+        rank = self.variances.shape[1]
+        constant = gammaln((nu + rank) / 2) - gammaln(nu / 2) - rank / 2 * np.log(nu)
+        return np.asarray(constant - self.logdet / 2 - (nu + rank) / 2 * np.log1p(self.distance / nu))
+
+
+class Gaussian(NamedTuple):
+    """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance (B,) and rank of q."""
 
     mean: Floats
     covariance: Floats
     distance: Floats
-    logdet: Floats
     rank: int
 
 
 def condition(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Gaussian:
     """Return the distribution of the shares given mean representations Q (B, d) of groups of given sizes (B,)."""
     filt = Filter.of(model)
-    inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None]
-    t = (Q - model.M @ model.mu - model.shift) @ filt.V
-    variance = filt.lam * (1 - inverse) + inverse
+    seen = Surprise.of(model, filt, Q, sizes)
+    inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None, None]
     if of == "sample":
-        gain = (1 - inverse)[:, :, None] * filt.between + inverse[:, :, None] * filt.within
-        prior = (1 - inverse)[:, :, None] * model.A + inverse[:, :, None] * model.B
+        gain = (1 - inverse) * filt.between + inverse * filt.within
+        prior = (1 - inverse) * model.A + inverse * model.B
     else:
         gain, prior = np.broadcast_to(filt.between, (len(Q), *filt.between.shape)), model.A
-    mean = model.mu + np.matmul(gain, (t / variance)[:, :, None])[:, :, 0]
-    E = prior - np.matmul(gain / variance[:, None, :], gain.transpose(0, 2, 1))
-    return Gaussian(mean, E, (t**2 / variance).sum(axis=1), np.log(variance).sum(axis=1) + filt.logdet, filt.rank)
+    mean = model.mu + np.matmul(gain, (seen.coordinates / seen.variances)[:, :, None])[:, :, 0]
+    E = prior - np.matmul(gain / seen.variances[:, None, :], gain.transpose(0, 2, 1))
+    return Gaussian(mean, E, seen.distance, filt.rank)
 
 
-def log_odds(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Floats:
+def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
     """Log odds that q comes from groups with the weak prior of the shares, against the learned one, (B,).
 
     Student densities with as many degrees of freedom as there are groups beyond the directions of q: group effects have
@@ -91,12 +116,7 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") ->
     """
     if model.fallback is None:
         return np.full(len(Q), -np.inf)
-    nu = max(model.n_groups - Filter.of(model).rank + 1, LEAST_DOF)
-    learned, other = condition(model, Q, sizes, of), condition(model.fallback, Q, sizes, of)
-    return _log_student(other, nu) - _log_student(learned, nu)
-
-
-def _log_student(got: Gaussian, nu: float) -> Floats:
-    """Log density of q, but for a constant that all models share."""
-    constant = gammaln((nu + got.rank) / 2) - gammaln(nu / 2) - got.rank / 2 * np.log(nu)
-    return np.asarray(constant - got.logdet / 2 - (nu + got.rank) / 2 * np.log1p(got.distance / nu))
+    filt = Filter.of(model)
+    nu = max(model.n_groups - filt.rank + 1, LEAST_DOF)
+    other = Surprise.of(model.fallback, Filter.of(model.fallback), Q, sizes)
+    return other.log_student(nu) - Surprise.of(model, filt, Q, sizes).log_student(nu)

@@ -99,7 +99,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
     mean_dof = np.full(len(Q), _mean_dof(model))
     unlike = np.zeros(len(Q), dtype=bool)
     if model.fallback is not None:
-        odds = log_odds(model, Q, sizes, of) - model.worst
+        odds = log_odds(model, Q, sizes) - model.worst
         unlike = odds > np.log1p(UNLIKE / model.n_groups)
         dropped = odds[unlike] > np.log(DROP)
         other = condition(model.fallback, Q[unlike], sizes[unlike], of)
@@ -111,6 +111,13 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
     return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+
+
+def is_unlike(model: GroupModel, Q: Floats, sizes: Floats) -> Mask:
+    """Say which groups are unlike the training groups, (B,), see :func:`predict`."""
+    if model.fallback is None:
+        return np.zeros(len(Q), dtype=bool)
+    return np.asarray(log_odds(model, Q, sizes) - model.worst > np.log1p(UNLIKE / model.n_groups))
 
 
 def join(parts: list[Prediction]) -> Prediction:

@@ -10,11 +10,10 @@ representation. Thus the test has residual degrees of freedom also where the met
 equations for n classes.
 """
 
-import numpy as np
-
 from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
-from ordinalq.inference.mixture import compare
+from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
+from ordinalq.inference.mixture import Moments, class_moments, compare
 from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
@@ -22,11 +21,8 @@ from ordinalq.samples import class_means
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats
 
-# Items per function in the test, and functions per class.
+# Items per function in the test.
 ITEMS_PER_FUNCTION = 10
-FUNCTIONS_PER_CLASS = 4
-# Directions with less than this part of the largest variance are redundant.
-REDUNDANT = 1e-6
 
 
 def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
@@ -48,11 +44,13 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     if known is None:
         notes.append(f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items.")
     else:
-        g, q = _functions(quantifier, summary)
-        if g.shape[1] < len(quantifier.classes_):
-            notes.append(f"Fit and precision do not apply: {_too_few(quantifier, g.shape[1], N)}")
+        moments, q = _functions(quantifier, summary)
+        if len(q) < len(quantifier.classes_):
+            notes.append(f"Fit and precision do not apply: {_too_few(quantifier, len(q), N)}")
         else:
-            fit, precision = compare(g, known[1], q, N, estimate)
+            fit, precision = compare(moments, q, N, estimate)
+            if moments.D is not None:
+                notes.append("Fit and precision count how groups differ, as the training groups do.")
     return Diagnosis(
         method=type(quantifier).__name__,
         classes=quantifier.classes_,
@@ -69,23 +67,12 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     )
 
 
-def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Floats, Floats]:
-    """Return g of the held-out items (N', d) and its mean over the sample (d,), without redundant directions."""
-    S, codes = quantifier.held_out_
-    n = len(quantifier.classes_)
-    functions = quantifier.checks()
-    if functions is None:
-        g, q = np.asarray(quantifier.embed(S), dtype=float), summary.means[0]
-    else:
-        g, q = functions.values(S), summary.mean("checks")[0]
-    # Every class counts alike: a sample may hold many of those that are rare in training.
-    weights = 1 / np.bincount(codes, minlength=n)[codes] / n
-    centre = weights @ g
-    g, q = g - centre, q - centre
-    size, axes = np.linalg.eigh((g * weights[:, None]).T @ g)
-    kept = np.flatnonzero(size > REDUNDANT * size.max())[::-1]
-    axes = axes[:, kept[: min(FUNCTIONS_PER_CLASS * n, int(summary.n_items[0]) // ITEMS_PER_FUNCTION)]]
-    return g @ axes, q @ axes
+def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Moments, Floats]:
+    """Return the moments of g over the held-out items, and its mean over the sample (d,)."""
+    known, n = checked(quantifier), len(quantifier.classes_)
+    few = known.first(min(FUNCTIONS_PER_CLASS * n, int(summary.n_items[0]) // ITEMS_PER_FUNCTION))
+    moments = class_moments(few.g, few.codes, n)._replace(D=few.D)
+    return moments, few.means(summary)[0]
 
 
 def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:

@@ -6,6 +6,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, as_samples, distributions
 from ordinalq.contract.summary import Summary
+from ordinalq.inference.fits import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labelled import with_labels
 from ordinalq.samples import Samples
@@ -44,7 +45,10 @@ def estimate(
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
     P = distributions(quantifier.solve(summary))
-    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=quantifier.verdicts(summary))
+    fit = quantifier.verdicts(summary)
+    if fit is None:
+        fit = verdicts(quantifier, summary)
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit)
     plan = Plan() if plan is None else plan
     if level is not None:
         estimates = with_intervals(quantifier, summary, estimates, level, plan)

@@ -97,12 +97,17 @@ class Precision:
 
 
 class Moments(NamedTuple):
-    """Means M (d, n), second moments E (n, d, d) and covariances V (n, d, d) of d functions in n classes."""
+    """Means M (d, n), second moments E (n, d, d) and covariances V (n, d, d) of d functions in n classes.
+
+    ``counts`` (n,) are the items that they come from, D (d, d) the covariance between groups of the means in a class;
+    None where nothing is known of groups.
+    """
 
     M: Floats
     E: Floats
     V: Floats
     counts: Floats
+    D: Floats | None = None
 
     def item_covariance(self, p: Floats) -> Floats:
         """Return the covariance (d, d) of one item of the mixture p."""
@@ -110,8 +115,9 @@ class Moments(NamedTuple):
         return np.asarray(np.tensordot(p, self.E, axes=1) - np.outer(v, v))
 
     def covariance(self, p: Floats, N: float) -> Floats:
-        """Return the covariance (d, d) of q - M p: N items of the mixture p, and class means of limited accuracy."""
-        return np.asarray(self.item_covariance(p) / N + np.tensordot(p * p / self.counts, self.V, axes=1))
+        """Return the covariance (d, d) of q - M p: N items of the mixture p, M of limited accuracy, and the group."""
+        within = self.item_covariance(p) / N + np.tensordot(p * p / self.counts, self.V, axes=1)
+        return np.asarray(within if self.D is None else within + self.D * (1 - 1 / N))
 
     def information(self, p: Floats, N: float) -> tuple[Floats, Floats]:
         """Return W (d, d), the inverse of the covariance, and the information M'WM (n, n)."""
@@ -119,10 +125,8 @@ class Moments(NamedTuple):
         return W, self.M.T @ W @ self.M
 
 
-def compare(g: Floats, codes: Codes, q: Floats, N: int, estimate: Floats) -> tuple[Fit, Precision]:
-    """Compare the mean q (d,) of N items with mixtures of the class means of g (N', d), from the estimate (n,) on."""
-    n = len(estimate)
-    moments = class_moments(g, codes, n)
+def compare(moments: Moments, q: Floats, N: int, estimate: Floats) -> tuple[Fit, Precision]:
+    """Compare the mean q (d,) of N items with mixtures of the classes, from the estimate (n,) on."""
     p = clean(estimate[None] + FLOOR)[0]
     for _ in range(REWEIGHTINGS):
         W, A = moments.information(p, N)

@@ -1,52 +1,49 @@
 """How much smoothing: the strength of a regularizer, chosen on the training items alone.
 
-The held-out items V play both parts. The class means M come from a random third of them, APP-OQ samples are drawn from
-all of them; the strength whose estimates have the smallest mean NMD is taken. Nothing is fitted but M, for V is
-held-out already. A third is a compromise: M from the half of V deviates from V's own means exactly as much as M from
-all of V deviates from the truth; a third doubles that variance, which leaves a margin for what differs between held-out
-scores and those of new items.
+The held-out items V play both parts: some give the class means M, others the samples, see `splits`. The strength whose
+estimates have the smallest mean NMD is taken. Nothing is fitted but M, for V is held-out already.
 """
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.inference.splits import FRACTION
 from ordinalq.measures import nmd
-from ordinalq.protocols import APPOQ
-from ordinalq.samples import Samples
+from ordinalq.ordinal import jaggedness
 from ordinalq.simplex import clean
+from ordinalq.strength import Smoother
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Codes = npt.NDArray[np.intp]
-
-# How often V is split, and APP samples of each split, of which APP-OQ keeps the smoothest fifth. Where a single sample
-# takes a millisecond, fewer have to do, in larger batches; they are the same for all strengths.
-SPLITS, DRAWS = 24, 200
-FEWER_SPLITS, FEWER_DRAWS = 6, 160
-FRACTION = 0.2
-# Items of a sample, or as many as V has.
-SAMPLE_SIZE = 1000
-# The draws belong to the method, not to chance: the same data give the same strength.
-SEED = 0
 # After the grid that a smoother starts with, points halfway between the best one and its neighbours are tried, twice.
 REFINEMENTS = 2
+# The grid is widened where its end is better than all others by more than this part: else the curve is flat there.
+BETTER = 1e-3
+STEP = 10.0
+# In words, what the samples were.
+SAMPLES = {
+    "smooth": f"smooth samples (APP-OQ {FRACTION:.0%}) of {{size}} training items",
+    "prevalences": "samples of {size} training items with the given prevalences",
+    "groups": "training groups of {size} items (median), held out",
+}
 
 
 class Trial(NamedTuple):
-    """A quantifier, fitted on some of the held-out items, and samples of known prevalences (B, n)."""
+    """A quantifier, fitted on some of the held-out items, samples of known prevalences (B, n), and weights (B,)."""
 
     quantifier: Quantifier
     summary: Summary
     prevalences: Floats
+    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +59,13 @@ class Tuning:
     values : ndarray (k,)
         The strengths that were tried, ascending.
     errors : ndarray (k,)
-        Mean NMD of each over all samples.
+        (Weighted) mean NMD of each over all samples.
     standard_errors : ndarray (k,)
         Of these means, from the scatter between the splits.
     n_samples, sample_size : int
-        Number of the samples, and of the items of each.
+        Number of the samples, and of the items of each (of groups: the median).
+    source : {"smooth", "prevalences", "groups"}
+        What the samples were: smooth ones of the training items, such with given prevalences, or training groups.
     """
 
     parameter: str
@@ -76,14 +75,18 @@ class Tuning:
     standard_errors: Floats
     n_samples: int
     sample_size: int
+    source: str = "smooth"
 
     def __str__(self) -> str:
         best, none = self.errors.min(), self.errors[0]
-        text = (
-            f"{self.parameter} = {self.value:.3g}, the best of {len(self.values)} on {self.n_samples} smooth samples "
-            f"(APP-OQ {FRACTION:.0%}) of {self.sample_size} training items: NMD {best:.4f}"
-        )
-        return f"{text}, without smoothing {none:.4f}."
+        samples = SAMPLES[self.source].format(size=self.sample_size)
+        text = f"{self.parameter} = {self.value:.3g}, the best of {len(self.values)} on {self.n_samples} {samples}"
+        return f"{text}: NMD {best:.4f}, without smoothing {none:.4f}."
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether it is the largest strength that was tried: more smoothing might have been better still."""
+        return bool(self.value == self.values[-1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as plain numbers and lists."""
@@ -103,68 +106,95 @@ class Tuning:
         return tau_path(self.values, self.errors, self.standard_errors, chosen=self.value, ax=ax)
 
 
-def tune(parameter: str, start: Iterable[float], trials: Iterable[Trial]) -> Tuning:
+def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source: str = "smooth") -> Tuning:
     """Choose a strength of smoothing by the mean NMD over trials.
 
     Parameters
     ----------
-    parameter : str
-        Its name.
-    start : iterable of float
-        The strengths to begin with, ascending.
+    smoother : Smoother
+        Says where to begin, and how far one may go.
     trials : iterable of Trial
         They are kept in memory, since every strength goes through all of them.
+    unit : float, default=1.0
+        What strengths are relative to.
+    source : str, default="smooth"
+        What the samples are, see :class:`Tuning`.
     """
     trials = list(trials)
+    share = np.array([trial.weights.sum() for trial in trials])
+    share /= share.sum()
     # Mean NMD of each trial by strength
     found: dict[float, Floats] = {}
 
     def error(value: float) -> float:
         if value not in found:
-            solved = [(t.prevalences, t.quantifier.with_strength(value).solve(t.summary).p) for t in trials]
-            found[value] = np.array([nmd(true, clean(p)).mean() for true, p in solved])
-        return float(found[value].mean())
+            solved = [(t, clean(t.quantifier.with_strength(value).solve(t.summary).p)) for t in trials]
+            found[value] = np.array([np.average(nmd(t.prevalences, p), weights=t.weights) for t, p in solved])
+        return float(share @ found[value])
 
-    values = list(start)
+    values = _refined(_widened(list(smoother.strengths(unit)), error, *smoother.limits(unit)), error)
+    errors = np.array([error(value) for value in values])
+    # Of a weighted mean; with equal weights the standard deviation of the trials over the root of their number.
+    spread = np.array([share @ (share * (found[value] - error(value)) ** 2) for value in values])
+    sizes = np.concatenate([trial.summary.n_items for trial in trials])
+    return Tuning(
+        parameter=str(smoother.strength),
+        value=values[int(errors.argmin())],
+        values=np.array(values),
+        errors=errors,
+        standard_errors=np.sqrt(spread * len(trials) / max(len(trials) - 1, 1)),
+        n_samples=len(sizes),
+        sample_size=int(np.median(sizes)),
+        source=source,
+    )
+
+
+def _widened(values: list[float], error: Callable[[float], float], low: float, high: float) -> list[float]:
+    """Return strengths (zero, then powers of a step) with more at an end, while that is clearly the best."""
+    while values[-1] * STEP <= high and error(values[-1]) < (1 - BETTER) * min(map(error, values[:-1])):
+        values = [*values, values[-1] * STEP]
+    while values[1] / STEP >= low and error(values[1]) < (1 - BETTER) * min(map(error, [0.0, *values[2:]])):
+        values = [values[0], values[1] / STEP, *values[1:]]
+    return values
+
+
+def _refined(values: list[float], error: Callable[[float], float]) -> list[float]:
+    """Return strengths with points halfway between the best one and its neighbours."""
     for _ in range(REFINEMENTS):
         at = values.index(min(values, key=error))
         neighbours = values[max(at - 1, 0) : at + 2]
         # No point lies halfway to zero on a logarithmic scale.
         halfway = [float(np.sqrt(a * b)) for a, b in pairwise(neighbours) if a > 0]
         values = sorted({*values, *halfway})
-    errors = np.array([error(value) for value in values])
-    spread = np.array([found[value].std(ddof=1) for value in values])
-    return Tuning(
-        parameter=parameter,
-        value=values[int(errors.argmin())],
-        values=np.array(values),
-        errors=errors,
-        standard_errors=spread / np.sqrt(len(trials)),
-        n_samples=sum(len(trial.summary) for trial in trials),
-        sample_size=int(trials[0].summary.n_items[0]),
-    )
+    return values
 
 
-def thirds(codes: Codes, pool: Codes, *, few: bool = False) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield masks (N,) of random thirds of the items `pool`, with at least two items of each class that has them."""
-    rng = np.random.default_rng(SEED)
-    counts = np.bincount(codes[pool])
-    wanted = np.minimum(counts, np.maximum(2, -(-counts // 3)))
-    starts = np.cumsum(counts) - counts
-    for _ in range(FEWER_SPLITS if few else SPLITS):
-        order = rng.permutation(pool)
-        order = order[np.argsort(codes[order], kind="stable")]
-        position = np.arange(len(order)) - starts[codes[order]]
-        mask = np.zeros(len(codes), dtype=bool)
-        mask[order[position < wanted[codes[order]]]] = True
-        yield mask
+def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
+    """Warn where a choice is no good: at the edge of its grid, or on samples all smoother than the training items.
 
-
-def smooth_samples(codes: Codes, pool: Codes, *, few: bool = False) -> Iterator[Samples]:
-    """Yield the APP-OQ samples of each split, drawn from the items `pool` of codes (N,)."""
-    size = min(SAMPLE_SIZE, len(pool))
-    draws = FEWER_DRAWS if few else DRAWS
-    for split in range(FEWER_SPLITS if few else SPLITS):
-        drawn = APPOQ(FRACTION, draws, size, small_pool="replace", random_state=SEED + split).draw(codes[pool])
-        items = pool[drawn.items]
-        yield Samples(items, drawn.offsets, len(codes), classes=drawn.classes, prevalences=drawn.prevalences)
+    Parameters
+    ----------
+    tuning : Tuning
+    p_train : ndarray (n,)
+        The training distribution.
+    samples : iterable of ndarray (B, n)
+        Prevalences of the samples that it was made on.
+    """
+    name = tuning.parameter
+    if tuning.at_edge:
+        warnings.warn(
+            f"{name}='auto' ended at {tuning.value:.3g}, the largest that was tried: the smoothest estimate is best. "
+            "Either the samples that it was chosen on are as smooth, or the scores tell too little of their classes: "
+            f"then take more training items, a better classifier or another method, or give {name} as a number.",
+            stacklevel=2,
+        )
+    if tuning.source != "smooth" or tuning.value == 0:
+        return
+    most, own = max(float(np.max(jaggedness(P))) for P in samples), float(jaggedness(p_train))
+    if own > most:
+        warnings.warn(
+            f"{name}='auto' was chosen on samples with a jaggedness of at most {most:.2g}, and that of the training "
+            f"distribution is {own:.2g}: if yours are as jagged, smoothing may hurt. Fit with groups, give "
+            f"{name}=Auto(prevalences=...) with the distributions that you expect, or {name}=0.",
+            stacklevel=2,
+        )

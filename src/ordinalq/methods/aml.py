@@ -8,15 +8,17 @@ import numpy.typing as npt
 
 from ordinalq.bayes.intervals import normal_bounds
 from ordinalq.bayes.moments import LabelledRatios, error_shares
-from ordinalq.bayes.posterior import Observed, Posterior, posterior
+from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior
 from ordinalq.bayes.priors import Prior, check_prior
 from ordinalq.bounds import Bounds
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.summary import Summary
+from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class
 from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
+from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_choice
 
@@ -160,8 +162,8 @@ class AML(Method):
         if self.on_means:
             for start in range(0, len(summary), PASS):
                 rows = np.arange(start, min(start + PASS, len(summary)))
-                first = self._at_common(summary.means[rows], summary.sizes[rows])
-                yield self._at_common(summary.means[rows], summary.sizes[rows], first.solution.p, of)
+                Q, sizes = summary.means[rows], summary.sizes[rows]
+                yield self._at_common(Q, sizes, self._first(Q, sizes), of)
             return
         S, samples = summary.scored()
         labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1])
@@ -170,27 +172,34 @@ class AML(Method):
         for start in range(0, len(summary), PASS):
             rows = np.arange(start, min(start + PASS, len(summary)))
             sizes = summary.sizes[rows]
-            P0 = self._at_common(Q[rows], sizes).solution.p
+            P0 = self._first(Q[rows], sizes)
             M, Omega = labelled.at_each(P0, error_shares(P0, sizes, self.counts_, self.trust_))
             q = np.empty_like(P0)
             for block in mixture.blocks(rows):
                 q[block.rows] = block.weighted_ratios(P0[block.rows])
             yield self._posterior(Observed(q, M, Omega, P0), P0, sizes, of)
 
-    def _at_common(self, Q: Floats, sizes: Floats, P: Floats | None = None, of: str = "sample") -> Posterior:
+    def _first(self, Q: Floats, sizes: Floats) -> Floats:
+        """Return shares (B, n) for instruments and covariances, by means Q (B, n) of the common f alone."""
+        P = np.empty_like(Q)
+        # Samples of similar sizes are treated alike.
+        exponents = np.log2(sizes).round()
+        p0, A = self._common(), Prior.of("uniform", self.p_train_).covariances()[0]
+        for exponent in np.unique(exponents):
+            rows, size = exponents == exponent, np.array([2.0**exponent])
+            a = error_shares(p0[None], size, self.counts_, self.trust_)[0]
+            # The shares of the sample vary by its items, too.
+            spread = A + multinomial(np.full(len(p0), 1 / len(p0))) / size
+            P[rows] = first_shares(Q[rows], self.M_, np.tensordot(a, self.covariances_, 1), spread)
+        # No class is ruled out: each has half an item.
+        return clean(np.maximum(P, 0.5 / sizes[:, None]))
+
+    def _at_common(self, Q: Floats, sizes: Floats, P: Floats, of: str) -> Posterior:
         """Return the posteriors given means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
         p0 = self._common()
-        P = np.broadcast_to(p0, Q.shape) if P is None else P
         Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
         M = np.broadcast_to(self.M_, Omega.shape)
         return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
 
     def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
-        if of == "population":
-            # The shares of the sample vary around those of the population.
-            spread = seen.M * P[:, None, :]
-            centre = spread.sum(axis=2)
-            B = np.matmul(spread, seen.M.transpose(0, 2, 1)) - centre[:, :, None] * centre[:, None, :]
-            seen = seen._replace(Omega=seen.Omega + B / sizes[:, None, None])
-        prior = Prior.of(self.prior, self.p_train_, self.strength)
-        return posterior(seen, prior, sizes, of_populations=of == "population")
+        return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength), sizes, P, of=of)

@@ -1,7 +1,7 @@
 """What the methods share: services, smoothing, and the linear system q = M p."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, Self
 
@@ -17,7 +17,8 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
 from ordinalq.inference.services import Services
-from ordinalq.inference.tuning import SAMPLE_SIZE, Trial, Tuning, smooth_samples, thirds, tune
+from ordinalq.inference.splits import Split, ground
+from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
 from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
 from ordinalq.objectives import LinearObjective
@@ -72,12 +73,32 @@ class SmoothedMethod(Method):
 
     smoother_: Any
 
-    def _set_smoother(self, smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0) -> None:
-        """Keep the smoother, with its strength chosen on the trials where that is "auto"."""
+    @abstractmethod
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+        """Yield the samples of held-out items with scores or features S (N, ...), to tune on."""
+
+    @property
+    def _solves_slowly(self) -> bool:
+        """Whether a sample takes a millisecond, so that a strength has to be chosen on fewer."""
+        return False
+
+    def _trial_unit(self, n_items: float) -> float:
+        """Return what a strength is relative to, for samples of `n_items`: one, or N for a likelihood of counts."""
+        return 1.0
+
+    def _pool(self, codes: Codes) -> Codes:
+        """Return the items that may enter class means and samples, of held-out ones with these codes (N,)."""
+        return np.arange(len(codes))
+
+    def tune(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+        """Choose the strength of smoothing where that is "auto"."""
         self.__dict__.pop("tuning_", None)
-        self.smoother_ = smoother
-        if smoother.is_auto:
-            self.tuning_: Tuning = tune(str(smoother.strength), smoother.strengths(unit), trials)
+        auto, smoother = self.smoother_.auto, self.smoother_
+        if auto is not None:
+            chosen_on = ground(auto, codes, groups, self._pool(codes), few=self._solves_slowly)
+            trials = self._trials(S, codes, chosen_on.splits)
+            self.tuning_: Tuning = tune(smoother, trials, self._trial_unit(chosen_on.sample_size), chosen_on.source)
+            warn_of(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
             self.smoother_ = smoother.with_strength(self.tuning_.value)
         self._keep_strength()
 
@@ -122,17 +143,8 @@ class MatrixMethod(SmoothedMethod):
     def _solve_data(self, data: Data) -> Solution:
         """Return the Solution for q and M of the fitted quantifier."""
 
-    def _trial_unit(self, n_items: float) -> float:
-        """Return what a strength is relative to, for samples of `n_items`: one, or N for a likelihood of counts."""
-        return 1.0
-
-    @property
-    def _solves_slowly(self) -> bool:
-        """Whether a sample takes a millisecond, so that a strength has to be chosen on fewer."""
-        return False
-
     def learn(self, S: Floats, codes: Codes) -> None:
-        """Fit the representation, its class means and, where it is "auto", the strength of smoothing."""
+        """Fit the representation and its class means."""
         n = len(self.classes_)
         self._set_parts()
         p_train = np.bincount(codes, minlength=n) / len(codes)
@@ -145,26 +157,25 @@ class MatrixMethod(SmoothedMethod):
         if for_means is not None:
             check_every_class(codes[for_means], self.classes_)
         self.M_ = class_means(F, codes, for_means)
-        pool = np.arange(len(codes)) if for_means is None else np.flatnonzero(for_means)
-        samples = smooth_samples(codes, pool, few=self._solves_slowly)
-        self._set_smoother(
-            self.smoother_, self._trials(S, F, codes, pool, samples), self._trial_unit(min(SAMPLE_SIZE, len(pool)))
-        )
         self.p_train_ = p_train
 
-    def _trials(
-        self, S: Floats, F: Floats | OneHot, codes: Codes, pool: Codes, drawn: Iterable[Samples]
-    ) -> Iterator[Trial]:
-        """Yield samples of held-out items with M from a third of them, to tune on; F (N, d) represents S (N, ...)."""
-        for third, samples in zip(thirds(codes, pool, few=self._solves_slowly), drawn, strict=True):
+    def _pool(self, codes: Codes) -> Codes:
+        """Return the items that may enter class means, as the representation says."""
+        for_means = self.representation_.for_means_
+        return super()._pool(codes) if for_means is None else np.flatnonzero(for_means)
+
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+        """Yield the samples of held-out items, each split with an M of its own."""
+        F = self.embed(S)
+        for split in splits:
+            given = split.for_means
             if self.representation_.gives_distances:
                 # Both q and M are distances to the items that M is made of.
-                nearer = clone(self.representation_).fit(S[third], codes[third], len(self.classes_))
+                nearer = clone(self.representation_).fit(S[given], codes[given], len(self.classes_))
                 F = nearer.transform(S)
             twin = copy(self)
-            twin.M_ = class_means(F, codes, third)
-            assert samples.prevalences is not None
-            yield Trial(twin, Summary.of_means(samples, F), samples.prevalences)
+            twin.M_ = class_means(F, codes, given)
+            yield Trial(twin, Summary.of_means(split.samples, F), split.prevalences, split.weights)
 
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Keep V: the items that may enter the class means."""
@@ -213,15 +224,8 @@ class MatrixMethod(SmoothedMethod):
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
-        for name in (
-            "classes_",
-            "p_train_",
-            "held_out_",
-            "group_covariance_",
-            "width_correction_",
-            "representation_",
-            "M_",
-        ):
+        kept = ("held_out_", "group_covariance_", "check_covariance_")
+        for name in ("classes_", "p_train_", *kept, "representation_", "M_"):
             setattr(self, name, getattr(fitted, name))
         self.width_correction_ = None
         self._keep_strength()

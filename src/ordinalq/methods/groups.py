@@ -12,7 +12,7 @@ from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.labelled import GroupLabels, predict_labelled
 from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
-from ordinalq.effects.predict import Prediction, predict
+from ordinalq.effects.predict import Prediction, is_unlike, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method
 from ordinalq.solvers.solution import Solution
@@ -20,8 +20,8 @@ from ordinalq.validation import Floats, check_real
 
 Codes = npt.NDArray[np.intp]
 
-# What is said of a group.
-LIKE, UNLIKE = "good", "unlike the training groups"
+# What is said of a group; the estimate of a single item is mostly what is known of all groups.
+LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
 
 class BLP(Method):
@@ -71,15 +71,21 @@ class BLP(Method):
         """Learn the model of the groups from V, of which only sums are needed."""
         if groups is not None and self.group_effect is not None:
             raise ValueError("group_effect must be None with groups, from which the effect is learned.")
-        n_groups = None if groups is None else len(np.unique(groups))
+        self.uses_logits_ = False
+        model = self._model(S, codes, groups)
+        # What counts is how much the groups tell, not how many there are: most may have a few items only.
+        n_groups = None if groups is None else model.n_groups
         self.uses_logits_ = logits_pay(len(self.classes_), len(codes), n_groups)
+        self.group_model_: GroupModel = self._model(S, codes, groups) if self.uses_logits_ else model
+        super().keep(S, codes)
+
+    def _model(self, S: Floats, codes: Codes, groups: Codes | None) -> GroupModel:
+        """Return the model of groups for the representation of this BLP."""
         place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
         sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_))
         if groups is not None:
-            self.group_model_: GroupModel = learn(sums)
-        else:
-            self.group_model_ = weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
-        super().keep(S, codes)
+            return learn(sums)
+        return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
 
     def embed(self, S: Floats) -> Floats:
         """Return the posteriors, and the logits of the cumulated ones where there is enough to learn from."""
@@ -106,10 +112,19 @@ class BLP(Method):
         return bounds(prediction, level), prediction.covariance
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups; None where there were none."""
+        """Say which samples are unlike the training groups or a single item; None where there were no such groups."""
         if self.group_model_.source != "learned":
             return None
-        return np.where(self._prediction(summary, "sample").unlike, UNLIKE, LIKE)
+        if "labels" in summary.totals:
+            unlike = self._prediction(summary, "sample").unlike
+        else:
+            unlike = is_unlike(self.group_model_, summary.means, summary.sizes)
+        return np.where(unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether the model was learned from groups."""
+        return self.group_model_.source == "learned"
 
     def response_matrix(self) -> Floats | None:
         """Return M."""

@@ -14,7 +14,8 @@ from ordinalq.contract.facts import Replicates
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
-from ordinalq.inference.tuning import Trial, smooth_samples
+from ordinalq.inference.splits import Split
+from ordinalq.inference.tuning import Trial
 from ordinalq.methods.base import SmoothedMethod, check_every_class
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
@@ -44,13 +45,12 @@ class _LikelihoodMethod(SmoothedMethod):
     tol: float
 
     def learn(self, S: Floats, codes: Codes) -> None:
-        """Fit the calibration and, where it is "auto", choose the strength of smoothing."""
+        """Fit the calibration."""
         self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
         scored = ~unscored(S)
         check_every_class(codes[scored], self.classes_)
         self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored])
-        self.smoother_ = self._smoother()  # the trials ask it for other strengths
-        self._set_smoother(self.smoother_, self._trials(S[scored], codes[scored]))
+        self.smoother_ = self._smoother()
 
     @abstractmethod
     def _smoother(self) -> Smoother:
@@ -64,11 +64,15 @@ class _LikelihoodMethod(SmoothedMethod):
         """Return the estimates of B summarized samples."""
         return self._maximize(*summary.scored())
 
-    def _trials(self, S: Floats, codes: Codes) -> Iterator[Trial]:
-        """Yield samples of held-out items, to tune on; there are no class means that a third would have to give."""
-        for samples in smooth_samples(codes, np.arange(len(codes)), few=True):
-            assert samples.prevalences is not None
-            yield Trial(self, Summary.of_items(samples, S), samples.prevalences)
+    @property
+    def _solves_slowly(self) -> bool:
+        """Whether a sample takes a millisecond: its items are all in the likelihood."""
+        return True
+
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+        """Yield the samples of held-out items; there are no class means that other items would have to give."""
+        for split in splits:
+            yield Trial(self, Summary.of_items(split.samples, S), split.prevalences, split.weights)
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""

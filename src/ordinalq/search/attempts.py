@@ -93,6 +93,6 @@ def _solve(
     for fitted, summary in shared:
         if quantifier.adopt(fitted):
             return quantifier.solve(summary)
-    summary = quantifier.fit_scores(S, y, classes).summarize(S_pool, samples)
+    summary = quantifier.fit_scores(S, y, classes).summarize(S_pool, samples, checks=False)
     shared.append((quantifier, summary))
     return quantifier.solve(summary)

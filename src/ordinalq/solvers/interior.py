@@ -8,12 +8,12 @@ from ordinalq.validation import Floats
 
 # Steps at most; most samples take six to ten.
 MAX_ITER = 100
-TOL = 1e-10
+TOL, ROUNDING = 1e-10, 1e-13
 # Part of the way to the boundary that a step goes at most.
 BOUNDARY = 0.99
 
 
-def minimize_inside(A: Floats, b: Floats, k: Floats, scale: Floats) -> Solution:
+def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Floats) -> Solution:
     r"""Minimise p'Ap/2 - b'p - sum_i k_i ln p_i over the simplex; the minimum has mass in every class.
 
     Newton's method on the conditions A p - b - y = const, p_i y_i = k_i in p and y together (primal and dual). In p
@@ -26,21 +26,26 @@ def minimize_inside(A: Floats, b: Floats, k: Floats, scale: Floats) -> Solution:
     b : ndarray (B, n)
     k : ndarray (B, n)
         Positive.
+    start : ndarray (B, n)
+        Positive shares to start from.
     scale : ndarray (B,)
         By which gradients are divided in the optimality measure.
     """
     B, n = b.shape
-    P = k / k.sum(axis=1, keepdims=True)
+    P = start / start.sum(axis=1, keepdims=True)
     Y = k / P
     n_iter = np.zeros(B, dtype=np.int64)
-    kkt = np.empty(B)
+    kkt, good = np.empty(B), np.zeros(B, dtype=bool)
     open_ = np.arange(B)
     for iteration in range(MAX_ITER + 1):
         slope = _times(A[open_], P[open_]) - b[open_]
         inverse = 1 / P[open_]
         gradient = slope - k[open_] * inverse
         kkt[open_] = kkt_residual(P[open_], gradient) / scale[open_]
-        left = kkt[open_] > TOL
+        # A gradient is not known better than to the rounding errors of its terms.
+        size = np.abs(slope).max(axis=1) + np.abs(b[open_]).max(axis=1) + k[open_].sum(axis=1)
+        good[open_] = kkt[open_] * scale[open_] <= np.maximum(TOL * scale[open_], ROUNDING * size)
+        left = ~good[open_]
         if iteration == MAX_ITER or not left.any():
             break
         open_, slope, inverse, gradient = open_[left], slope[left], inverse[left], gradient[left]
@@ -57,7 +62,7 @@ def minimize_inside(A: Floats, b: Floats, k: Floats, scale: Floats) -> Solution:
         n_iter[open_] += 1
     P /= P.sum(axis=1, keepdims=True)
     value = (P * (_times(A, P) / 2 - b)).sum(axis=1) - (k * np.log(P)).sum(axis=1)
-    return Solution(P, value, n_iter, np.asarray(kkt <= TOL), kkt)
+    return Solution(P, value, n_iter, good, kkt)
 
 
 def _times(A: Floats, P: Floats) -> Floats:

@@ -1,0 +1,66 @@
+"""The functions that a fit test looks at, on the held-out items, in directions that are not redundant."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.validation import Floats
+
+Codes = npt.NDArray[np.intp]
+
+# Functions per class, and the part of the largest variance below which a direction is redundant.
+FUNCTIONS_PER_CLASS = 4
+REDUNDANT = 1e-6
+
+
+class Checked(NamedTuple):
+    """Functions g of the held-out items V, as directions of what a summary holds under `name`.
+
+    Attributes
+    ----------
+    name : str
+        "checks", or "f" where a representation on features serves as such.
+    g, codes : ndarray (N_V, d), (N_V,)
+        Values in V, the direction with the largest variance first, and classes.
+    centre, axes : ndarray (d0,), (d0, d)
+        From what was summed up to g: (x - centre) axes.
+    D : ndarray (d, d) or None
+        Covariance of the mean of g in a class between groups; None where nothing is known of groups.
+    """
+
+    name: str
+    g: Floats
+    codes: Codes
+    centre: Floats
+    axes: Floats
+    D: Floats | None
+
+    def means(self, summary: Summary) -> Floats:
+        """Return the mean of g over each sample, (B, d)."""
+        return np.asarray((summary.mean(self.name) - self.centre) @ self.axes)
+
+    def first(self, d: int) -> "Checked":
+        """Return the d directions with the largest variance."""
+        D = None if self.D is None else self.D[:d, :d]
+        return self._replace(g=self.g[:, :d], axes=self.axes[:, :d], D=D)
+
+
+def checked(quantifier: Quantifier) -> Checked:
+    """Return the functions of a fitted quantifier that has kept its held-out items."""
+    S, codes = quantifier.held_out_
+    n = len(quantifier.classes_)
+    functions = quantifier.checks()
+    if functions is None:
+        name, g, D = "f", np.asarray(quantifier.embed(S), dtype=np.float64), quantifier.group_covariance_
+    else:
+        name, g, D = "checks", functions.values(S), getattr(quantifier, "check_covariance_", None)
+    # Every class counts alike: a sample may hold many of those that are rare in training.
+    weights = 1 / np.bincount(codes, minlength=n)[codes] / n
+    centre = weights @ g
+    g = g - centre
+    size, axes = np.linalg.eigh((g * weights[:, None]).T @ g)
+    axes = axes[:, np.flatnonzero(size > REDUNDANT * size.max())[::-1][: FUNCTIONS_PER_CLASS * n]]
+    return Checked(name, g @ axes, codes, centre, axes, None if D is None else axes.T @ D @ axes)
