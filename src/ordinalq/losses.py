@@ -39,6 +39,8 @@ class Loss(BaseEstimator, ABC):
         Whether it is known never to be below zero: a value of zero is then the least.
     takes_any_q : bool
         Whether q may have negative entries or another sum than one, as a q drawn at random around the observed one has.
+    has_kinks : bool
+        Whether it is a sum of absolute residuals, which only goes with a quadratic regularizer.
     """
 
     convex: bool = True
@@ -46,6 +48,7 @@ class Loss(BaseEstimator, ABC):
     needs_distances: bool = False
     nonnegative: bool = False
     takes_any_q: bool = False
+    has_kinks: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -374,6 +377,7 @@ class MatchDistance(Loss):
     """
 
     takes_any_q = True
+    has_kinks = True
 
     def prepare(self, data: Data) -> Data:
         """Return the cumulated data, without the last bin."""
