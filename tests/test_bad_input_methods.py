@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 import ordinalq as oq
 from ordinalq.losses import Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.regularizers import LogTikhonov, Tikhonov
+from ordinalq.regularizers import Entropy, LogTikhonov, Tikhonov
 from ordinalq.representations import HardVotes, Histograms, MeanDistances, Partition, RankHistogram
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
@@ -62,6 +62,9 @@ PARAMETERS = [
     (lambda: oq.OACC(NB, centre=[0.2, 0.3, 0.5]).fit(X, Y), r"centre must be a vector of 5 numbers, got \[0.2"),
     (lambda: oq.OACC(NB, centre=[1, 2, np.nan, 4, 5]).fit(X, Y), r"centre must be finite, got \[1.0, 2.0, nan"),
     (lambda: oq.RUN(NB, centre=np.eye(5)).fit(X, Y), "centre must be a vector of 5 numbers"),
+    (lambda: composed(RankHistogram(), MatchDistance(), Entropy(0.1)).fit(X, Y), "has kinks and goes with Tikhonov"),
+    (lambda: composed(HardVotes(), Poisson(), Entropy(1.0, centre=[1, 0, 1, 1, 1])).fit(X, Y), "5 positive numbers"),
+    (lambda: composed(HardVotes(), Poisson(), Entropy(-1.0)).fit(X, Y), "tau must be"),
     (lambda: oq.RUN(NB, acceptance=[1, 2]).fit(X, Y), r"acceptance must be 5 numbers in .* got \[1, 2\]"),
     (lambda: oq.RUN(NB, acceptance=[1, 1, 1, 1, -1]).fit(X, Y), r"acceptance must be 5 numbers in .*-1\]"),
     (lambda: oq.RUN(NB, acceptance=[1, 1, 0, 1, 1]).fit(X, Y), "acceptance must be 5 numbers in"),

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from outcomes import make_outcome
 
+from ordinalq.experiments.config import load_config
+from ordinalq.reference import results
+
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs" / "extend").glob("*.md")), ROOT / "docs" / "methods.md"]
 # What a page takes for granted.
@@ -35,3 +38,37 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
 
 def test_there_is_a_page_for_each_part_of_the_house():
     assert {path.stem for path in PAGES} >= {"loss", "representation", "method", "dataset", "table"}
+
+
+def run_table(path):
+    """Return the rows of the table that says which data sets of the paper were run."""
+    text = path.read_text(encoding="utf-8")
+    part = text.partition("<!-- data sets of the paper -->")[2].partition("<!-- end of data sets -->")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "`" in line]
+
+
+def test_readers_are_told_which_data_sets_of_the_paper_were_run():
+    table = run_table(ROOT / "docs" / "experiments.md")
+    assert run_table(ROOT / "README.md") == table
+    rows = {row[0].strip("`"): row for row in table}
+    assert set(load_config("paper").members) == set(rows)
+    for name, (_, _, tested, run, here, printed) in rows.items():
+        assert tested, name
+        # Figures stand where the experiment was run in full, and nowhere else.
+        assert run.startswith("yes") == (here != "-"), name
+        means = {
+            f"{cell[protocol]['NMD']['mean']:.4f}"[1:]
+            for method in results().values()
+            for protocol, cell in [(p, method[load_config(name).dataset["paper"]]) for p in ("APP", "APP-OQ")]
+        }
+        assert all(number in means for number in re.findall(r"\.\d{4}", printed)), name
+
+
+def test_both_settings_stand_side_by_side_with_their_figures():
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8").partition("## Two settings")[2]
+    rows = dict(re.findall(r"^\| (\S+) \| (\.\d{4} \| .*) \|$", text, re.MULTILINE))
+    assert set(rows) == set(results())
+    for name, cells in rows.items():
+        printed = [results()[name]["OpenMl-fried-OQ"][protocol]["NMD"]["mean"] for protocol in ("APP", "APP-OQ")]
+        numbers = [float(cell) for cell in cells.split(" | ")]
+        assert [numbers[1], numbers[4]] == printed

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from seeds import SEED
 
 import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, Energy, LeastSquares, MatchDistance, Poisson
@@ -16,6 +17,16 @@ from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.solvers.choose import choose
 
 N_PROBLEMS = 120
+# Of ten thousand problems about ten are flagged: more than so many of 120 would be in less than one run of a million.
+MOST_FLAGGED = 5
+# Seed and index of problems that were once answered wrongly without a word, or flagged though they are well posed.
+ONCE_WRONG = {
+    "nearly equal columns of absolute residuals need their own units": (1, 770),
+    "a long column hides what a correction finds": (1, 1944),
+    "a small gradient is not a small excess": (1, 4020),
+    "multipliers of absolute residuals by singular values": (2, 2876),
+    "without curvature the penalty is all there is": (2, 3953),
+}
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
 
 
@@ -30,16 +41,29 @@ def hostile():
 
 
 def test_hostile_problems_are_solved_or_flagged(hostile):
-    verdicts = [hostile.judge(i, seed=3) for i in range(N_PROBLEMS)]
+    verdicts = [hostile.judge(i, SEED) for i in range(N_PROBLEMS)]
     silent = [v for v in verdicts if v.excess > 0 and not v.flagged]
     assert silent == []  # exceptions and NaN have an infinite excess
-    assert sum(v.flagged for v in verdicts) <= 3
+    assert sum(v.flagged for v in verdicts) <= MOST_FLAGGED
+    assert [v for v in verdicts if v.flagged and v.condition < 1e8] == []
+
+
+@pytest.mark.parametrize(("seed", "index"), ONCE_WRONG.values(), ids=ONCE_WRONG)
+def test_problems_that_were_once_wrong_are_solved(hostile, seed, index):
+    verdict = hostile.judge(index, seed)
+    assert verdict.excess == 0
+    assert not verdict.flagged
+
+
+def test_a_problem_without_end_is_flagged(hostile):
+    # Two columns differ by 1e-10: the curvature between them is lost, and with it which of them should have mass.
+    assert hostile.judge(3142, 2).flagged
 
 
 def test_the_certificates_notice_answers_that_are_not_optimal(hostile):
     noticed = 0
     for i in range(40):
-        problem = hostile.draw(i, seed=3)
+        problem = hostile.draw(i, SEED)
         if problem.loss in ("hellinger", "absolute"):
             continue
         data = problem.objective.data

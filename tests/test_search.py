@@ -666,11 +666,11 @@ def test_configured_copies_what_it_sets():
 
 def test_from_a_table_to_the_best_method_on_test_samples():
     rng = generator(11)
-    X = rng.random((1600, 5))
+    X = rng.random((6000, 5))
     target = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    y = np.digitize(target + rng.normal(size=1600), [9, 13, 16, 19])
+    y = np.digitize(target + rng.normal(size=6000), [9, 13, 16, 19])
     frame = pd.DataFrame(X, columns=list("abcde")).assign(level=y)
-    data = oq.make_dataset(frame, "level", sampling=Sampling(n_validation=60, n_test=60, sample_size=100))
+    data = oq.make_dataset(frame, "level", sampling=Sampling(n_validation=60, n_test=60, sample_size=300))
     forest = RandomForestClassifier(40, oob_score=True, class_weight="balanced_subsample", random_state=0)
     grid = {"classifier__max_depth": [2, 6], "tau": [1e-5, 1e-3, 1e-1]}
     samples = {protocol: data.samples(protocol, "validation") for protocol in data.protocols}

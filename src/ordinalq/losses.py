@@ -35,14 +35,20 @@ class Loss(BaseEstimator, ABC):
         Whether it depends on the numbers of items.
     needs_distances : bool
         Whether q and M are mean distances instead of mean embeddings.
+    nonnegative : bool
+        Whether it is known never to be below zero: a value of zero is then the least.
     takes_any_q : bool
         Whether q may have negative entries or another sum than one, as a q drawn at random around the observed one has.
+    has_kinks : bool
+        Whether it is a sum of absolute residuals, which only goes with a quadratic regularizer.
     """
 
     convex: bool = True
     needs_sizes: bool = False
     needs_distances: bool = False
+    nonnegative: bool = False
     takes_any_q: bool = False
+    has_kinks: bool = False
 
     def check(self) -> None:
         """Raise a clear error for parameters out of range."""
@@ -116,6 +122,8 @@ class LeastSquares(Loss):
         "poisson" weighs row i by 1 / w_i^2, w_i ~ sqrt(1 + max(1, N - d) q_i) with mean 1: the residuals of counts
         relative to their standard deviations, as in SVD unfolding.
     """
+
+    nonnegative = True
 
     def __init__(self, weights: str | None = None) -> None:
         self.weights = weights
@@ -343,6 +351,7 @@ class CumulativeSquares(Loss):
         missing in every cumulated bin above.
     """
 
+    nonnegative = True
     takes_any_q = True
 
     def __init__(self, *, drop_empty: bool = False) -> None:
@@ -368,6 +377,7 @@ class MatchDistance(Loss):
     """
 
     takes_any_q = True
+    has_kinks = True
 
     def prepare(self, data: Data) -> Data:
         """Return the cumulated data, without the last bin."""
@@ -384,14 +394,5 @@ class MatchDistance(Loss):
         return data.M, data.signal
 
 
-ALL_LOSSES = (
-    LeastSquares(),
-    LeastSquares("poisson"),
-    Poisson(),
-    Hellinger(),
-    Hellinger(squared=True),
-    Energy(),
-    CumulativeSquares(),
-    CumulativeSquares(drop_empty=True),
-    MatchDistance(),
-)
+SQUARES = (LeastSquares(), LeastSquares("poisson"), CumulativeSquares(), CumulativeSquares(drop_empty=True))
+ALL_LOSSES = (*SQUARES, Poisson(), Hellinger(), Hellinger(squared=True), Energy(), MatchDistance())

@@ -48,13 +48,14 @@ class Objective(ABC):
     """B functions of p on the simplex.
 
     ``scale`` (B,) divides gradients in the optimality measure, so that likelihoods count per item; ``convex`` says
-    whether the functions are so.
+    whether the functions are so, ``nonnegative`` whether no value is below zero.
     """
 
     n_samples: int
     n_classes: int
     scale: Floats
     convex: bool
+    nonnegative: bool = False
 
     @abstractmethod
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
@@ -123,6 +124,9 @@ class LinearObjective(Objective):
         self.n_samples, self.n_classes = len(data), data.n_classes
         self.scale = loss.scale(self.data.sizes)
         self.convex = loss.convex and regularizer.convex
+        self.nonnegative = loss.nonnegative and (
+            type(regularizer) is NoPenalty or regularizer.penalty(data.n_classes) is not None
+        )
 
     def __repr__(self) -> str:
         return f"{self.loss} + {self.regularizer}"
@@ -131,6 +135,8 @@ class LinearObjective(Objective):
         """Return value, gradient and Hessian of loss plus regularizer."""
         data = self.data.take(rows)
         fit = self.loss.derivatives(P, data)
+        if type(self.regularizer) is NoPenalty:
+            return fit
         penalty = self.regularizer.derivatives(P, data.sizes)
         return Derivatives(*(a + b for a, b in zip(fit, penalty, strict=True)))
 

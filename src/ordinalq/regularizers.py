@@ -54,10 +54,12 @@ class Penalty(NamedTuple):
 class Regularizer(Smoother, ABC):
     """A penalty on p, added to the loss of every sample.
 
-    ``convex`` says whether it is so in p, ``strength`` is the name of the parameter that says how much to smooth.
+    ``convex`` says whether it is so in p, ``has_form`` whether it is a quadratic form, ``strength`` is the name of the
+    parameter that says how much to smooth.
     """
 
     convex: bool = True
+    has_form: bool = False
 
     def check(self, n_classes: int) -> None:
         """Raise a clear error where the parameters do not fit n classes."""
@@ -94,6 +96,8 @@ class Regularizer(Smoother, ABC):
 class NoPenalty(Regularizer):
     """Zero."""
 
+    has_form = True
+
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
         """Return zeros."""
         B, n = P.shape
@@ -122,6 +126,7 @@ class Tikhonov(Regularizer):
     """
 
     strength = "tau"
+    has_form = True
 
     def __init__(self, tau: Any, *, order: int = 1, centre: Any = None) -> None:
         self.tau = tau

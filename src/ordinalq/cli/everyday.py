@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalq.cli.app import (
+    BasisOption,
     EncodingOption,
     FormatOption,
     JsonOption,
@@ -153,6 +154,10 @@ def predict(
     interval_of: Annotated[
         str, typer.Option("--interval-of", help="Intervals for this 'sample', or for its 'population'.")
     ] = "sample",
+    labels: Annotated[
+        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
+    ] = None,
+    basis: BasisOption = "auto",
     out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
@@ -166,7 +171,7 @@ def predict(
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
     from ordinalq.contract.estimates import check_names
-    from ordinalq.contract.plan import OF, Plan
+    from ordinalq.contract.plan import BASES, OF, Plan
     from ordinalq.files import writing
     from ordinalq.files.table import open_table
     from ordinalq.inference.groups import estimate
@@ -176,6 +181,7 @@ def predict(
     from ordinalq.validation import check_choice
 
     check_choice("--interval-of", interval_of, OF)
+    check_choice("--basis", basis, BASES)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     outputs = [writing.check_output(path, model, table) for path in (out, plot) if path is not None]
@@ -187,8 +193,9 @@ def predict(
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, by)
     with show.progress(file.name, file.n_bytes) as progress:
-        summary = summarize_table(loaded, file, by=by, progress=progress)
-    estimates = estimate(quantifier, summary, interval, Plan(of=interval_of, random_state=random_state))
+        summary = summarize_table(loaded, file, by=by, labels=labels, progress=progress)
+    plan = Plan(of=interval_of, random_state=random_state, basis=basis)
+    estimates = estimate(quantifier, summary, interval, plan)
     found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
     with ExitStack() as files:
         # Both files or none.
@@ -203,6 +210,7 @@ def predict(
         say_json(_result(estimates, found, by))
         return
     show.prevalences(estimates)
+    show.basis(estimates)
     if not outputs:
         show.charts(estimates)
     if found is not None:
@@ -232,14 +240,18 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
 
 
 @app.command()
+# long: half of it are the options
 def evaluate(
     model: ModelArgument,
     table: Annotated[Path, typer.Argument(help="Labelled table that the model has not seen; - is standard input.")],
-    protocol: Annotated[str, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp.")] = "app",
+    protocol: Annotated[
+        str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
+    ] = None,
     by: Annotated[str | None, typer.Option(help="Column of groups, which are the samples then.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
+    interval: Annotated[float, typer.Option(help="Level of the intervals of groups.")] = 0.95,
     skip_unlabelled: SkipOption = False,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     trust: TrustOption = "",
@@ -248,35 +260,33 @@ def evaluate(
     quoting: QuotingOption = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Measure the errors of a model on samples of a labelled table, beside simple estimates."""
-    from ordinalq import terminal
+    """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
+    from ordinalq.cli import show
     from ordinalq.files.table import open_table
     from ordinalq.tables.evaluating import evaluate_table
-    from ordinalq.tables.saving import load_model
+    from ordinalq.tables.saving import load_model_and_info
 
     file = open_table(table, format, encoding, quoting)
-    errors = evaluate_table(
-        load_model(model, trusted=listed(trust)),
-        file,
-        protocol,
-        by=by,
-        target=target,
-        n_samples=samples,
-        sample_size=sample_size,
-        skip_unlabelled=skip_unlabelled,
-        random_state=random_state,
-    )
-    how = {"protocol": protocol} if by is None else {"by": by}
+    loaded, info = load_model_and_info(model, trusted=listed(trust))
+    options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
+    groups = None if by is None else evaluate_table(loaded, file, by=by, level=interval, **options)
+    drawn = None
+    if by is None or protocol is not None:
+        protocol = protocol or "app"
+        drawn = evaluate_table(loaded, file, protocol, n_samples=samples, sample_size=sample_size, **options)
     if json:
-        say_json({**how, **errors.attrs, "errors": errors.to_dict("records")})
+        found = [({"by": by}, groups), ({"protocol": protocol}, drawn)]
+        results = [
+            {**how, **errors.attrs, "errors": errors.to_dict("records")} for how, errors in found if errors is not None
+        ]
+        say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
-    drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
-    say(f"errors (mean ± standard deviation) on {drawn}, {' '.join(f'{name} {value}' for name, value in how.items())}")
-    rows = [
-        (row["estimate"], *(f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")))
-        for row in errors.to_dict("records")
-    ]
-    terminal.table(("estimate", "NMD", "RNOD"), rows)
+    if groups is not None:
+        show.evaluation_of_groups(groups, str(by), show.unit(target or info.target, info.classes))
+    if drawn is not None:
+        if groups is not None:
+            say("\nThe same on artificial samples, whose items of a class look alike:\n")
+        show.evaluation(drawn, str(protocol))
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ordinalq.cli.wording import say
 from ordinalq.terminal import MAX_ROWS, screen, table
 from ordinalq.text import plain, shortened
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ordinalq.contract.estimates import Estimates
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6
+
+# Beside the number of items of a group that has one.
+SINGLE = " *"
 
 # Reading less than this takes no time.
 LONG_WORK = 20_000_000
@@ -30,7 +36,7 @@ def prevalences(estimates: "Estimates") -> None:
         mean = f"{shown.mean[b]:.2f}"
         if bounds is not None:
             mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
-        ends.append((label, f"{shown.n_items[b]:,}", mean, *marks[b : b + 1]))
+        ends.append((label, f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
         middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
     # What is left beside 8 characters of the name, the items, the mean class, the fit and "...", 3 between columns.
     room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
@@ -41,6 +47,62 @@ def prevalences(estimates: "Estimates") -> None:
     rows = [[a, b, *cells[:kept], *hidden, *last] for (a, b, *last), cells in zip(ends, middles, strict=True)]
     headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
     table(headers, rows, total=len(estimates), hint="; --out writes all")
+    if estimates.keys is not None and (shown.n_items == 1).any():
+        say(f"{SINGLE.strip()} a single item: what is said of it is mostly what is known of all others")
+
+
+def basis(estimates: "Estimates") -> None:
+    """Say what estimates with labels rest on."""
+    if estimates.basis is None or estimates.n_labelled is None:
+        return
+    alone, some = int((estimates.basis == "labels").sum()), int((estimates.n_labelled > 0).sum())
+    text = f"labels of {int(estimates.n_labelled.sum()):,} items in {some:,} of {len(estimates):,} groups"
+    if alone:
+        text += f"; {alone:,} estimates rest on the labels alone, valid whatever else is wrong"
+    if some > alone:
+        text += f"; {some - alone:,} on the model, which --basis labels does not trust where there are ten labels"
+    say(text)
+
+
+def evaluation(errors: "pd.DataFrame", protocol: str) -> None:
+    """Print the errors on samples that were drawn."""
+    drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
+    say(f"errors (mean ± standard deviation) on {drawn}, protocol {protocol}")
+    rows = [
+        (row["estimate"], *(f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")))
+        for row in errors.to_dict("records")
+    ]
+    table(("estimate", "NMD", "RNOD"), rows)
+
+
+def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
+    """Print the errors on groups, how often intervals hold, and the verdict."""
+    facts, records = errors.attrs, errors.to_dict("records")
+    single = f", {facts['n_single']:,} of a single item" if facts["n_single"] else ""
+    say(f"mean errors on {facts['n_samples']:,} groups of {facts['n_items']:,} items, by {by}{single}")
+    headers = ("estimate", "NMD", "by items", f"mean class\n({unit})", "by items")
+    names = ("nmd", "nmd_by_items", "mean_class", "mean_class_by_items")
+    table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
+    model = records[0]
+    say(
+        f"{facts['level']:.0%} intervals of {model['estimate']} hold {model['covered']:.0%} of the shares and "
+        f"{model['mean_class_covered']:.0%} of the mean classes; mean width of a share {model['width']:.3f}"
+    )
+    say(f"the mean class is off by {model['mean_class']:.2f} {unit} on average")
+    say(facts["verdict"])
+
+
+def unit(target: str | None, classes: Sequence[Any]) -> str:
+    """Return what errors of the mean class are counted in: steps of the target if these are whole numbers, or classes.
+
+    >>> unit("stars", [1, 2, 3]), unit("size", ["S", "M", "L"])
+    ('stars', 'classes')
+    """
+    try:
+        steps = np.diff(np.array([float(label) for label in classes]))
+    except (TypeError, ValueError):
+        return "classes"
+    return target if target and (steps == 1).all() else "classes"
 
 
 def charts(estimates: "Estimates") -> None:

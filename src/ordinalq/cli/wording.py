@@ -19,12 +19,16 @@ SYNONYMS = {
     "of": "interval_of",
     "dates": "date_format",
     "n_samples": "samples",
+    "labelled": "labels",
 }
 # Lists show how they are written.
-LISTS = {"classes": " a,b,c"}
+LISTS = {"classes": " a,b,c", "labels": " COLUMN"}
 
 # name=[...], name=True, name='word', name={'column': 'word'} and name=PATH, as in Python.
 KEYWORD = re.compile(r"\b([a-z_]+)=(\[\.\.\.\]|True|'([^']*)'|\{'([^']*)': '([^']*)'\}|[A-Z]+\b)")
+
+# A parameter that a message is about.
+SUBJECT = re.compile(r"([a-z_]+) (?:must|has|needs)\b")
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -85,9 +89,22 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     return KEYWORD.sub(option, text)
 
 
+def _subject(text: str, options: Mapping[str, str]) -> str:
+    """Call the parameter that a message begins with by its option.
+
+    >>> _subject("n_samples must be an integer >= 1, got 0.", {"samples": "--samples"})
+    '--samples must be an integer >= 1, got 0.'
+    """
+    found = SUBJECT.match(text)
+    if found is None:
+        return text
+    option = options.get(SYNONYMS.get(found[1], found[1]))
+    return text if option is None else f"{option}{text[found.end(1) :]}"
+
+
 def one_line(text: str, options: Mapping[str, str]) -> str:
     """Return a message of the library as one line of the command line."""
-    return plain(in_options(" ".join(text.split()), options))
+    return plain(in_options(_subject(" ".join(text.split()), options), options))
 
 
 class OneLine(logging.Formatter):

@@ -89,18 +89,14 @@ def from_reviews(
     for note in reviews.notes:
         logger.info("%s: %s", path, note)
     split = split_items(reviews.y, STARS, random_state)
-    texts = [reviews.texts[index] for index in split[:3]]
-    encoder = clone(encoder).fit(texts[0], reviews.y[split.train])
-    train, validation, test = (
-        Items(encoder.transform(part), reviews.y[index]) for part, index in zip(texts, split[:3], strict=True)
-    )
+    parts = split.items(reviews.texts, reviews.y)
+    encoder = clone(encoder).fit(*parts["train"])
+    parts = {part: Items(encoder.transform(texts), y) for part, (texts, y) in parts.items()}
     return Dataset(
         name=name,
-        train=train,
-        validation=validation,
-        test=test,
+        **parts,
         classes=STARS,
-        feature_names=encoded_names(encoder, train.X.shape[1]),
+        feature_names=encoded_names(encoder, parts["train"].X.shape[1]),
         source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
         split=split.rule,
         sampling=sampling(check_distributions("real", real), settings),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq import reference
 from ordinalq.datasets.binning import bin_target
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, split_items
+from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_items
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import interval_names
@@ -64,9 +64,7 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     split = split_items(y, names, random_state)
     return Dataset(
         name="fact-oq",
-        train=Items(X[split.train], y[split.train]),
-        validation=Items(X[split.validation], y[split.validation]),
-        test=Items(X[split.test], y[split.test]),
+        **split.items(X, y),
         classes=names,
         feature_names=FEATURES,
         source="FACT open data, simulated gamma events, FACT-Tools v1.1.2; classes in log10(energy / GeV)",

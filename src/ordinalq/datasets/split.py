@@ -26,6 +26,10 @@ class Split(NamedTuple):
     test: Index
     rule: str
 
+    def items(self, X: Any, y: Index) -> dict[str, Any]:
+        """Return the items of each part, by the names that a data set gives the parts."""
+        return {part: Items(take(X, rows), y[rows]) for part, rows in zip(self._fields, self[:3], strict=False)}
+
 
 def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
     """Split items at random, each class in proportion.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.datasets.binning import Binning, bin_target
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items, take
+from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items
 from ordinalq.datasets.files import read_table
 from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.files.names import UNNAMED, require_columns
@@ -95,17 +95,14 @@ def make_dataset(
     for note in notes:
         logger.log(logging.WARNING if note.endswith("left out") else logging.INFO, "%s: %s", where, note)
     split = split_items(y, names, random_state)
-    parts = [take(table, index) for index in split[:3]]
+    parts = split.items(table, y)
     if encoder is not None:
-        encoder = _fitted_encoder(encoder, parts[0], y[split.train], table, where)
-        parts = [encoder.transform(part) for part in parts]
-        columns = list(encoded_names(encoder, parts[0].shape[1]))
-    train, validation, test = (Items(part, y[index]) for part, index in zip(parts, split[:3], strict=True))
+        encoder = _fitted_encoder(encoder, parts["train"].X, parts["train"].y, table, where)
+        parts = {part: Items(encoder.transform(X), codes) for part, (X, codes) in parts.items()}
+        columns = list(encoded_names(encoder, parts["train"].X.shape[1]))
     dataset = Dataset(
         name=name,
-        train=train,
-        validation=validation,
-        test=test,
+        **parts,
         classes=names,
         feature_names=tuple(columns),
         source=source,
@@ -202,9 +199,7 @@ def regression_dataset(
     printed = settings == "paper"
     dataset = Dataset(
         name=name,
-        train=Items(X[split.train], y[split.train]),
-        validation=Items(X[split.validation], y[split.validation]),
-        test=Items(X[split.test], y[split.test]),
+        **split.items(X, y),
         classes=names,
         feature_names=feature_names,
         source=source,

@@ -60,7 +60,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
     Parameters
     ----------
     labels : LabelMoments
-        Each group with at least two labels.
+        Each group with at least two labels, or with all of its items labelled.
     level : float, default=0.95
         Of the intervals.
     of : {"sample", "population"}, default="sample"
@@ -79,7 +79,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
     P = project(raw, E + KNOWN * np.eye(n))
     value, variance = statistics(raw), variances(E)
     lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if of == "sample" else 1.0, level)
-    half = stdtrit(m[:, 0] - 1, (1 + level) / 2) * np.sqrt(variance[:, -1])
+    half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
     low, high = np.zeros(2 * n), np.ones(2 * n)
     low[-1], high[-1] = 1, n
@@ -92,7 +92,12 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
 def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
     """Covariance (B, n, n) from sums of x x' and of x over m items; m is the sum of `total` where it is a count."""
     m = (total.sum(axis=1, keepdims=True) if m is None else m)[:, :, None]
-    return np.asarray((squares - total[:, :, None] * total[:, None, :] / m) / (m - 1))
+    return np.asarray((squares - total[:, :, None] * total[:, None, :] / m) / _dof(m))
+
+
+def _dof(m: Floats) -> Floats:
+    """Degrees of freedom of m labels; a single one, of a single item, leaves nothing to estimate."""
+    return np.maximum(m - 1, 1)
 
 
 def _wilson(
@@ -101,7 +106,7 @@ def _wilson(
     """Wilson's interval of shares (B, k) for m labels, each with error variance `error` where e has `var_e`."""
     # A quarter of an item, so that no share counts as known because it was not seen; unless all items are labelled.
     worth = m * (var_e + 0.25 / m) / np.maximum(error + 0.25 / m * open_part, KNOWN)
-    p, z2 = np.clip(estimate, 0, 1), stdtrit(m - 1, (1 + level) / 2) ** 2
+    p, z2 = np.clip(estimate, 0, 1), stdtrit(_dof(m), (1 + level) / 2) ** 2
     centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
     half = np.sqrt(z2 * p * (1 - p) / worth + (z2 / (2 * worth)) ** 2) / (1 + z2 / worth)
     return np.asarray(centre - half), np.asarray(centre + half)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ordinalq.files import cells
 from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.validation import check_choice
@@ -91,6 +93,8 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
         return "category"
     if pd.api.types.is_numeric_dtype(column):
         return "number"
+    if not np.isnan(cells.parsed_numbers(column)[column.notna().to_numpy()]).any():
+        return "number"  # nearly always, and what follows is slow
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
         return "category"
@@ -199,18 +203,14 @@ def natural(frame: "pd.DataFrame") -> "pd.DataFrame":
 
     In a column of words, those such as "NA" are missing values if all else are numbers; otherwise they stay words.
     """
-    columns: dict[str, Any] = {}
-    for name in frame.columns:
-        columns[name] = _natural(frame, name)
     import pandas as pd
 
-    found = pd.DataFrame(columns, index=frame.index)
+    found = pd.DataFrame({name: _natural(frame, name) for name in frame.columns}, index=frame.index)
     found.attrs |= frame.attrs
     return found
 
 
 def _natural(frame: "pd.DataFrame", name: str) -> Any:
-    import numpy as np
     import pandas as pd
 
     column = frame[name]

@@ -12,14 +12,13 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
+from ordinalq.inference.fits import GOOD, UNTESTED
 from ordinalq.validation import Floats
 
 Mask = npt.NDArray[np.bool_]
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10
-# What the column of the fit says of samples without any doubt.
-GOOD = "good"
 
 
 def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
@@ -32,9 +31,9 @@ def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, 
     m = summary.n_labelled
     if m is None:
         if plan.basis == "labels":
-            raise ValueError("basis='labels' needs labels of some items: give labelled=..., or leave basis out.")
+            raise ValueError("basis='labels' needs labels of some items: give labelled=[...], or leave basis out.")
         return estimates
-    by_labels = (m >= FEWEST) & (rests_on_labels(quantifier, plan) | _doubted(estimates, plan))
+    by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, plan)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
     if not by_labels.any():
@@ -50,20 +49,24 @@ def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, 
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 
-def rests_on_labels(quantifier: Quantifier, plan: Plan) -> bool:
-    """Say whether estimates from labels are to rest on these alone."""
+def enough(n_labelled: Any, n_items: Any) -> Mask:
+    """Say which samples (B,) have labels enough for an estimate by these alone."""
+    return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
+
+
+def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) -> Mask:
+    """Say which samples are to rest on their labels alone, (B,), where these are enough."""
     if plan.basis == "model" and not quantifier.uses_labels:
         raise ValueError(
             f"basis='model' needs a method with a model of groups that labels can enter, such as BLP; with "
             f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
         )
-    return plan.basis == "labels" or not quantifier.uses_labels
-
-
-def _doubted(estimates: Estimates, plan: Plan) -> Mask:
-    """Say which samples a model of groups should not judge, if the choice is free: those that do not fit it."""
-    free = plan.basis == "auto" and estimates.fit is not None
-    return np.asarray(estimates.fit != GOOD) if free else np.zeros(len(estimates), dtype=bool)
+    if plan.basis == "labels" or not quantifier.uses_labels:
+        return np.ones(len(estimates), dtype=bool)
+    if plan.basis == "model" or estimates.fit is None:
+        return np.zeros(len(estimates), dtype=bool)
+    # The choice is free: a model of groups does not judge what does not fit it.
+    return ~np.isin(estimates.fit, (GOOD, UNTESTED))
 
 
 def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:

@@ -9,6 +9,7 @@ from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate, group_samples
+from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import is_polars
 from ordinalq.validation import Floats
@@ -79,6 +80,40 @@ class Services(ABC):
         Estimates
         """
         return self._estimate(X, groups, check_level(level), labelled, plan)
+
+    def labels_needed(
+        self,
+        X: Any,
+        groups: Any,
+        width: float = 0.05,
+        quantity: Any = "mean",
+        *,
+        level: float = 0.95,
+        labelled: Any = None,
+        plan: Plan | None = None,
+    ) -> LabelsNeeded:
+        """Say how many items of each group to label, so that its interval is no wider than `width`.
+
+        Parameters
+        ----------
+        X, groups, labelled, plan
+            See :meth:`predict_groups`; without labels so far, `labelled` is None.
+        width : float, default=0.05
+            Upper minus lower bound: in classes for the mean class, in shares for a class.
+        quantity : "mean" or a class, default="mean"
+            Whose interval: that of the mean class, or of the share of a class.
+        level : float, default=0.95
+            Of the interval.
+
+        Returns
+        -------
+        LabelsNeeded
+            ``frame()`` gives a table, ``draw(groups)`` the items to label, at random within each group.
+        """
+        quantifier, S = self.fitted(), self.scores(X)
+        known = [None] * len(S) if labelled is None else labelled
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=known)
+        return labels_needed(quantifier, summary, width, quantity, level=level, plan=plan)
 
     def diagnose(self, X: Any) -> Diagnosis:
         """Say how far the estimate of X as one sample can be trusted.

@@ -76,6 +76,8 @@ class ComposedQuantifier(LinearQuantifier):
                 raise TypeError(f"{name} must be a {kind.__name__}, for example {EXAMPLES[name]}, got {part!r}.")
         if self.representation.gives_distances != self.loss.needs_distances:
             raise ValueError(f"Energy goes with MeanDistances only, got {self.representation} and {self.loss}.")
+        if self.loss.has_kinks and self.regularizer is not None and not self.regularizer.has_form:
+            raise ValueError(f"{self.loss} has kinks and goes with Tikhonov or no regularizer, got {self.regularizer}.")
         super().check_parameters(n_classes)
 
     def _parts(self) -> Parts:

@@ -24,7 +24,7 @@ from ordinalq.report.facts import (
     unconverged,
 )
 from ordinalq.report.formats import Table, short
-from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
+from ordinalq.report.layout import Show, known, lay_out, mean_and_std, number, words
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {
@@ -33,6 +33,8 @@ QUANTIFIERS_OF = {
     "paper": "CC to SLD as in the paper's own sections, with a classifier in ten folds. Settings reference have those "
     "of the program behind the printed table.",
 }
+# Ratios to the printed mean outside of this range are more than the luck of a split is likely to make.
+FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
 OURS = mean_and_std(shade="log")
 METHOD = words("method", "method", display_name)
@@ -80,7 +82,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
     if facts["paper_mean"].notna().any():
         data = outcome.about["experiment"]["paper"]
         notes.append(f"Paper: as printed for {data}, bold as printed. Ratio: our mean over the paper's.")
-        notes += [] if outcome.about["experiment"]["profile"] == "full" else [QUICK]
+        notes += _far_from_one(facts) if outcome.about["experiment"]["profile"] == "full" else [QUICK]
     columns, rows = lay_out(
         facts,
         rows=["method"],
@@ -92,6 +94,16 @@ def results_table(outcome: Outcome, measure: str) -> Table:
     )
     title = f"{measure.upper()} on {data_name(outcome)}"
     return Table(measure, title, columns, rows, facts, (*notes, *missing_notes(outcome, [measure])))
+
+
+def _far_from_one(facts: pd.DataFrame) -> list[str]:
+    """Name the ratios that ask for an explanation, and say where it is."""
+    low, high = FAR
+    far = [fact for fact in facts.to_dict("records") if known(fact["ratio"]) and not low <= fact["ratio"] <= high]
+    if not far:
+        return []
+    named = (f"{display_name(fact['method'])} {fact['ratio']:.2f} ({fact['protocol']})" for fact in far)
+    return [f"Ratios below {low:.2f} or above {high:.2f}, see the departures: {', '.join(named)}."]
 
 
 def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:

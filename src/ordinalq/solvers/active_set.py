@@ -2,8 +2,9 @@
 
 A primal-dual active set guesses which classes have mass, solves the equality-constrained problem for that guess, and
 corrects the guess where p < 0 or where a multiplier is negative. Problems with the same guess share one factorization.
-It nearly always ends after a few rounds. What cycles starts again from the guess of an interior point method, whose
-number of steps hardly depends on the number of classes, and from there moves one class at a time, which cannot cycle.
+It nearly always ends after a few rounds. What cycles moves on from its last guess one class at a time, which cannot
+cycle. The few that need many such moves start again from the guess of an interior point method, whose number of steps
+hardly depends on the number of classes.
 """
 
 import numpy as np
@@ -17,6 +18,8 @@ from ordinalq.validation import Floats
 ROUNDING = 1e-13
 # The primal-dual rounds end after 2 to 5 unless they cycle.
 MAX_ROUNDS = 6
+# Moves of one class from the last guess, before interior points look for a better one: they cost about as much.
+MAX_MOVES = 12
 # Interior points end when their duality gap is below this part of the problem's size; about 12 steps are needed.
 GAP = 1e-15
 MAX_STEPS = 40
@@ -24,8 +27,12 @@ MAX_STEPS = 40
 TO_BOUNDARY = 0.995
 
 
-def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the minima (B, n) and the rounds needed; the guess `free` (B, n) has at least one class in every row."""
+def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int64], Mask]:
+    """Return the minima (B, n), the rounds needed, and who came to an end (B,).
+
+    The guess `free` (B, n) has at least one class in every row. Without end are problems whose curvatures are rounding
+    errors.
+    """
     b = systems.b
     P = np.zeros(b.shape)
     n_iter = np.full(len(b), MAX_ROUNDS, dtype=np.int64)
@@ -33,7 +40,7 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int
     open_ = np.arange(len(b))
     for round_ in range(1, MAX_ROUNDS + 1):
         P[open_], mu = systems.solve(free[open_], open_)
-        wrong = np.where(free[open_], P[open_] < -ROUNDING, _negative(systems, P[open_], mu, open_))
+        wrong = np.where(free[open_], P[open_] < -ROUNDING, _negative(systems, P[open_], mu, free[open_], open_))
         done = ~wrong.any(axis=1)
         n_iter[open_[done]] = round_
         open_, wrong = open_[~done], wrong[~done]
@@ -43,44 +50,61 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int
         # Every class may be wrong at once; p sums to one, so the class with most mass never is.
         empty = open_[~free[open_].any(axis=1)]
         free[empty] = True
-    if len(open_):
-        P[open_], steps = one_at_a_time(systems, open_)
-        n_iter[open_] += steps
+    for guess, most in ((_last_guess, MAX_MOVES), (_better_guess, 10 * b.shape[1])):
+        if len(open_):
+            P[open_], steps, done = one_at_a_time(systems, open_, guess(systems, P[open_], open_), most)
+            n_iter[open_] += steps
+            open_ = open_[~done]
+    ended = np.ones(len(b), dtype=bool)
+    ended[open_] = False
     P = np.maximum(P, 0)
-    return P / P.sum(axis=1, keepdims=True), n_iter
+    return P / P.sum(axis=1, keepdims=True), n_iter, ended
 
 
-def _negative(systems: Systems, P: Floats, mu: Floats, rows: Rows) -> Mask:
-    """Say which multipliers (B', n) are negative by more than rounding errors."""
-    negative = mu < 0
+def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Rows) -> Mask:
+    """Say which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
+    negative = (mu < 0) & ~free
     some = np.flatnonzero(negative.any(axis=1))
     if len(some):
-        negative[some] = mu[some] < -ROUNDING * systems.size(P[some], rows[some])
+        # Only multipliers next to zero depend on how large the errors are.
+        limit = -ROUNDING * systems.largest_size(P[some], rows[some])
+        some = some[(negative[some] & (mu[some] >= limit[:, None])).any(axis=1)]
+    if len(some):
+        negative[some] &= mu[some] < -ROUNDING * systems.size(P[some], rows[some])
     return negative
 
 
-def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _last_guess(_systems: Systems, P: Floats, _rows: Rows) -> Floats:
+    """Return the last points (B', n) without what is negative; the largest of each is positive."""
+    P = np.maximum(P, 0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def _better_guess(systems: Systems, P: Floats, rows: Rows) -> Floats:
+    """Return interior points, without classes that have next to no mass, or uniform ones where there is a penalty."""
+    if not isinstance(systems, PlainSystems):
+        return np.full(P.shape, 1 / P.shape[1])
+    P = interior_points(systems.A, systems.b, rows)
+    P = np.where(np.minimum(1e-9, P.max(axis=1, keepdims=True) / 2) < P, P, 0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def one_at_a_time(systems: Systems, rows: Rows, P: Floats, most: int) -> tuple[Floats, npt.NDArray[np.int64], Mask]:
     """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls.
 
-    Returns p (B', n) of the problems `rows` (B',) and the number of moves (B',).
+    Starts at P (B', n) of the problems `rows` (B',) and takes at most so many moves. Returns p (B', n), the number of
+    moves (B',), and who came to an end (B',).
     """
-    n = systems.b.shape[1]
-    P = interior_points(systems.A, systems.b, rows) if isinstance(systems, PlainSystems) else None
-    if P is None:
-        P = np.full((len(rows), n), 1 / n)
-    # An interior point has some mass everywhere.
-    free = np.minimum(1e-9, P.max(axis=1, keepdims=True) / 2) < P
-    P = np.where(free, P, 0)
-    P /= P.sum(axis=1, keepdims=True)
+    P, free = P.copy(), P > 0
     moves = np.zeros(len(rows), dtype=np.int64)
     open_ = np.arange(len(rows))
-    for _ in range(10 * n):
+    for _ in range(most):
         X, mu = systems.solve(free[open_], rows[open_])
         moves[open_] += 1
         inside = ~(free[open_] & (X < 0)).any(axis=1)
         # Feasible: take it; done unless a multiplier is negative, whose class then gets mass.
         P[open_[inside]] = X[inside]
-        missing = ~free[open_] & _negative(systems, X, mu, rows[open_])
+        missing = _negative(systems, X, mu, free[open_], rows[open_])
         entering = np.where(missing, mu, 0).argmin(axis=1)
         done = inside & ~missing.any(axis=1)
         grow = open_[inside & ~done]
@@ -97,7 +121,9 @@ def one_at_a_time(systems: Systems, rows: Rows) -> tuple[Floats, npt.NDArray[np.
         open_ = open_[~done]
         if len(open_) == 0:
             break
-    return P, moves
+    ended = np.ones(len(rows), dtype=bool)
+    ended[open_] = False
+    return P, moves, ended
 
 
 def interior_points(A: Floats, b: Floats, rows: Rows) -> Floats:

@@ -9,14 +9,16 @@ Where several p are optimal, the one nearest to the uniform distribution is take
 """
 
 import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
-from ordinalq.objectives import Objective
-from ordinalq.problem import weighted_gram
+from ordinalq.objectives import HESSIANS, Objective, Rows
+from ordinalq.problem import reference_column, weighted_gram
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
@@ -32,6 +34,8 @@ COSTLESS, ROUNDING = 2e-10, 2e-13
 CORRECTIONS = 1
 # A ridge towards the uniform p that keeps all systems regular and changes the loss by less than rounding to 1e-10.
 RIDGE = 1e-10
+# Where there are several optima, the largest of these ridges that costs nothing finds the one nearest to uniform.
+RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 # A residual or a prevalence below this counts as zero when the exact solution is read off.
 ZERO = 1e-7
 
@@ -55,59 +59,68 @@ class L1Solver(BaseEstimator):
         if form is None:
             raise TypeError(f"solver 'l1' needs a sum of absolute residuals, got {objective}; use solver='newton'.")
         D, C, K, k = form
-        parts = []
-        for start in range(0, len(C), CHUNK):
-            rows = np.arange(start, min(start + CHUNK, len(C)))
-            P, gap, n_iter = _minimize(D, C[rows], K, k, max_iter)
-            value = objective.value(P, rows)
-            # With a quadratic term the optimum is no vertex, and nothing is more exact than the interior points.
-            confirmed = gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
-            parts.append(Solution(P, value, n_iter, confirmed, gap))
-        return Solution.concatenate(parts)
+        if K.any():  # the optimum is no vertex, and the interior points are all there is
+            pull = Pull(K, k, np.full((len(C), 1), RIDGE))
+            P, _, gap, n_iter = _in_chunks(
+                lambda rows: _interior_points(D, C[rows], pull.take(rows), max_iter), len(C), len(K)
+            )
+        else:
+            unit, own_D, own_C = _in_own_units(D, C)
+            P, gap, n_iter = _minimize(own_D, own_C, max_iter)
+            gap = unit * gap
+        value = objective.value(P, np.arange(len(C)))
+        confirmed = gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
+        return Solution(P, value, n_iter, confirmed, gap)
 
 
-def _minimize(
-    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int
-) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+def _in_own_units(D: Floats, C: Floats) -> tuple[float, Floats, Floats]:
+    """Return a unit u and (D - m 1')/u, (c - m)/u, which has the same optima, m a column of D.
+
+    Where all columns are nearly equal, the residuals depend on their differences; a single long column sets no unit.
+    """
+    m = reference_column(D)
+    D, C = D - m[:, None], C - m
+    sizes = np.abs(D).max(axis=0)
+    unit = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
+    return unit, D / unit, C / unit
+
+
+class Pull(NamedTuple):
+    """The quadratic part p'Kp/2 - k'p + ridge/2 ||p - 1/n||^2 of B problems: K (n, n), k (n,), ridge (B, 1)."""
+
+    K: Floats
+    k: Floats
+    ridge: Floats
+
+    def gradient(self, P: Floats) -> Floats:
+        """Return its gradient (B, n) at P (B, n)."""
+        return np.asarray(P @ self.K - self.k + self.ridge * (P - 1 / P.shape[1]))
+
+    def take(self, rows: Rows) -> "Pull":
+        """Return that of some problems."""
+        return self._replace(ridge=self.ridge[rows])
+
+
+def _minimize(D: Floats, C: Floats, max_iter: int) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     """Return p (B, n), the duality gap (B,) and the number of steps (B,)."""
-    identity = np.eye(D.shape[1])
-    P, y, gap, n_iter = _interior_points(D, C, K + RIDGE * identity, k + RIDGE / len(identity), max_iter)
-    if K.any():  # the optimum is no vertex, and the interior points are all there is
-        return P, gap, n_iter
-    P, gap, unique = _read_off(D, C, P, y)
+    P, y, gap, unique, n_iter = _vertices(D, C, np.full(len(C), RIDGE), max_iter)
     least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
     rows = np.flatnonzero(~unique)
     if len(rows):
-        # Several optima: the largest ridge that costs nothing gives the one nearest to uniform.
-        candidates = []
-        for ridge in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-            ridged, y, _, steps = _interior_points(D, C[rows], ridge * identity, k + ridge / len(identity), max_iter)
-            n_iter[rows] += steps
-            candidates.append(_read_off(D, C[rows], ridged, y)[0])
-        candidates.append(P[rows])
-        losses = np.array([_loss(D, C[rows], candidate) for candidate in candidates])
-        largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
-        nearest = np.array(candidates)[largest, np.arange(len(rows))]
-        lowest = np.array(candidates)[losses.argmin(axis=0), np.arange(len(rows))]
-        allowed = _limit(np.maximum(losses.min(axis=0), least[rows]), least[rows])
-        costly = np.flatnonzero(_loss(D, C[rows], nearest) > allowed)
-        nearest[costly] = _corrected(D, C[rows[costly]], nearest[costly])
-        costless = _loss(D, C[rows], nearest) <= allowed
-        P[rows] = np.where(costless[:, None], nearest, lowest)
+        P[rows], steps = _nearest_to_uniform(D, C[rows], P[rows], least[rows], max_iter)
+        n_iter[rows] += steps
     # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
     # last word on the few that are left.
     open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least))
     if len(open_):
         P[open_] = _corrected(D, C[open_], P[open_])
+        least[open_] = np.maximum(least[open_], _lower_bounds(D, C[open_], P[open_], y[open_]))
         open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_])]
     if len(open_):
-        ridge = RIDGE / 100
-        closer, y, _, steps = _interior_points(
-            D, C[open_], ridge * identity, k + ridge / len(identity), max_iter, GAP / 100
-        )
-        closer, closer_gap, _ = _read_off(D, C[open_], closer, y)
+        closer, y, gap, _, steps = _vertices(D, C[open_], np.full(len(open_), RIDGE / 100), max_iter, GAP / 100)
+        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - gap)
         closer = _corrected(D, C[open_], closer)
-        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - closer_gap)
+        least[open_] = np.maximum(least[open_], _lower_bounds(D, C[open_], closer, y))
         n_iter[open_] += steps
         better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
         P[open_[better]] = closer[better]
@@ -117,25 +130,65 @@ def _minimize(
     return P, np.maximum(gap, 0), n_iter
 
 
+def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float = GAP) -> tuple[Any, ...]:
+    """Return p (B, n) for ridges (B,), read off from interior points, y, gap, whether p is unique, and the steps."""
+    nothing = np.zeros((D.shape[1], D.shape[1]))
+
+    def some(rows: Rows) -> tuple[Any, ...]:
+        pull = Pull(nothing, nothing[0], ridge[rows, None])
+        P, y, _, n_iter = _interior_points(D, C[rows], pull, max_iter, wanted)
+        return *_read_off(D, C[rows], P, y), n_iter
+
+    return _in_chunks(some, len(C), D.shape[1])
+
+
+def _nearest_to_uniform(
+    D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return the optima nearest to uniform where P (B, n) is one of several, and the steps (B,) that this took.
+
+    The largest ridge that costs nothing finds them; no minimum is below `least` (B,).
+    """
+    B, k = len(C), len(RIDGES)
+    ridged, _, _, _, steps = _vertices(D, np.tile(C, (k, 1)), np.repeat(RIDGES, B), max_iter)
+    candidates = np.concatenate([ridged.reshape(k, B, -1), P[None]])
+    losses = np.array([_loss(D, C, candidate) for candidate in candidates])
+    largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
+    nearest, lowest = candidates[largest, np.arange(B)], candidates[losses.argmin(axis=0), np.arange(B)]
+    allowed = _limit(np.maximum(losses.min(axis=0), least), least)
+    costly = np.flatnonzero(_loss(D, C, nearest) > allowed)
+    nearest[costly] = _corrected(D, C[costly], nearest[costly])
+    costless = _loss(D, C, nearest) <= allowed
+    return np.where(costless[:, None], nearest, lowest), steps.reshape(k, B).sum(axis=0)
+
+
+def _in_chunks(function: Callable[[Rows], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
+    """Join what a function returns for successive rows, so many at a time as fit the cache."""
+    step = max(1, min(CHUNK, HESSIANS // n_classes**2))
+    parts = [function(np.arange(i, min(i + step, n_samples))) for i in range(0, n_samples, step)]
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
 # long: one loop whose lines all share the state of the iteration
 def _interior_points(
-    D: Floats, C: Floats, K: Floats, k: Floats, max_iter: int, wanted: float = GAP
+    D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
     """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
 
     The residual is split, c - D p = up - down with up, down >= 0, and y in [-1, 1] is its multiplier; m >= 0 belongs
     to p >= 0 and t to sum p = 1. Optimal are points with up (1 - y) = down (1 + y) = p m = 0 and
-    K p - k - D'y - m + t 1 = 0.
+    g(p) - D'y - m + t 1 = 0 with the gradient g of the quadratic part.
     """
     B, n = len(C), D.shape[1]
     P = np.full((B, n), 1 / n)
     R = C - P @ D.T
-    up, down = np.maximum(R, 0) + 0.1, np.maximum(-R, 0) + 0.1
+    size = np.maximum(1, np.abs(C).max(axis=1, initial=0))
+    up, down = np.maximum(R, 0) + 0.1 * size[:, None], np.maximum(-R, 0) + 0.1 * size[:, None]
     y, m, t = np.zeros(C.shape), np.full((B, n), 1.0), np.zeros((B, 1))
     # Kept besides y: 1 - y loses its digits where y approaches 1.
     above, below = 1 - y, 1 + y
     # A quadratic term ties the primal and the dual step together.
-    coupled = np.abs(K).max() > 10 * RIDGE
+    coupled = pull.ridge + np.abs(pull.K).max() > 10 * RIDGE
     n_terms = 2 * D.shape[0] + n
     gap, n_iter = np.full(B, np.inf), np.zeros(B, dtype=np.int64)
     open_ = np.arange(B)
@@ -143,25 +196,25 @@ def _interior_points(
     for _ in range(max_iter):
         total = (up * above).sum(axis=1) + (down * below).sum(axis=1) + (P * m).sum(axis=1)
         primal = C[open_] - P @ D.T - up + down
-        dual = k - P @ K + y @ D + m - t
-        now = _duality_gap(D, C[open_], K, k, P, y)
+        dual = y @ D + m - t - pull.gradient(P)
+        now = _duality_gap(D, C[open_], pull, P, y)
         better = now < gap[open_]
         result[open_[better]], multipliers[open_[better]], gap[open_[better]] = P[better], y[better], now[better]
         # Once the products are this small, further steps only lose digits.
-        going = (gap[open_] > wanted) & (total > 1e-14)
+        going = (gap[open_] > wanted * size[open_]) & (total > 1e-14 * size[open_])
         if not going.any():
             break
         if not going.all():
             open_ = open_[going]
             P, up, down, y, m, t = P[going], up[going], down[going], y[going], m[going], t[going]
             above, below, total = above[going], below[going], total[going]
-            primal, dual = primal[going], dual[going]
+            primal, dual, pull, coupled = primal[going], dual[going], pull.take(going), coupled[going]
         n_iter[open_] += 1
         mu = (total / n_terms)[:, None]
         W = 1 / (up / above + down / below)
         system = np.zeros((len(open_), n + 1, n + 1))
-        system[:, :n, :n] = weighted_gram(W, D) + K
-        system[:, np.arange(n), np.arange(n)] += m / P
+        system[:, :n, :n] = weighted_gram(W, D) + pull.K
+        system[:, np.arange(n), np.arange(n)] += m / P + pull.ridge
         # Late weights span twenty orders of magnitude: a relative ridge keeps the systems regular in floating point.
         system[:, np.arange(n), np.arange(n)] *= 1 + 1e-13
         system[:, :n, n] = system[:, n, :n] = 1
@@ -188,8 +241,8 @@ def _interior_points(
             target = mu * ((ahead / total) ** 3)[:, None]
             a_up, a_down, a_P = target + d_up * dy, target - d_down * dy, target - dP * dm
         reach, reach_dual = np.minimum(1.0, 0.99 * reach), np.minimum(1.0, 0.99 * reach_dual)
-        if coupled:
-            reach = reach_dual = np.minimum(reach, reach_dual)
+        both = np.minimum(reach, reach_dual)
+        reach, reach_dual = np.where(coupled, both, reach), np.where(coupled, both, reach_dual)
         P, up, down = P + reach * dP, up + reach * d_up, down + reach * d_down
         above, below = above - reach_dual * dy, below + reach_dual * dy
         y, m, t = y + reach_dual * dy, m + reach_dual * dm, t + reach_dual * dt
@@ -197,7 +250,7 @@ def _interior_points(
     return result / result.sum(axis=1, keepdims=True), multipliers, gap, n_iter
 
 
-def _duality_gap(D: Floats, C: Floats, K: Floats, k: Floats, P: Floats, y: Floats) -> Floats:
+def _duality_gap(D: Floats, C: Floats, pull: Pull | None, P: Floats, y: Floats) -> Floats:
     """Return how much the objective at P can be above its minimum, (B,).
 
     For every y in [-1, 1], ||c - D p||_1 >= y.(c - D p), and the quadratic part lies above its tangent at P; the least
@@ -206,8 +259,8 @@ def _duality_gap(D: Floats, C: Floats, K: Floats, k: Floats, P: Floats, y: Float
     P = np.maximum(P, 0)
     P = P / P.sum(axis=1, keepdims=True)
     y = np.clip(y, -1, 1)
-    G = P @ K - k - y @ D
-    return np.asarray((np.abs(C - P @ D.T) - y * C).sum(axis=1) + ((P @ K - k) * P).sum(axis=1) - G.min(axis=1))
+    g = np.zeros(P.shape) if pull is None else pull.gradient(P)
+    return np.asarray((np.abs(C - P @ D.T) - y * C).sum(axis=1) + (g * P).sum(axis=1) - (g - y @ D).min(axis=1))
 
 
 def _longest_step(pairs: tuple[tuple[Floats, Floats], ...]) -> Floats:
@@ -232,9 +285,8 @@ def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, flo
         return p, gap
     vertex = np.maximum(program.x[:n], 0)
     vertex /= vertex.sum()
-    y = np.clip(program.eqlin.marginals[:d], -1, 1)
     own, other = float(np.abs(c - D @ p).sum()), float(np.abs(c - D @ vertex).sum())
-    least = max(own - gap, float(y @ c - (y @ D).max()))
+    least = max(own - gap, *(_lower_bound(D, c, x, program.eqlin.marginals[:d]) for x in (p, vertex)))
     return (vertex, other - least) if other < own - max(COSTLESS * other, ROUNDING) else (p, own - least)
 
 
@@ -264,12 +316,32 @@ def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
     return P
 
 
+def _lower_bounds(D: Floats, C: Floats, P: Floats, y: Floats) -> Floats:
+    """Return lower bounds (B,) of the minima, from optima P (B, n) and multipliers y (B, d)."""
+    return np.array([_lower_bound(D, *one) for one in zip(C, P, y, strict=True)])
+
+
+def _lower_bound(D: Floats, c: Floats, p: Floats, y: Floats) -> float:
+    """Return y.c - max_i (D'y)_i of the best known y in [-1, 1], which no loss is below.
+
+    At an optimum y is the sign of what is not nearly zero, and the classes with mass have the same D'y; the other
+    entries of y (d,) are changed as little as this asks.
+    """
+    r, used = c - D @ p, p >= ZERO
+    zero = np.abs(r) < ZERO
+    exact = np.where(zero, y, np.sign(r))
+    uneven = (exact @ D)[used]
+    system = np.column_stack([D[np.ix_(zero, used)].T, np.ones(int(used.sum()))])
+    exact[zero] -= np.linalg.lstsq(system, uneven - uneven.mean(), rcond=1e-13)[0][:-1]
+    return max(float(z @ c - (z @ D).max()) for z in (np.clip(y, -1, 1), np.clip(exact, -1, 1)))
+
+
 def _loss(D: Floats, C: Floats, P: Floats) -> Floats:
     return np.asarray(np.abs(C - P @ D.T).sum(axis=1))
 
 
-def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return the exact p that the zero residuals and empty classes of P (B, n) determine, its gap, and if it is unique.
+def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    """Return the exact p that the zero residuals and empty classes of P (B, n) determine, y, gap, and if p is unique.
 
     That p is the point nearest to uniform among those with the same zero residuals and empty classes; where it would
     raise the loss, P itself is returned. The multipliers y (B, d) of the zero residuals are corrected so that all
@@ -299,5 +371,4 @@ def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Float
     Dy = y @ D
     uneven = (Dy - (Dy * exact).sum(axis=1, keepdims=True)) * used
     y = y - zero * (solve(uneven) @ D.T)
-    nothing = np.zeros((n, n))
-    return exact, _duality_gap(D, C, nothing, nothing[0], exact, y), large.sum(axis=1) == used.sum(axis=1)
+    return exact, y, _duality_gap(D, C, None, exact, y), large.sum(axis=1) == used.sum(axis=1)

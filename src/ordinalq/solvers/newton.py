@@ -15,7 +15,7 @@ from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
 from ordinalq.solvers.flat import move_to_uniform
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
-from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
+from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
 from ordinalq.validation import Floats, check_integer, check_real
 
 Rows = npt.NDArray[np.intp]
@@ -26,9 +26,6 @@ STAGE_TOL = 1e-4
 NOISE = 1e-14
 # Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
 POLISHING_STEPS = 4
-# A small KKT residual ends a sample if the step before promised no more than this part of the scale: Newton's steps
-# square the error. Where the curvature is tiny, a small gradient alone says little about the value.
-NEAR = 1e-9
 # With a kink that is rounded off, the gradient is no more accurate than this; within the 1e-8 over which it is, that is
 # 1e-11 of the value.
 ROUNDED_OFF = 1e-3
@@ -191,7 +188,8 @@ class _Run:
         self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
-        # A start for another stage need not be confirmed; with kinks, Newton's steps square no error.
+        # A start for another stage need not be confirmed, and without convexity the gap says nothing. Elsewhere a small
+        # gradient is not enough: where the curvature is tiny, it says little about the value.
         self.roughly = tol >= STAGE_TOL or not objective.convex
         self.stiff = np.zeros(B, dtype=bool)
         if penalty is not None:
@@ -207,8 +205,10 @@ class _Run:
             at = self._derivatives(open_, first=iteration == 0)
             self.value[open_] = at.value
             self.kkt[open_] = kkt_residual(self.P[open_], at.gradient) / self.scale[open_]
-            near = (self.promised[open_] <= NEAR * self.scale[open_]) | self.roughly
-            self.state[open_[(self.kkt[open_] <= self.tol) & near]] = State.DONE
+            done = np.flatnonzero(self.kkt[open_] <= self.tol)
+            if not self.roughly:
+                done = done[optimality_gap(self.P[open_[done]], at.gradient[done]) <= self._allowed(open_[done])]
+            self.state[open_[done]] = State.DONE
             self.state[open_[(self.polished[open_] >= POLISHING_STEPS) & ~self._is(open_, State.DONE)]] = (
                 State.EXHAUSTED
             )
@@ -221,6 +221,10 @@ class _Run:
             moved = self._step(open_, at, noise)
             self._next_states(open_, moved, noise)
         return Solution(self.P, self.value, n_iter, self._converged(), self.kkt)
+
+    def _allowed(self, open_: Rows | slice = slice(None)) -> Floats:
+        """Return by what the values (B',) may exceed the minima."""
+        return np.asarray(np.maximum(EXCESS * np.abs(self.value[open_]), SMALL_EXCESS))
 
     def _is(self, open_: Rows, state: int) -> npt.NDArray[np.bool_]:
         return np.asarray(self.state[open_] == state)
@@ -240,7 +244,7 @@ class _Run:
         """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
         if not self.objective.convex:
             return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
-        confirmed = self.promised <= np.maximum(EXCESS * np.abs(self.value), SMALL_EXCESS)
+        confirmed = self.promised <= self._allowed()
         confirmed &= (self.polished > 0) & ((self.state != State.STUCK) | (self.kkt <= ROUNDED_OFF))
         return np.asarray((self.state == State.DONE) | confirmed)
 

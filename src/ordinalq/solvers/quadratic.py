@@ -11,13 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from ordinalq.objectives import Objective
+from ordinalq.objectives import Objective, Rows
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
-from ordinalq.simplex import centred_gradient
+from ordinalq.simplex import Derivatives
 from ordinalq.solvers.active_set import active_set
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
-from ordinalq.solvers.systems import INFINITE, RANK, STIFF, Mask, PlainSystems, StiffSystems
+from ordinalq.solvers.systems import (
+    INFINITE,
+    RANK,
+    STIFF,
+    Mask,
+    PlainSystems,
+    StiffSystems,
+    solve_or_least_squares,
+)
 from ordinalq.validation import Floats
 
 # A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
@@ -29,8 +37,47 @@ DELICATE = 1e-6
 RIDGE = 1e-8
 # Proximal steps towards an optimum near uniform: the first finds it, the others remove the ridge's effect.
 PROXIMAL_STEPS = 3
+# Rounds that bring rows and columns of a system to the same size.
+EQUILIBRATIONS = 4
 # How often an answer that is not confirmed is corrected by its own, more accurate gradient.
 CORRECTIONS = 4
+
+
+class QPSolution(NamedTuple):
+    """Minima of B problems, and how the penalty's gradient follows from them.
+
+    Parameters
+    ----------
+    p : ndarray (B, n)
+        The minima.
+    n_iter : ndarray (B,)
+        Rounds needed.
+    penalty : Penalty or None
+        The penalty of all problems.
+    r : ndarray (B, m) or None
+        tau (C p - c) where the penalty is stiff.
+    regular : ndarray (B,)
+        Whether no ridge was needed, and the active sets came to an end.
+    """
+
+    p: Floats
+    n_iter: npt.NDArray[np.int64]
+    penalty: Penalty | None
+    r: Floats | None
+    regular: Mask
+
+    def multipliers(self) -> Floats:
+        """Return tau (C p - c), (B, m), without columns where there is no penalty."""
+        if self.penalty is None:
+            return np.zeros((len(self.p), 0))
+        tau, C, c = self.penalty
+        return np.asarray(tau * (row_product(self.p, C.T) - c)) if self.r is None else self.r.copy()
+
+    def whole(self, bare: Derivatives) -> tuple[Floats, Floats]:
+        """Return value (B,) and gradient (B, n) at p, from those of the objective without the penalty."""
+        if self.penalty is None:
+            return bare.value, bare.gradient
+        return bare.value + self.penalty.value(self.p), bare.gradient + row_product(self.multipliers(), self.penalty.C)
 
 
 class QuadraticSolver(BaseEstimator):
@@ -49,60 +96,94 @@ class QuadraticSolver(BaseEstimator):
             raise TypeError(f"solver 'quadratic' needs a quadratic objective, got {objective}; use solver='newton'.")
         A, b = form
         found = solve_qp(A, b, penalty=penalty)
-        P, n_iter = found.p, found.n_iter
-        rows = np.arange(objective.n_samples)
-        value = objective.value(P, rows)
-        gradient = found.gradient(bare.gradient(P, rows), P)
+        value, gradient = found.whole(bare.derivatives(found.p, np.arange(objective.n_samples)))
+        solution = Solution(found.p, value, found.n_iter, np.zeros(len(b), dtype=bool), np.empty(len(b)))
         limit = np.maximum(EXCESS * np.abs(value), SMALL_EXCESS)
-        confirmed = optimality_gap(P, gradient) <= limit
-        for _ in range(CORRECTIONS):
-            open_ = np.flatnonzero(~confirmed)
-            if len(open_) == 0:
-                break
-            g = bare.gradient(P[open_], open_)
-            again = solve_qp(A, row_product(P[open_], A) - g / 2, P[open_] > 0, penalty=penalty, alone=True)
-            new, new_value = again.p, objective.value(again.p, open_)
-            new_gradient = again.gradient(bare.gradient(new, open_), new)
-            # The gap counts every class as if all mass could go there; what a correction gains is nearer to the truth.
-            gain = -(centred_gradient(P[open_], gradient[open_]) * (new - P[open_])).sum(axis=1)
-            confirmed[open_] = (gain <= limit[open_]) & again.regular
-            better = optimality_gap(new, new_gradient) < optimality_gap(P[open_], gradient[open_])
-            chosen = open_[better]
-            P[chosen], value[chosen], gradient[chosen] = new[better], new_value[better], new_gradient[better]
-            n_iter[chosen] += again.n_iter[better]
-            confirmed |= optimality_gap(P, gradient) <= limit
-        return Solution(P, value, n_iter, confirmed, kkt_residual(P, gradient) / objective.scale)
+        solution.converged[:] = optimality_gap(found.p, gradient) <= limit
+        if objective.nonnegative:
+            solution.converged[value <= SMALL_EXCESS] = True
+        open_ = np.flatnonzero(~solution.converged)
+        if len(open_):
+            gradient[open_] = _correct(bare, A, penalty, solution, gradient[open_], limit[open_], open_)
+        solution.kkt[:] = kkt_residual(solution.p, gradient) / objective.scale
+        return solution
 
 
-class QPSolution(NamedTuple):
-    """Minima of B problems, and how the penalty's gradient follows from them.
+def _correct(
+    bare: Objective, A: Floats, penalty: Penalty | None, solution: Solution, gradient: Floats, limit: Floats, rows: Rows
+) -> Floats:
+    """Correct the answers `rows` (B',) that are not confirmed by their own, more accurate gradients, in place.
 
-    Parameters
-    ----------
-    p : ndarray (B, n)
-        The minima.
-    n_iter : ndarray (B,)
-        Rounds needed.
-    penalty : Penalty or None
-        The penalty of all problems.
-    r : ndarray (B, m) or None
-        tau (C p - c) where the penalty is stiff.
-    regular : bool, default=True
-        Whether no ridge was needed.
+    Returns the gradients (B', n) at the corrected p; an excess of `limit` (B',) is allowed.
     """
+    P, G = solution.p, gradient.copy()
+    for _ in range(CORRECTIONS):
+        at = np.flatnonzero(~solution.converged[rows])
+        if len(at) == 0:
+            break
+        open_ = rows[at]
+        g = bare.gradient(P[open_], open_)
+        again = solve_qp(A, row_product(P[open_], A) - g / 2, P[open_] > 0, penalty=penalty, alone=True)
+        again = _refined(bare, A, again, open_)
+        value, new = again.whole(bare.derivatives(again.p, open_))
+        better = optimality_gap(again.p, new) < optimality_gap(P[open_], G[at])
+        chosen = open_[better]
+        P[chosen], solution.value[chosen], G[at[better]] = again.p[better], value[better], new[better]
+        solution.n_iter[chosen] += again.n_iter[better]
+        # The gap counts every class as if all mass could go there; what a step on the classes with mass gains, and
+        # those without could, is nearer to the truth.
+        confirmed = again.regular & (_gain(A, again, new) <= limit[at]) & better
+        solution.converged[open_] = confirmed | (optimality_gap(P[open_], G[at]) <= limit[at])
+    return G
 
-    p: Floats
-    n_iter: npt.NDArray[np.int64]
-    penalty: Penalty | None
-    r: Floats | None
-    regular: bool = True
 
-    def gradient(self, bare: Floats, P: Floats) -> Floats:
-        """Return the gradient (B, n) of the whole at P, from that of the objective without the penalty."""
-        if self.penalty is None:
-            return bare
-        r = self.penalty.tau * (row_product(P, self.penalty.C.T) - self.penalty.c) if self.r is None else self.r
-        return np.asarray(bare + row_product(r, self.penalty.C))
+def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Rows) -> QPSolution:
+    """Return p, and r where there is a penalty, after a step from each p (B', n) on its classes with mass.
+
+    The step is a correction: it has as many digits as its gradient, while p as a whole has only those of A p.
+    """
+    P, r = found.p.copy(), found.multipliers()
+    _, G = found.whole(bare.derivatives(P, rows))
+    for i in range(len(P)):
+        step, r_step = _face_step(A, found.penalty, P[i], r[i], G[i])
+        if (P[i] + step >= 0).all():
+            P[i], r[i] = P[i] + step, r[i] + r_step
+    return found._replace(p=P, r=None if found.penalty is None else r)
+
+
+def _gain(A: Floats, found: QPSolution, G: Floats) -> Floats:
+    """Return by how much the value can fall (B',) on the classes with mass, and by the best of those without."""
+    gain, r = np.empty(len(G)), found.multipliers()
+    for i, (p, g) in enumerate(zip(found.p, G, strict=True)):
+        step, _ = _face_step(A, found.penalty, p, r[i], g)
+        promised = -float(step @ (g - p @ g))
+        gain[i] = max(float(p @ g - g.min()) if (p == 0)[g.argmin()] else 0.0, promised if promised >= 0 else np.inf)
+    return gain
+
+
+def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floats) -> tuple[Floats, Floats]:
+    """Return how p (n,) and r (m,) change to the optimum on the classes with mass, where the gradient is g (n,).
+
+    With r = tau (C p - c) as an unknown of its own, no entry of the system holds the sum of a large and a small term.
+    """
+    free = p > 0
+    C = np.zeros((0, len(p))) if penalty is None else penalty.C
+    k, m = int(free.sum()), len(C)
+    K, rhs = np.zeros((k + m + 1, k + m + 1)), np.zeros(k + m + 1)
+    K[:k, :k] = 2 * A[np.ix_(free, free)]
+    K[:k, k:-1], K[k:-1, :k] = C[:, free].T, C[:, free]
+    K[:k, -1] = K[-1, :k] = 1
+    rhs[:k], rhs[-1] = -(g - p @ g)[free], 1 - p.sum()
+    if penalty is not None:
+        K[np.arange(k, k + m), np.arange(k, k + m)] = -1 / penalty.tau
+        rhs[k:-1] = r / penalty.tau - (C @ p - penalty.c)
+    unit = np.ones(len(K))
+    for _ in range(EQUILIBRATIONS):
+        unit /= np.sqrt(np.maximum(np.abs(unit[:, None] * K * unit).max(axis=1), np.finfo(float).tiny))
+    x = unit * solve_or_least_squares(unit[:, None] * K * unit, unit * rhs)
+    step = np.zeros(len(p))
+    step[free] = x[:k]
+    return step, x[k:-1]
 
 
 def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -209,15 +290,16 @@ def _merged(A: Floats, b: Floats, penalty: Penalty) -> tuple[Floats, Floats]:
 def _solve(A: Floats, b: Floats, free: Mask, penalty: Penalty | None, *, alone: bool) -> QPSolution:
     """Solve problems that have one optimum; a penalty is kept apart."""
     if penalty is None:
-        return QPSolution(*active_set(PlainSystems(A, b, alone=alone), free), None, None)
-    systems = StiffSystems(A, b, _bounded(penalty, A))
-    P, n_iter = active_set(systems, free)
-    return QPSolution(P, n_iter, penalty, systems.r)
+        P, n_iter, ended = active_set(PlainSystems(A, b, alone=alone), free)
+        return QPSolution(P, n_iter, None, None, ended)
+    systems = StiffSystems(A, b, _bounded(penalty, A, b))
+    P, n_iter, ended = active_set(systems, free)
+    return QPSolution(P, n_iter, penalty, systems.r, ended)
 
 
-def _bounded(penalty: Penalty, A: Floats) -> Penalty:
+def _bounded(penalty: Penalty, A: Floats, b: Floats) -> Penalty:
     """Return the penalty with a tau that is as good as infinite, where it is larger: squares of it stay finite."""
-    size = float(np.abs(A).max())
+    size = float(np.abs(A).max() + np.abs(b).max())
     return penalty._replace(tau=min(penalty.tau, INFINITE * size)) if size > 0 else penalty
 
 
@@ -233,4 +315,4 @@ def _nearest_to_uniform(A: Floats, b: Floats, ridge: float, penalty: Penalty | N
     for _ in range(PROXIMAL_STEPS):
         found = _solve(A + ridge * np.eye(n), b + ridge * P, P > 0, penalty, alone=True)
         P, rounds = found.p, rounds + found.n_iter
-    return found._replace(n_iter=rounds, regular=False)
+    return found._replace(n_iter=rounds, regular=np.zeros(len(b), dtype=bool))

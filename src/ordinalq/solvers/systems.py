@@ -52,6 +52,10 @@ class Systems(ABC):
     def size(self, P: Floats, rows: Rows) -> Floats:
         """Return the size (B', n) of the terms that mu at P is the sum of, hence of its rounding errors."""
 
+    @abstractmethod
+    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+        """Return what no size of a problem exceeds, (B',)."""
+
 
 class PlainSystems(Systems):
     """A of one matrix (n, n) for all problems, or of one for each (B, n, n); the penalty is part of it.
@@ -62,6 +66,7 @@ class PlainSystems(Systems):
 
     def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
         self.A, self.b, self.alone = A, b, alone
+        self._largest = np.broadcast_to(np.abs(A).max(axis=(-2, -1)), len(b)), np.abs(b).max(axis=1)
 
     def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
         """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
@@ -81,25 +86,45 @@ class PlainSystems(Systems):
         terms = terms + np.abs(self.b[rows])
         return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
 
+    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+        """Return the same with the largest entries of A and b in place of each."""
+        A, b = self._largest
+        mass = np.abs(P).sum(axis=1)
+        return np.asarray((1 + mass) * (A[rows] * mass + b[rows]))
+
 
 def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[Floats, Floats]:
     """One inverse for all problems with the same free classes."""
     B, n = b.shape
-    sets, group = np.unique(np.packbits(free, axis=1), axis=0, return_inverse=True)
-    distinct = np.unpackbits(sets, axis=1, count=n).astype(bool)
-    K = _systems(A, distinct)
+    order, starts = _same_rows(free)
+    K = _systems(A, free[order[starts]])
     inverse = np.linalg.inv(K).astype(np.float64, copy=False)
     rhs = np.ones((B, n + 1))
     rhs[:, :n] = np.where(free, b, 0)
-    # Problems in the order of their sets, so that each set is one product.
-    order = np.argsort(group.ravel(), kind="stable")
     x = np.empty((B, n + 1))
-    if len(sets) * 4 < B and not alone:
-        for i, members in enumerate(np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1])):
+    sizes = np.diff(starts, append=B)
+    if len(starts) * 4 < B and not alone:
+        for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+            members = order[start : start + size]
             x[members] = _refined(K[i], inverse[i], rhs[members])
     else:
-        x = _refined(K[group.ravel()], inverse[group.ravel()], rhs[:, None, :])[:, 0]
+        group = np.empty(B, dtype=np.intp)
+        group[order] = np.repeat(np.arange(len(starts)), sizes)
+        x = _refined(K[group], inverse[group], rhs[:, None, :])[:, 0]
     return np.where(free, x[:, :n], 0), -x[:, n]
+
+
+def _same_rows(free: Mask) -> tuple[Rows, Rows]:
+    """Return an order of the rows (B,) in which equal ones follow each other, and where each kind starts in it."""
+    B = len(free)
+    packed = np.packbits(free, axis=1)
+    words = np.zeros((B, -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    words[:, : packed.shape[1]] = packed
+    keys = words.view(np.uint64)  # 64 classes each
+    order = np.lexsort(keys.T)
+    new = np.ones(B, dtype=bool)
+    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    return order, np.flatnonzero(new)
 
 
 def _refined(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
@@ -161,6 +186,10 @@ class StiffSystems(Systems):
         terms = np.matmul(np.abs(A), P[:, :, None])[:, :, 0] + np.abs(self.b[rows])
         terms = terms + np.abs(self.r[rows]) @ np.abs(self.penalty.C)
         return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
+
+    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+        """Return the largest of the sizes: there is nothing to be saved."""
+        return np.asarray(self.size(P, rows).max(axis=1))
 
 
 class _Face:

@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.evaluation import errors
+from ordinalq.contract.plan import Plan
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
+from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
 from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import labelled_rows, parsed_classes
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
-from ordinalq.validation import check_choice, check_integer
+from ordinalq.validation import Floats, check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger("ordinalq")
-
-MEASURES = ("nmd", "rnod")
 
 
 def evaluate_table(
@@ -35,6 +36,7 @@ def evaluate_table(
     target: str | None = None,
     n_samples: int = 1000,
     sample_size: int = 100,
+    level: float = 0.95,
     skip_unlabelled: bool = False,
     random_state: int = 0,
 ) -> "pd.DataFrame":
@@ -55,6 +57,8 @@ def evaluate_table(
     n_samples, sample_size : int, default=1000, 100
         Number of samples (before "app-oq" chooses among them) and of items in each. Where a class has fewer items than
         a sample needs, they are repeated, which is logged.
+    level : float, default=0.95
+        Of the intervals whose coverage is measured, with groups.
     skip_unlabelled : bool, default=False
         Leave out rows without a label, which are an error otherwise.
     random_state : int, default=0
@@ -63,45 +67,56 @@ def evaluate_table(
     Returns
     -------
     DataFrame
-        One row per estimate: name, mean and standard deviation of NMD and RNOD over the samples; ``attrs`` has
-        n_samples and n_items.
+        One row per estimate: name, mean and standard deviation of NMD, of RNOD and of the error of the mean class in
+        classes over the samples. With groups, the means over items too (``nmd_by_items``, ``mean_class_by_items``), and
+        of the model how often its intervals hold and how wide they are (``covered``, ``mean_class_covered``,
+        ``width``). ``attrs`` has n_samples and n_items; with groups n_single, the groups of one item, paired
+        ``comparisons`` with the others, and the ``verdict`` in one sentence.
     """
-    import pandas as pd
-
     quantifier = fitted_quantifier(model)
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
-    needed = list(needed_columns(model))
+    frame, classes, codes = _labelled(model, file, target, by, skip_unlabelled)
+    if by is None:
+        samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
+    else:
+        samples = GroupColumn(by, file.format).samples(frame, codes, np.arange(len(classes)))
+    S = scores_of(model, frame)
+    if by is None:
+        table = judged(_estimates(quantifier, S, samples), samples)
+    else:
+        summary = quantifier.summarize(S, samples)
+        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
+        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
+    table.attrs |= {"n_samples": len(samples), "n_items": len(codes)}
+    return table
+
+
+def _labelled(
+    model: Any, file: TableFile, target: str, by: str | None, skip_unlabelled: bool
+) -> tuple["pd.DataFrame", npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
+    quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *([] if by is None else [by])]))
     if not file.lacks_keys:
         require_columns(file.columns(), needed, file.name)
         require_columns(file.columns(), columns, file.name)
-    classes = [str(label) for label in quantifier.classes_.tolist()]
-    frame, y, _ = labelled_rows(file.read(columns), target, classes, skip_unlabelled)
-    ordered, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
-    if by is None:
-        samples = _drawn(kind, argument, codes, ordered, n_samples, sample_size, random_state)
-    else:
-        samples = GroupColumn(by, file.format).samples(frame, codes, np.arange(len(ordered)))
-    S = scores_of(model, frame)
-    estimates = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
+    names = [str(label) for label in quantifier.classes_.tolist()]
+    frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
+    classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
+    return frame, classes, codes
+
+
+def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:
+    """Return the estimates of the model (B, n), unless they are given, and simple ones to compare with."""
+    estimates = {type(quantifier).__name__: quantifier.predict_scores(S, samples) if found is None else found}
     if quantifier.on == "scores":
-        estimates.setdefault("CC", samples.average(np.eye(len(ordered))[S.argmax(axis=1)]))
+        estimates.setdefault("CC", samples.average(np.eye(S.shape[1])[S.argmax(axis=1)]))
         estimates.setdefault("PCC", samples.average(S))
-    estimates["training prevalences"] = np.tile(quantifier.p_train_, (len(samples), 1))
-    rows = []
-    for name, P in estimates.items():
-        row: dict[str, Any] = {"estimate": name}
-        for measure in MEASURES:
-            e = errors(P, samples.prevalences, measure)
-            row |= {measure: e.mean(), f"{measure}_std": e.std(ddof=1) if len(e) > 1 else np.nan}
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    table.attrs |= {"n_samples": len(samples), "n_items": len(y)}
-    return table
+    return estimates | {NOTHING_CHANGED: np.tile(quantifier.p_train_, (len(samples), 1))}
 
 
 def _drawn(

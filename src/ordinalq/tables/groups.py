@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_words, is_words, where
@@ -65,14 +66,18 @@ class GroupColumn:
 
     def typed(self, summary: Summary) -> Summary:
         """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
-        keys = summary.keys
-        if keys is None or self._native or (self._tells_strings and self._has_strings):
-            return summary
+        return summary if summary.keys is None else reordered(summary, *self.order(summary.keys))
+
+    def order(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
+        """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
+        as_they_are = np.arange(len(keys)), keys
+        if self._native or (self._tells_strings and self._has_strings):
+            return as_they_are
         values = _values([word for word in keys.tolist() if word is not None])
         if values is None:
-            return summary
+            return as_they_are
         order = np.append(np.argsort(values, kind="stable"), [len(values)] * keys.has_missing).astype(np.intp)
-        return reordered(summary, order, _keys(values, keys))
+        return order, _keys(values, keys)
 
 
 def _are_strings(column: "pd.Series[Any]") -> bool:

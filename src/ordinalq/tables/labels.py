@@ -68,6 +68,30 @@ def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | N
     return Labelled(rows, y, int(missing.sum()))
 
 
+def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the labels in a column of a portion as classes (N,), None where there is none.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As read from a file, or any other.
+    column : str
+        Of the labels.
+    classes : ndarray (n,)
+        Those of the model.
+    """
+    known = dict(zip(as_words(classes), classes.tolist(), strict=True))
+    words = as_words(frame[column])
+    gaps = {None, "", *MISSING_WORDS} - set(known)
+    strange = next((i for i, word in enumerate(words) if word not in gaps and word not in known), None)
+    if strange is not None:
+        raise ValueError(
+            f"{place(frame, frame.index[strange])}: column {column!r} has a label that is not among the classes "
+            f"{', '.join(map(str, classes))}: {short(words[strange])}."
+        )
+    return np.array([known.get(word) for word in words], dtype=object)
+
+
 def _values(
     rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:

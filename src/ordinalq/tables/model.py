@@ -12,18 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import where
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
+from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
 from ordinalq.methods.adjusted import OPACC
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
-from ordinalq.tables.labels import labelled_rows, parsed_classes
+from ordinalq.tables.labels import known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.saving import save_model
 from ordinalq.validation import Floats
 
@@ -182,7 +184,9 @@ class TableModel(BaseEstimator):
         S = self.scores(frame)
         return np.asarray(self.fitted().predict_scores(S, Samples.whole(len(S)))[0])
 
-    def predict_groups(self, frame: Any, by: Any, *, level: float | None = None, plan: Plan | None = None) -> Estimates:
+    def predict_groups(
+        self, frame: Any, by: Any, *, level: float | None = None, labelled: Any = None, plan: Plan | None = None
+    ) -> Estimates:
         """Estimate the class distribution of each group of rows.
 
         Parameters
@@ -194,6 +198,8 @@ class TableModel(BaseEstimator):
             their own order; rows without a group are one of their own, the last.
         level : float, default=None
             Of intervals, such as 0.95; None gives none.
+        labelled : str or array-like (N,), default=None
+            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
         plan : Plan, default=None
             How intervals are made, see :class:`ordinalq.Plan`.
 
@@ -201,13 +207,21 @@ class TableModel(BaseEstimator):
         -------
         Estimates
         """
-        return self._estimate(frame, by, None if level is None else check_level(level), plan)
+        summary = _summary(self, frame, by, labelled)
+        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
+        return replace(found, polars=is_polars(frame) or is_polars(by))
 
-    def predict_interval(
-        self, frame: Any, level: float = 0.95, by: Any = None, *, plan: Plan | None = None
-    ) -> Estimates:
+    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
         """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
-        return self._estimate(frame, by, check_level(level), plan)
+        return self.predict_groups(frame, by, level=check_level(level), **how)
+
+    def labels_needed(
+        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
+    ) -> LabelsNeeded:
+        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        labelled = how.pop("labelled", None)
+        known = [None] * len(frame) if labelled is None else labelled
+        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any) -> Diagnosis:
         """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
@@ -218,19 +232,22 @@ class TableModel(BaseEstimator):
         """Write the model to a file, see :func:`ordinalq.save_model`."""
         save_model(self, path, overwrite=overwrite)
 
-    def _estimate(self, frame: Any, by: Any, level: float | None, plan: Plan | None) -> Estimates:
-        quantifier = self.fitted()
-        groups = by
-        if isinstance(by, str):
-            require_columns(frame.columns, [by], "the table")
-            check_names(quantifier.classes_, by)
-            groups = frame[by]
-        S = self.scores(frame)
-        samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
-        if samples.n_items != len(S):
-            raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
-        found = estimate(quantifier, quantifier.summarize(S, samples), level, plan)
-        return replace(found, polars=is_polars(frame) or is_polars(by))
+
+def _summary(model: TableModel, frame: Any, by: Any, labelled: Any) -> Summary:
+    """Return what the quantifier needs of groups of rows; groups and labels are columns or values (N,)."""
+    quantifier, groups = model.fitted(), by
+    if isinstance(by, str):
+        require_columns(frame.columns, [by], "the table")
+        check_names(quantifier.classes_, by)
+        groups = frame[by]
+    if isinstance(labelled, str):
+        require_columns(frame.columns, [labelled], "the table")
+        labelled = known_labels(as_pandas(frame), labelled, quantifier.classes_)
+    S = model.scores(frame)
+    samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
+    if samples.n_items != len(S):
+        raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
+    return quantifier.summarize(S, samples, labelled=labelled)
 
 
 def _unfitted(quantifier: Quantifier) -> Quantifier:

@@ -1,6 +1,7 @@
 """Estimates of a table in a file, read in portions, and what can be said of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from ordinalq.keys import Keys
 from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
 from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
 
 # The key of all rows as one group.
@@ -34,6 +36,7 @@ def predict_table(
     file: TableFile,
     *,
     by: str | None = None,
+    labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
     progress: Callable[[int], object] | None = None,
@@ -50,6 +53,8 @@ def predict_table(
         Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
         numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
         last. None takes all rows as one group, "all".
+    labels : str, default=None
+        Column with labels of some rows, a random draw of each group, and gaps.
     level : float, default=None
         Of intervals, such as 0.95; None gives none.
     plan : Plan, default=None
@@ -60,7 +65,7 @@ def predict_table(
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
     check_names(quantifier.classes_, by)
-    summary = summarize_table(model, file, by=by, progress=progress)
+    summary = summarize_table(model, file, by=by, labels=labels, progress=progress)
     return estimate(quantifier, summary, level, plan)
 
 
@@ -69,28 +74,47 @@ def summarize_table(
     file: TableFile,
     *,
     by: str | None = None,
+    labels: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
+    groups = None if by is None else GroupColumn(by, file.format)
+    summary = read_summary(model, file, groups, labels, progress=progress)
+    return summary if groups is None else groups.typed(summary)
+
+
+def read_summary(
+    model: Any,
+    file: TableFile,
+    groups: GroupColumn | None,
+    labels: str | None = None,
+    *,
+    with_gaps: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> Summary:
+    """Return the summary of a table with the keys as they are read; `with_gaps` makes room for labels to come."""
     quantifier = fitted_quantifier(model)
     kinds = needed_columns(model)
-    columns = list(dict.fromkeys([*kinds, *([] if by is None else [by])]))
+    by = None if groups is None else groups.name
+    columns = list(dict.fromkeys([*kinds, *filter(None, (by, labels))]))
     if not file.lacks_keys:
         require_columns(file.columns(), list(kinds), file.name)
         require_columns(file.columns(), columns, file.name)
+    if labels is not None and labels in kinds:
+        raise ValueError(f"{file.name}: column {labels!r} cannot hold labels, the model learned from it.")
     numbers = [name for name, kind in kinds.items() if kind == "number" and name != by]
-    groups = None if by is None else GroupColumn(by, file.format)
     parts: list[Summary] = []
     native = [] if by is None or file.format != "parquet" else [by]
     for frame in file.portions(columns, progress, numbers=numbers, native=native):
         samples = None if groups is None else groups.samples(frame)
-        parts.append(quantifier.summarize(scores_of(model, frame), samples).compact())
+        known: Any = [None] * len(frame) if with_gaps else None
+        if labels is not None:
+            known = known_labels(frame, labels, quantifier.classes_)
+        parts.append(quantifier.summarize(scores_of(model, frame), samples, labelled=known).compact())
         if len(parts) == WAITING:
             parts = [Summary.merged(parts)]
     summary = Summary.merged(parts)
-    if groups is not None:
-        return groups.typed(summary)
-    return Summary(summary.n_items, summary.totals, summary.items, Keys(pd.Index([WHOLE])))
+    return summary if groups is not None else replace(summary, keys=Keys(pd.Index([WHOLE])))
 
 
 class Diagnoses(NamedTuple):

@@ -1,0 +1,233 @@
+"""How many items of which groups to label, so that intervals get as narrow as one wants, before any label is bought."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.bounds import Bounds
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.inference.groups import estimate
+from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
+from ordinalq.keys import Keys
+from ordinalq.labels import is_missing
+from ordinalq.validation import Floats, check_random_state, check_real
+
+Index = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsNeeded:
+    """How many more items of each of B groups to label.
+
+    Attributes
+    ----------
+    asked : float
+        The width of the interval that was asked for.
+    quantity : str
+        Of what: "mean class", or a class.
+    level : float
+        Of the interval.
+    keys : Keys or None
+        The groups.
+    n_items, n_labelled : ndarray (B,)
+        All items of each group, and those that have a label already.
+    labels : ndarray (B,)
+        How many more to label.
+    now, width : ndarray (B,)
+        Width of the interval as it is (NaN: none that rests on enough labels), and with so many labels; above `asked`
+        where even all items are not enough.
+    basis : ndarray (B,) of str
+        What the interval will rest on, see :class:`ordinalq.Plan`.
+    """
+
+    asked: float
+    quantity: str
+    level: float
+    keys: Keys | None
+    n_items: Counts
+    n_labelled: Counts
+    labels: Counts
+    now: Floats
+    width: Floats
+    basis: npt.NDArray[np.str_]
+
+    @property
+    def total(self) -> int:
+        """Labels of all groups together."""
+        return int(self.labels.sum())
+
+    def take(self, rows: Any, keys: Keys | None = None) -> "LabelsNeeded":
+        """Return some groups, or all in another order; `keys` replace theirs."""
+        names = ("n_items", "n_labelled", "labels", "now", "width", "basis")
+        arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        if keys is None and self.keys is not None:
+            keys = self.keys[rows]
+        return replace(self, keys=keys, **arrays)
+
+    def frame(self) -> Any:
+        """Return one row per group as a frame of pandas: the group, n_items, n_labelled, labels, widths, basis."""
+        import pandas as pd
+
+        groups = {} if self.keys is None else {self.keys.name: self.keys.index}
+        widths = {"width_now": self.now, "width": self.width}
+        counts = {"n_items": self.n_items, "n_labelled": self.n_labelled, "labels": self.labels}
+        return pd.DataFrame(groups | counts | widths | {"basis": self.basis})
+
+    def draw(self, groups: Any, labelled: Any = None, *, random_state: Any = 0) -> Index:
+        """Draw the items to label: at random within each group, for only then do intervals hold.
+
+        Items of which the classifier is least certain would teach a classifier more, but they are not like the others:
+        their labels say nothing of the group as a whole.
+
+        Parameters
+        ----------
+        groups : array-like (N,)
+            The group of each item, as the numbers were made for.
+        labelled : array-like (N,), default=None
+            Labels that there are already, None or NaN for the others.
+        random_state : int or Generator, default=0
+            Seed of the draw.
+
+        Returns
+        -------
+        ndarray
+            Positions 0..N-1 of the items, ascending.
+        """
+        keys, codes = Keys.of(groups)
+        if self.keys is None or keys.tolist() != self.keys.tolist():
+            raise ValueError("groups must be those that the numbers of labels were made for.")
+        free = np.ones(len(codes), dtype=bool)
+        if labelled is not None:
+            free = np.array([is_missing(label) for label in np.asarray(labelled, dtype=object).tolist()], dtype=bool)
+        return drawn_items(self.labels, codes, free, check_random_state(random_state))
+
+
+def drawn_items(n_labels: Counts, codes: Index, free: npt.NDArray[np.bool_], rng: np.random.Generator) -> Index:
+    """Draw n_labels[b] of the free items of each group b, given the groups of all items (N,); return them ascending."""
+    order = rng.permutation(np.flatnonzero(free))
+    order = order[np.argsort(codes[order], kind="stable")]
+    group = codes[order]
+    rank = np.arange(len(order)) - np.searchsorted(group, group)
+    return np.sort(order[rank < n_labels[group]])
+
+
+def labels_needed(
+    quantifier: Quantifier,
+    summary: Summary,
+    width: float = 0.05,
+    quantity: Any = "mean",
+    *,
+    level: float = 0.95,
+    plan: Plan | None = None,
+) -> LabelsNeeded:
+    """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
+
+    Labels are taken to be like the group, as far as it is known: their shares are those of the estimate, and their
+    looks those of its items (for a model of groups) or of the held-out items of the same classes.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted.
+    summary : Summary
+        Of the groups; with labels where there are some already.
+    width : float, default=0.05
+        Upper minus lower bound: in classes for the mean class, in shares for a class.
+    quantity : "mean" or a class, default="mean"
+        Whose interval.
+    level : float, default=0.95
+        Of the interval.
+    plan : Plan, default=None
+        How intervals are made.
+    """
+    width, level = check_real("width", width, low=0, open_low=True), check_level(level)
+    plan = Plan() if plan is None else plan
+    statistic = _statistic(quantifier, quantity)
+    if "g" not in summary.totals:
+        raise ValueError("summary must have been made with labelled=..., if only of gaps: all items None.")
+    estimates = estimate(quantifier, summary, None, replace(plan, basis="auto"))
+    alone = by_labels_alone(quantifier, estimates, plan)
+    known = np.asarray(summary.n_labelled)
+
+    def widths(more: Floats) -> Floats:
+        expected = _expected(quantifier, summary, estimates.prevalences, more)
+        found = np.full(len(summary), np.nan)
+        rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
+        if len(rows):
+            found[rows] = _width(from_labels(expected, rows, level, plan.of).bounds, statistic)
+        closed = None if alone.all() else quantifier.closed_form(expected, level, plan.of)
+        if closed is not None:
+            found = np.where(alone, found, _width(closed[0], statistic))
+        return found
+
+    now, most = widths(np.zeros(len(summary))), summary.sizes - known
+    labels = _least(lambda more: ~(widths(more) <= width), now, width, most)
+    basis = np.where(alone, "labels", "model")
+    return LabelsNeeded(
+        width,
+        "mean class" if statistic is None else str(quantity),
+        level,
+        summary.keys,
+        summary.n_items,
+        known,
+        labels.astype(np.int64),
+        now,
+        widths(labels),
+        basis,
+    )
+
+
+def _least(too_wide: Callable[[Floats], npt.NDArray[np.bool_]], now: Floats, width: float, most: Floats) -> Floats:
+    """Return the least numbers (B,) up to `most` for which intervals are not too wide, `most` where none is enough."""
+    low, high = np.zeros(len(most)), np.where(now <= width, 0, most)
+    # Invariant: too wide at low, unless high is 0 too; narrow enough at high, or nothing is.
+    while (high - low > 1).any():
+        middle = np.where(high - low > 1, np.floor((low + high) / 2), high)
+        wide = too_wide(middle)
+        low, high = np.where(wide, np.minimum(middle, high - 1), low), np.where(wide, high, middle)
+    return high
+
+
+def _statistic(quantifier: Quantifier, quantity: Any) -> int | None:
+    """Return the index of a class, None for the mean class."""
+    if isinstance(quantity, str) and quantity == "mean":
+        return None
+    names = [str(label) for label in quantifier.classes_.tolist()]
+    if str(quantity) not in names:
+        raise ValueError(f"quantity must be 'mean' or one of the classes {', '.join(names)}, got {quantity!r}.")
+    return names.index(str(quantity))
+
+
+def _width(bounds: Bounds, statistic: int | None) -> Floats:
+    if statistic is None:
+        return bounds.mean_upper - bounds.mean_lower
+    return np.asarray(bounds.upper[:, statistic] - bounds.lower[:, statistic])
+
+
+def _expected(quantifier: Quantifier, summary: Summary, P: Floats, more: Floats) -> Summary:
+    """Return the summary with `more` (B,) labels of its items, as they are expected for shares P (B, n)."""
+    V, codes = quantifier.held_out_
+    g, n = quantifier.class_predictions(V), P.shape[1]
+    by_class = [g[codes == i] for i in range(n)]
+    mean = np.stack([part.mean(axis=0) for part in by_class])
+    square = np.stack([part.T @ part / len(part) for part in by_class])
+    counts = more[:, None] * P
+    totals = dict(summary.totals)
+    totals["labels"] = totals["labels"] + counts
+    totals["labels eg"] = totals["labels eg"] + counts[:, :, None] * mean
+    totals["labels gg"] = totals["labels gg"] + np.tensordot(counts, square, axes=1)
+    # As if the predictions of the labelled items were those of all: the estimate stays where it is.
+    m = np.maximum(totals["labels"].sum(axis=1, keepdims=True), 1)
+    totals["g"] = totals["weight"][:, None] * totals["labels eg"].sum(axis=1) / m
+    if "labels f" in totals:
+        # Those without a label look on average as they do.
+        others = np.maximum(summary.sizes - summary.totals["labels"].sum(axis=1), 1)[:, None]
+        rest = (totals["f"] - summary.totals["labels f"]) / others
+        totals["labels f"] = summary.totals["labels f"] + more[:, None] * rest
+    return replace(summary, totals=totals)

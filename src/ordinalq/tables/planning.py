@@ -1,0 +1,112 @@
+"""Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.plan import Plan
+from ordinalq.files.cells import as_words
+from ordinalq.files.names import MISSING_WORDS
+from ordinalq.files.table import TableFile
+from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
+from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.predicting import read_summary
+from ordinalq.validation import check_random_state
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class LabelPlan(NamedTuple):
+    """How many rows of each group to label; `read` has the groups as the file does, by which rows are found again."""
+
+    needed: LabelsNeeded
+    read: LabelsNeeded
+    by: str | None
+    labels: str | None
+
+
+def plan_labels(
+    model: Any,
+    file: TableFile,
+    *,
+    by: str | None = None,
+    labels: str | None = None,
+    width: float = 0.05,
+    quantity: Any = "mean",
+    level: float = 0.95,
+    plan: Plan | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> LabelPlan:
+    """Say how many rows of a table, or of each group of its rows, to label.
+
+    Parameters
+    ----------
+    model, file, by, labels, progress
+        See :func:`ordinalq.tables.predicting.predict_table`.
+    width, quantity, level, plan
+        See :func:`ordinalq.inference.labelling.labels_needed`.
+    """
+    groups = None if by is None else GroupColumn(by, file.format)
+    summary = read_summary(model, file, groups, labels, with_gaps=True, progress=progress)
+    read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
+    needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
+    return LabelPlan(needed, read, by, labels)
+
+
+def rows_to_label(file: TableFile, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
+    """Draw the rows to label at random within each group.
+
+    Parameters
+    ----------
+    file : TableFile
+        Of which the plan was made; it is read twice more.
+    plan : LabelPlan
+    target : str, default=None
+        Column for the labels, which the result has, empty, if the table does not.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    DataFrame
+        The rows with all their columns, after one that says which line (or row, in Parquet) of the file each is.
+    """
+    import pandas as pd
+
+    codes, free = _groups_of_rows(file, plan)
+    chosen = np.zeros(len(codes), dtype=bool)
+    chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True
+    kept, start = [], 0
+    for frame in file.portions():
+        kept.append(frame[chosen[start : start + len(frame)]])
+        start += len(frame)
+    rows = pd.concat(kept)
+    if target is not None and target not in rows.columns:
+        rows[target] = None
+    name = rows.index.name or "row"
+    rows.insert(0, name if name not in rows.columns else f"{name} of the file", rows.index)
+    return rows.reset_index(drop=True)
+
+
+def _groups_of_rows(file: TableFile, plan: LabelPlan) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
+    keys = [] if plan.read.keys is None else plan.read.keys.tolist()
+    position = {key: row for row, key in enumerate(keys)}
+    groups = None if plan.by is None else GroupColumn(plan.by, file.format)
+    columns = list(dict.fromkeys(filter(None, (plan.by, plan.labels))))
+    native = [] if plan.by is None or file.format != "parquet" else [plan.by]
+    codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
+    for frame in file.portions(columns or None, native=native):
+        code = np.zeros(len(frame), dtype=np.intp)
+        if groups is not None:
+            samples = groups.samples(frame)
+            assert samples.keys is not None
+            code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
+        codes.append(code)
+        words = [None] * len(frame) if plan.labels is None else as_words(frame[plan.labels])
+        free.append(np.array([not word or word in MISSING_WORDS for word in words], dtype=bool))
+    return np.concatenate(codes), np.concatenate(free)

@@ -1,0 +1,265 @@
+"""How many items to label, and which; labels in tables and on the command line; what evaluation says of groups."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from seeds import generator
+from sklearn.linear_model import LogisticRegression
+from test_real_groups import N_CLASSES, make
+
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.files.table import open_table
+from ordinalq.tables.evaluating import evaluate_table
+from ordinalq.tables.judging import compared_with, verdict
+from ordinalq.tables.predicting import predict_table
+
+CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Return models that know of groups, by name."""
+    X, y, groups = make(generator(5), 100, 40)
+    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.BLP, oq.PACC)}
+
+
+def width_of(estimates, quantity):
+    if quantity == "mean":
+        return estimates.bounds.mean_upper - estimates.bounds.mean_lower
+    return (estimates.upper - estimates.lower)[:, quantity - 1]
+
+
+@pytest.mark.parametrize("of", ["sample", "population"])
+@pytest.mark.parametrize(("name", "basis"), [("BLP", "model"), ("BLP", "labels"), ("PACC", "auto")])
+@pytest.mark.parametrize(("quantity", "width"), [("mean", 0.35), (2, 0.14)])
+def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, rng):
+    X, y, groups = make(rng, 40, 400)
+    quantifier, plan = trained[name], oq.Plan(of, basis=basis)
+    needed = quantifier.labels_needed(X, groups, width, quantity, plan=plan)
+    assert ((needed.labels > 0) & (needed.labels < 400)).all()
+    assert (needed.width <= width).all()
+    chosen = needed.draw(groups, random_state=rng)
+    assert_array_equal(np.bincount(groups[chosen]), needed.labels)
+    labelled = np.full(len(y), np.nan)
+    labelled[chosen] = y[chosen]
+    got = quantifier.predict_groups(X, groups, level=0.95, labelled=labelled, plan=plan)
+    assert_allclose(width_of(got, quantity).mean(), needed.width.mean(), rtol=0.15)
+    # One label less would not do.
+    fewer = quantifier.labels_needed(X, groups, width, quantity, plan=plan, labelled=labelled)
+    assert fewer.labels.mean() < 0.3 * needed.labels.mean()
+
+
+def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
+    X, _, groups = make(rng, 3, 200)
+    needed = trained["BLP"].labels_needed(X, groups, width=3.0)
+    assert needed.total == 0
+    assert (needed.now == needed.width).all()
+    # By labels alone there is no interval before there are ten.
+    alone = trained["PACC"].labels_needed(X, groups, width=3.0)
+    assert alone.labels.tolist() == [10, 10, 10]
+    assert np.isnan(alone.now).all()
+    assert set(alone.basis) == {"labels"}
+    all_of_them = trained["PACC"].labels_needed(X, groups, width=1e-6)
+    assert (all_of_them.labels == 200).all()
+    assert (all_of_them.width < 1e-6).all()
+    out_of_reach = trained["PACC"].labels_needed(X, groups, width=1e-6, plan=oq.Plan("population"))
+    assert (out_of_reach.labels == 200).all()
+    assert (out_of_reach.width > 0.01).all()
+
+
+def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained, rng):
+    X, y, groups = make(rng, 4, 100)
+    names = pd.Series(np.array(["a", "b", "c", "d"])[groups], name="product")
+    labelled = np.where(np.arange(400) % 100 < 20, y, np.nan)
+    needed = trained["BLP"].labels_needed(X, names, width=0.3, labelled=labelled)
+    draws = [needed.draw(names, labelled, random_state=seed) for seed in range(200)]
+    assert all((np.diff(draw) > 0).all() for draw in draws)
+    times = np.bincount(np.concatenate(draws), minlength=400)
+    assert (times[~np.isnan(labelled)] == 0).all()
+    free = np.isnan(labelled)
+    expected = 200 * needed.labels[groups[free]] / 80
+    assert np.abs(times[free] - expected).max() < 5 * np.sqrt(200 / 4)
+    frame = needed.frame()
+    assert frame.columns.tolist() == ["product", "n_items", "n_labelled", "labels", "width_now", "width", "basis"]
+    assert frame["n_labelled"].tolist() == [20] * 4
+    with pytest.raises(ValueError, match="groups must be those that the numbers of labels were made for"):
+        needed.draw(groups)
+
+
+def test_wrong_questions_are_refused(trained, rng):
+    X, _, groups = make(rng, 2, 50)
+    with pytest.raises(ValueError, match="quantity must be 'mean' or one of the classes 1, 2, 3, 4, got 'median'"):
+        trained["BLP"].labels_needed(X, groups, quantity="median")
+    with pytest.raises(ValueError, match="width must be"):
+        trained["BLP"].labels_needed(X, groups, width=0)
+
+
+# ---- tables and the command line -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Return a folder with a training table and another, both with groups and labels, and models of the first."""
+    folder, rng = tmp_path_factory.mktemp("tables"), generator(6)
+    for name, n_groups in (("train", 40), ("new", 12)):
+        X, y, groups = make(rng, n_groups, 60)
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "stars": y, "shop": groups})
+        frame["known"] = frame["stars"].where(frame.groupby("shop").cumcount() < 15).astype("Int64")
+        if name == "new":
+            frame = pd.concat([frame, frame.iloc[:1].assign(shop=99)])
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    for method in ("BLP", "PACC"):
+        fit = ["fit", folder / "train.csv", "--target", "stars", "--features", "a,b", "--by", "shop"]
+        assert main([str(word) for word in [*fit, "--method", method, "--out", folder / f"{method}.oq"]]) == 0
+    return folder
+
+
+def run(*words):
+    assert main([str(word) for word in words]) == 0
+
+
+@pytest.mark.parametrize("method", ["BLP", "PACC"])
+def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
+    model, frame = oq.load_model(tables / f"{method}.oq"), pd.read_csv(tables / "new.csv")
+    by_column = model.predict_groups(frame, by="shop", labelled="known", level=0.9)
+    assert by_column.n_labelled.tolist() == [15] * 12 + [1]
+    by_values = model.predict_groups(frame, by="shop", labelled=frame["known"], level=0.9)
+    assert_array_equal(by_column.prevalences, by_values.prevalences)
+    polars = model.predict_groups(pl.from_pandas(frame), by="shop", labelled="known", level=0.9)
+    assert_allclose(polars.prevalences, by_column.prevalences)
+    assert polars.frame()["basis"].to_list() == by_column.basis.tolist()
+    for ending in ("csv", "parquet", "jsonl"):
+        path = tmp_path / f"new.{ending}"
+        {
+            "csv": lambda p: frame.to_csv(p, index=False),
+            "parquet": frame.to_parquet,
+            "jsonl": lambda p: frame.to_json(p, orient="records", lines=True),
+        }[ending](path)
+        found = predict_table(model, open_table(path), by="shop", labels="known", level=0.9)
+        assert_allclose(found.prevalences, by_column.prevalences, atol=1e-9)
+        assert_array_equal(found.basis, by_column.basis)
+    capsys.readouterr()
+    predict = ["predict", tables / f"{method}.oq", tables / "new.csv", "--by", "shop", "--labels", "known"]
+    run(*predict, "--interval", "0.9", "--json")
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert {row["basis"] for row in groups} == {"model"} if method == "BLP" else {"labels"}
+    run(*predict, "--basis", "labels")
+    said = capsys.readouterr().out
+    assert "labels of 181 items in 13 of 13 groups; 13 estimates rest on the labels alone" in said
+    assert "1 *" in said
+    assert "* a single item" in said
+
+
+def refused(capsys, *words):
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    return capsys.readouterr().err
+
+
+def test_wrong_labels_in_a_table_are_named(tables, tmp_path, capsys):
+    frame = pd.read_csv(tables / "new.csv")
+    frame["known"] = frame["known"].astype(object)
+    frame.loc[3, "known"] = "seven"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    model = tables / "PACC.oq"
+    predict = ["predict", model, tmp_path / "new.csv", "--by", "shop"]
+    said = refused(capsys, *predict, "--labels", "known")
+    assert "line 5: column 'known' has a label that is not among the classes 1, 2, 3, 4: 'seven'" in said
+    assert "'gone'" in refused(capsys, *predict, "--labels", "gone")
+    assert "the model learned from it" in refused(capsys, *predict, "--labels", "a")
+    assert "--basis labels needs labels of some items: give --labels COLUMN" in refused(
+        capsys, *predict, "--basis", "labels"
+    )
+    assert "--basis must be one of" in refused(capsys, *predict, "--labels", "known", "--basis", "both")
+    plan = ["plan", model, tmp_path / "new.csv", "--by", "shop"]
+    assert "--width must be" in refused(capsys, *plan, "--width", "0")
+    assert "--quantity must be 'mean' or one of the classes" in refused(capsys, *plan, "--quantity", "9")
+    assert "needs a table in a file" in refused(
+        capsys, "plan", model, "-", "--format", "csv", "--out", tmp_path / "rows.csv"
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_plan_writes_the_rows_to_label(ending, tables, tmp_path, capsys):
+    frame = pd.read_csv(tables / "new.csv").drop(columns="stars")
+    path, rows = tmp_path / f"new.{ending}", tmp_path / f"rows.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    capsys.readouterr()
+    plan = ["plan", tables / "PACC.oq", path, "--by", "shop", "--labels", "known", "--width", "0.4", "--out", rows]
+    run(*plan, "--json")
+    result = json.loads(capsys.readouterr().out)
+    groups = {row["shop"]: row for row in result["groups"]}
+    assert list(groups) == [*range(12), 99]
+    assert result["total"] == sum(row["labels"] for row in groups.values()) > 20
+    written = pd.read_csv(rows) if ending == "csv" else pd.read_parquet(rows)
+    assert written.groupby("shop").size().to_dict() == {k: row["labels"] for k, row in groups.items() if row["labels"]}
+    assert written["known"].isna().all()
+    position = written.iloc[:, 0].astype(int).to_numpy() - (2 if ending == "csv" else 0)
+    assert written.columns[0] == ("line" if ending == "csv" else "row")
+    assert_allclose(written["a"].astype(float), frame["a"].to_numpy()[position])
+    run(*plan)
+    said = capsys.readouterr().out
+    assert f"{result['total']:,} labels in" in said
+    assert "drawn at random within each group" in said
+
+
+def test_plan_of_a_whole_table_has_a_column_for_the_labels(tables, tmp_path, capsys):
+    pd.read_csv(tables / "new.csv")[["a", "b"]].to_csv(tmp_path / "new.csv", index=False)
+    run("plan", tables / "BLP.oq", tmp_path / "new.csv", "--width", "0.2", "--out", tmp_path / "rows.csv")
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert rows.columns.tolist() == ["line", "a", "b", "stars"]
+    assert rows["stars"].isna().all()
+    assert f"{len(rows):,} labels in 1 groups" in capsys.readouterr().out
+
+
+# ---- evaluation ----------------------------------------------------------------------------------------------------
+
+
+def test_evaluation_of_groups_leads_with_them_and_ends_with_a_verdict(tables, capsys):
+    capsys.readouterr()
+    evaluate = ["evaluate", tables / "PACC.oq", tables / "new.csv", "--by", "shop"]
+    run(*evaluate)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0] == "mean errors on 13 groups of 721 items, by shop, 1 of a single item"
+    assert lines[-1].startswith("On your 13 groups this model is ")
+    assert any("stars on average" in line for line in lines)
+    assert any("95% intervals of PACC hold" in line for line in lines)
+    run(*evaluate, "--protocol", "npp", "--samples", "20", "--json")
+    both = json.loads(capsys.readouterr().out)
+    assert both["groups"]["n_single"] == 1
+    assert both["samples"]["n_samples"] == 20
+
+
+def test_evaluation_weights_groups_and_items(tables):
+    model, file = oq.load_model(tables / "BLP.oq"), open_table(tables / "new.csv")
+    table = evaluate_table(model, file, by="shop").set_index("estimate")
+    frame = pd.read_csv(tables / "new.csv")
+    found = model.predict_groups(frame, by="shop", level=0.95)
+    truth = oq.Samples.from_groups(frame["shop"], frame["stars"]).prevalences
+    e, off = oq.nmd(truth, found.prevalences), np.abs((found.prevalences - truth) @ np.arange(1, N_CLASSES + 1))
+    assert_allclose(table.loc["BLP", "nmd"], e.mean())
+    assert_allclose(table.loc["BLP", "nmd_by_items"], (e * found.n_items).sum() / len(frame))
+    assert_allclose(table.loc["BLP", "mean_class"], off.mean())
+    assert_allclose(table.loc["BLP", "mean_class_by_items"], (off * found.n_items).sum() / len(frame))
+    inside = (found.lower <= truth + 1e-9) & (truth <= found.upper + 1e-9)
+    assert_allclose(table.loc["BLP", "covered"], inside.mean())
+    assert np.isnan(table.loc["CC", "covered"])
+
+
+def test_verdict_needs_a_difference_that_is_not_chance(rng):
+    noise = rng.normal(size=40)
+    noise -= noise.mean()
+    assert compared_with("CC", noise - 0.01)["said"] == "no better"
+    assert compared_with("CC", noise - 1)["said"] == "better"
+    assert compared_with("CC", noise + 1)["said"] == "worse"
+    assert compared_with("CC", np.zeros(5))["said"] == "no better"
+    compared = [{"other": name, "said": said} for name, said in (("CC", "worse"), ("training prevalences", "worse"))]
+    assert verdict(compared, 7) == (
+        "On your 7 groups this model is worse than counting (CC) and assuming that nothing changed."
+    )
+    assert "does not tell" in verdict(compared, 1)
