@@ -165,11 +165,6 @@ class AML(Method):
         return super().verdicts(summary) if self.predictor_ is None else self.predictor_.verdicts(summary)
 
     @property
-    def uses_labels(self) -> bool:  # type: ignore[override]
-        """Whether labels of the group itself enter: into a model of groups they do."""
-        return getattr(self, "predictor_", None) is not None
-
-    @property
     def knows_groups(self) -> bool:
         """Whether there were training groups."""
         return self.predictor_ is not None and self.predictor_.knows_groups
