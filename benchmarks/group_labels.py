@@ -24,6 +24,7 @@ from real_groups import both, covered, equal_groups, nmd, normalized, synthetic
 
 import ordinalq as oq
 from ordinalq.inference.groups import estimate
+from ordinalq.inference.labelling import labels_needed
 
 LEVEL = 0.95
 
@@ -145,7 +146,42 @@ def labels_of_unlike(name, data: Groups, numbers, n_samples, size, seed=0):
     labels(name, asked, numbers, quantifier=fitted(equal_groups(data, 100)), seed=seed)
 
 
-PARTS = ("labels",)
+def promised(name, data: Groups, widths, quantity="mean", *, seed=1):
+    """Print widths that `labels_needed` promises for the items at hand, beside those reached with so many labels."""
+    rng = np.random.default_rng(seed)
+    samples, S = oq.Samples.from_groups(data.h), normalized(data.T)
+    for method, bases in ((oq.BLP, ("model", "labels")), (oq.PACC, ("labels",))):
+        quantifier = fitted(data, method)
+        summary = quantifier.summarize(S, samples, labelled=[None] * len(S))
+        for basis in bases:
+            for width in widths:
+                plan = oq.Plan(basis=basis)
+                needed = labels_needed(quantifier, summary, width, quantity, plan=plan)
+                chosen = needed.draw(data.h, random_state=rng)
+                labelled = np.full(len(S), np.nan)
+                labelled[chosen] = data.z[chosen] + 1.0
+                got = estimates(quantifier, Drawn(S, data.h, labelled), basis=basis).bounds
+                some = needed.labels > 0
+                reached = got.mean_upper - got.mean_lower
+                if quantity != "mean":
+                    reached = (got.upper - got.lower)[:, quantity - 1]
+                ratio = reached[some] / needed.width[some]
+                counts = needed.labels[some]
+                print(
+                    f"| {name} | {method.__name__}, {basis} | {quantity} | {width} | {some.sum()} of {len(some)} | "
+                    f"{np.median(counts):.0f} ({counts.min()} to {counts.max()}) | {needed.width[some].mean():.3f} | "
+                    f"{reached[some].mean():.3f} | {(np.abs(ratio - 1) <= 0.15).mean():.0%} |",
+                    flush=True,
+                )
+
+
+PROMISED_HEAD = (
+    "| groups | method, basis | of | asked | groups that need labels | labels: median (range) | promised | reached "
+    "| within 15 % |\n|" + "---|" * 9
+)
+
+
+PARTS = ("labels", "promised")
 
 
 def main():
@@ -176,6 +212,13 @@ def main():
             for split in range(20, 26):
                 data = group_data.amazon("product", split)
                 labels_of_sample(f"Amazon by product, {split}", data, (10, 30, 100), seed=args.seed)
+    if "promised" in args.parts:
+        print("\nLabels needed: widths promised and reached\n\n" + PROMISED_HEAD)
+        if args.tiny:
+            promised("synthetic", large, (0.3,))
+        else:
+            promised("flights by day", group_data.flights(args.part), (0.5, 0.3, 0.2), seed=args.seed)
+            promised("flights by day", group_data.flights(args.part), (0.1,), 4, seed=args.seed)
 
 
 if __name__ == "__main__":

@@ -324,6 +324,7 @@ def unlike(pools, n_groups, sizes, n_samples):
         "| pool | groups | size | marked unlike | covered: classes | NMD | marked among samples with a miss "
         "| marked among missed classes | the same, alarm off: covered | marked of its misses |\n|" + "---|" * 10
     )
+    found = []
     for name, data in pools.items():
         for number in n_groups:
             quantifier = fit(equal_groups(data, number))
@@ -343,6 +344,11 @@ def unlike(pools, n_groups, sizes, n_samples):
                     f"{1 - miss_deaf.mean():.1%} | {parts[2]:.1%} |",
                     flush=True,
                 )
+                found.append((marks, miss.any(axis=1), miss_deaf.any(axis=1)))
+    marks, missed, missed_deaf = joined(found)
+    print(
+        f"\nmarked of all samples with a miss: {marks[missed].mean():.1%}; alarm off: {marks[missed_deaf].mean():.1%}"
+    )
 
 
 def equal_groups(data: Groups, number) -> Groups:

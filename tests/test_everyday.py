@@ -45,6 +45,21 @@ def truth(folder):
     return pd.read_csv(folder / "truth.csv").set_index("product")
 
 
+def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
+    new = pd.read_csv(reviews / "new.csv")
+    strange = new[new["product"] == "kettle"].assign(product="strange")
+    # Every second review loses its words: no mixture of the classes looks like this.
+    strange.loc[strange.index[::2], "review"] = "it"
+    pd.concat([new, strange]).to_csv(tmp_path / "new.csv", index=False)
+    run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--out", tmp_path / "fit.csv")
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("fit: doubtful or bad in ")
+    assert " of 6 groups with enough items, unlike any mixture of the training classes: train with --by" in last
+    found = pd.read_csv(tmp_path / "fit.csv").set_index("product")["fit"]
+    assert found["strange"] == "bad"
+    assert (found.drop("strange") != "good").sum() <= 1
+
+
 # The README
 
 

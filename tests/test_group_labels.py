@@ -161,6 +161,18 @@ def test_labels_may_be_of_any_kind(rng):
         assert_array_equal(numbers.predict_groups(X, asked, labelled=given).prevalences, expected)
 
 
+def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
+    X, y, groups = make(generator(5), 100, 40)
+    quantifier = oq.AML(CLASSIFIER).fit(X, y, groups=groups)
+    new, labels, asked = make(rng, 3, 60)
+    labelled = some_labels(rng, labels, asked, 20)
+    got, same = (q.predict_groups(new, asked, labelled=labelled) for q in (quantifier, trained["BLP"]))
+    assert_allclose(got.prevalences, same.prevalences, rtol=1e-9)
+    assert_array_equal(got.basis, same.basis)
+    without = oq.AML(CLASSIFIER).fit(X, y).predict_groups(new, asked, labelled=labelled)
+    assert set(without.basis) == {"labels"}
+
+
 def test_wrong_labels_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier = trained["BLP"]

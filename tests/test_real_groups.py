@@ -98,11 +98,15 @@ def test_the_excess_of_errors_beyond_their_variances_is_found(rng):
     v = rng.uniform(0.5, 2.0, (4000, 3)) * [1.0, 1.0, 0.0]
     more = np.array([3.0, 0.0, 0.0])
     errors = rng.normal(size=v.shape) * np.sqrt(v + more) * [1.0, 0.5, 0.0]
-    scale, extra = excess(errors**2, v)
+    every = np.ones(v.shape, dtype=bool)
+    scale, extra = excess(errors**2, v, every)
     # By hand: e^2 = (v + 3), v / 4, and nothing at all.
     assert_allclose(scale, [1, 0.5, 1], rtol=0.05)
     assert_allclose(extra, [np.sqrt(3), 0, 0], rtol=0.05, atol=1e-12)
     assert_allclose((errors**2 / (scale**2 * v + extra**2 + 1e-20)).sum(axis=0)[:2], 3999, rtol=1e-9)
+    # Half of the groups tell the same, none of them nothing.
+    assert_allclose(excess(errors**2, v, every & (np.arange(4000)[:, None] < 2000))[1][0], np.sqrt(3), rtol=0.07)
+    assert_array_equal(excess(errors**2, v, ~every), [np.ones(3), np.zeros(3)])
 
 
 def test_a_model_with_other_parameters_does_not_take_over_widths_of_groups(rng):

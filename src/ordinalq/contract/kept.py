@@ -26,7 +26,7 @@ class Kept(Facts):
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
     check_covariance_ : ndarray (g, g) or None
         The same of the functions of the fit test.
-    width_correction_ : ndarray (2, 2n + 1) or None
+    width_correction_ : ndarray (2, 2, 2n + 1) or None
         What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 

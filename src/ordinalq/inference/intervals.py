@@ -48,7 +48,7 @@ def with_intervals(
     correction = quantifier.width_correction_
     if correction is not None:
         lower, upper = corrected(estimate, lower, upper, correction, level)
-        scale, extra = correction[:, :n]
+        scale, extra = np.sqrt((correction[:, :, :n] ** 2).mean(axis=1))
         # Shares sum to one, and their errors to zero.
         centred = np.eye(n) - 1 / n
         covariance = centred @ (covariance * scale[:, None] * scale + np.diag(extra**2)) @ centred

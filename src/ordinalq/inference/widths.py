@@ -11,6 +11,7 @@ from ordinalq.simplex import clean
 from ordinalq.validation import Floats
 
 Codes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 # What a correction is learned from: groups of at least so many items, but not fewer than the ten largest, and not more
 # than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.
@@ -20,6 +21,8 @@ CORRECTION_REPLICATES = 60
 LEVEL = 0.95
 # Groups that would have to show that intervals are too wide, before half of it is believed.
 CAUTION = 10
+# Groups that the errors of both sides count like, for bounds of one side.
+BOTH_SIDES = 20
 HALVINGS = 50
 # Variances of statistics that are known but for rounding errors.
 KNOWN = 1e-20
@@ -41,11 +44,15 @@ def percentiles(R: Floats, level: float) -> tuple[Floats, Floats]:
 def corrected(
     estimate: Floats, lower: Floats, upper: Floats, correction: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return bounds (B, k) whose distances h from the estimates are sqrt(c^2 h^2 + z^2 b^2), with (c, b) (2, k)."""
-    scale, extra = correction
-    beyond = (ndtri((1 + level) / 2) * extra) ** 2
-    low, high = (np.sqrt((scale * np.maximum(h, 0)) ** 2 + beyond) for h in (estimate - lower, upper - estimate))
-    return estimate - low, estimate + high
+    """Return bounds (B, k) whose distances h from the estimates are sqrt(c^2 h^2 + z^2 b^2).
+
+    The correction (2, 2, k) has c and b, each of the distances below and above.
+    """
+    below, above = np.sqrt(
+        (correction[0][:, None] * np.maximum([estimate - lower, upper - estimate], 0)) ** 2
+        + (ndtri((1 + level) / 2) * correction[1][:, None]) ** 2
+    )
+    return estimate - below, estimate + above
 
 
 def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Codes) -> Floats | None:
@@ -53,9 +60,11 @@ def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Co
 
     Replicates know the scatter of an estimate: that of items, of M, and of the looks of groups (D). They know neither
     the bias of a method that smooths or does not adjust, nor by how much the simplex or an early stop hold an estimate
-    back. Labelled groups show the whole error: see :func:`excess`, where e are the errors of the G training groups,
-    and v their squared half widths, over that of a standard normal variable. b counts with the Student quantile of
-    G - 1 degrees of freedom, c as if ten more groups had shown no need for it.
+    back; and an estimate that errs upwards far and rarely has bounds above it that should be below. Labelled groups
+    show the whole error: see :func:`excess`, where e are the errors of the G training groups, and v the squared
+    distances of their bounds from the estimates, over that of a standard normal variable. Groups below their estimate
+    tell of lower bounds, those above of upper ones, together with twenty groups like the mean of both sides. b counts
+    with the Student quantile of G - 1 degrees of freedom, c as if ten more groups had shown no need for it.
 
     Parameters
     ----------
@@ -66,8 +75,9 @@ def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Co
 
     Returns
     -------
-    ndarray (2, 2n + 1) or None
-        c and b of classes, cumulated shares and mean class; None where fewer than three groups have several items.
+    ndarray (2, 2, 2n + 1) or None
+        c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three groups have
+        several items.
     """
     chosen = _asked_about(np.bincount(groups))
     G = len(chosen)
@@ -78,39 +88,46 @@ def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Co
     truth = samples.average(np.eye(len(quantifier.classes_))[codes[rows]])
     summary = quantifier.summarize(S[rows], samples, checks=False)
     P = clean(quantifier.solve(summary).p)
-    half = np.empty((G, 2 * P.shape[1] + 1))
+    estimate = statistics(P)
+    error = statistics(truth) - estimate
+    ends = np.empty((2, *estimate.shape))
     plan = Plan(n_replicates=CORRECTION_REPLICATES)
     for part, R, _ in quantifier.replicates(summary, P, plan.draws()):
-        low, high = percentiles(R, LEVEL)
-        half[part] = (high - low) / 2
-    end = (1 + LEVEL) / 2
-    scale, extra = excess((statistics(P) - statistics(truth)) ** 2, (half / ndtri(end)) ** 2)
-    scale = np.sqrt((CAUTION + G * scale**2) / (CAUTION + G))
-    extra *= stdtrit(G - 1, end) / ndtri(end)
-    return np.stack([scale, extra])
+        ends[:, part] = percentiles(R, LEVEL)
+    z, t = ndtri((1 + LEVEL) / 2), stdtrit(G - 1, (1 + LEVEL) / 2)
+    half = np.maximum([estimate - ends[0], ends[1] - estimate], 0) / z
+    both = excess(error**2, half.mean(axis=0) ** 2, np.ones_like(error, dtype=bool))
+    sides = np.array([excess(error**2, h**2, side) for h, side in zip(half, (error < 0, error > 0), strict=True)])
+    weight = np.array([(error < 0).sum(axis=0), (error > 0).sum(axis=0)])
+    weight = weight / (weight + BOTH_SIDES)
+    c2, b2 = np.moveaxis(weight[:, None] * sides**2 + (1 - weight[:, None]) * np.square(both), 1, 0)
+    return np.stack([np.sqrt((CAUTION + G * c2) / (CAUTION + G)), np.sqrt(b2) * t / z])
 
 
-def excess(e2: Floats, v: Floats) -> tuple[Floats, Floats]:
+def excess(e2: Floats, v: Floats, counted: Mask) -> tuple[Floats, Floats]:
     r"""Return the scale c and the excess deviation b, (k,), that squared errors e2 show beyond variances v, (G, k).
 
-    sum_g e_g^2 / (c^2 v_g + b^2) = G - 1, with c = 1 or b = 0: the estimate of Paule and Mandel (1982) of a variance
-    between laboratories, and a scale where the errors are smaller than they should be. One degree of freedom is lost
-    since the class means know these groups.
+    sum_g e_g^2 / (c^2 v_g + b^2) = m (G - 1) / G over the m groups that are `counted` (G, k), with c = 1 or b = 0: the
+    estimate of Paule and Mandel (1982) of a variance between laboratories, and a scale where the errors are smaller
+    than they should be. One degree of freedom is lost since the class means know these groups.
     """
     G, k = e2.shape
+    e2 = np.where(counted, e2, 0)
+    expected = counted.sum(axis=0) * (G - 1) / G
 
     def chi2(b2: Floats) -> Floats:
         return np.asarray((e2 / np.maximum(v + b2, KNOWN)).sum(axis=0))
 
-    scale = np.sqrt(np.minimum(chi2(np.zeros(k)) / (G - 1), 1))
-    low, high = np.zeros(k), e2.sum(axis=0) * (scale == 1)
-    # The sum falls with b^2, and is below G - 1 where b^2 = sum e^2: halved to rounding errors.
+    # Nothing is said of a statistic that has no group to count, or that does not vary, as the last cumulated share.
+    known = (expected > 0) & (v.max(axis=0) > KNOWN)
+    scale = np.sqrt(np.minimum(np.divide(chi2(np.zeros(k)), expected, where=known, out=np.ones(k)), 1))
+    # The sum falls with b^2, and is small enough where b^2 = 2 sum e^2: halved to rounding errors.
+    low, high = np.zeros(k), 2 * e2.sum(axis=0) * (scale == 1)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        above = chi2(middle) > G - 1
+        above = chi2(middle) > expected
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    # A statistic that neither errs nor varies, as the last cumulated share, stays as it is.
-    return np.where(v.max(axis=0) > KNOWN, scale, 1), np.sqrt(high)
+    return scale, np.sqrt(high)
 
 
 def _asked_about(sizes: Codes) -> Codes:

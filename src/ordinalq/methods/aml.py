@@ -90,6 +90,11 @@ class AML(Method):
         """Whether means suffice: with an instrument that all samples share."""
         return self.instrument != "sample" or getattr(self, "predictor_", None) is not None
 
+    @property
+    def uses_labels(self) -> bool:  # type: ignore[override]
+        """Whether labels of a sample enter: into the model of groups, if there is one."""
+        return getattr(self, "predictor_", None) is not None
+
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
         check_choice("instrument", self.instrument, INSTRUMENTS)
