@@ -24,7 +24,7 @@ ONCE_WRONG = {
     "nearly equal columns of absolute residuals need their own units": (1, 770),
     "a long column hides what a correction finds": (1, 1944),
     "a small gradient is not a small excess": (1, 4020),
-    "multipliers of absolute residuals by singular values": (2, 2876),
+    "multipliers of absolute residuals by singular values": (1, 523),
     "without curvature the penalty is all there is": (2, 3953),
 }
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
@@ -55,7 +55,7 @@ def test_problems_that_were_once_wrong_are_solved(hostile, seed, index):
     assert not verdict.flagged
 
 
-def test_a_problem_without_end_is_flagged(hostile):
+def test_a_problem_that_is_lost_in_rounding_is_flagged(hostile):
     # Two columns differ by 1e-10: the curvature between them is lost, and with it which of them should have mass.
     assert hostile.judge(3142, 2).flagged
 

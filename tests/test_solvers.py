@@ -17,6 +17,7 @@ from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.quadratic import QuadraticSolver, simplex_qp
 from ordinalq.solvers.solution import kkt_residual
+from ordinalq.solvers.systems import Systems
 
 ROW = np.zeros(1, dtype=int)
 
@@ -351,6 +352,43 @@ def test_a_model_that_leaves_no_step_gives_way_to_the_majorizer():
 def test_without_a_majorizer_such_a_sample_is_not_called_converged():
     solution = NewtonSolver().minimize(WithoutMajorizer())
     assert not solution.converged.any()
+
+
+class Faint(Misleading):
+    """p_1 / 10^11: next to no gradient, but more to be gained than what counts as nothing."""
+
+    convex = True
+
+    def derivatives(self, P, rows):
+        return Derivatives(1e-11 * P[:, 0], np.tile([1e-11, 0.0, 0.0], (len(P), 1)), np.zeros((len(P), 3, 3)))
+
+
+def test_a_small_gradient_alone_is_no_optimum():
+    solution = NewtonSolver().minimize(Faint())
+    assert solution.converged.all()
+    assert_allclose(solution.p[:, 0], 0, atol=1e-3)
+
+
+class Undecided(Systems):
+    """Two classes: with both in use the second has less than nothing, without it that one is missed."""
+
+    b = np.zeros((1, 2))
+
+    def solve(self, free, rows):
+        both = free.all(axis=1, keepdims=True)
+        return np.where(both, [[1.5, -0.5]], [[1.0, 0.0]]), np.where(both, 0.0, [[0.0, -1.0]])
+
+    def size(self, P, rows):
+        return np.ones(P.shape)
+
+    def largest_size(self, P, rows):
+        return np.ones(len(P))
+
+
+def test_active_sets_that_come_to_no_end_say_so():
+    P, _, ended = active_set.active_set(Undecided(), np.ones((1, 2), dtype=bool))
+    assert not ended.any()
+    assert_allclose(P.sum(axis=1), 1)
 
 
 def test_small_samples_get_other_starts_and_the_best_minimum_counts(monkeypatch):
