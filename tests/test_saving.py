@@ -29,11 +29,12 @@ from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.effects.model import GroupModel
 from ordinalq.inference.tuning import Tuning
-from ordinalq.solvers import l1, newton, quadratic
+from ordinalq.solvers import l1, newton, quadratic, softmax
 from ordinalq.tables import description, saving
 from ordinalq.tables.columns import TypedColumns
 from ordinalq.tables.description import META
 from ordinalq.tables.saving import PAYLOAD, load_model_and_info, own_types, read_info
+from ordinalq.training import Training
 
 
 @pytest.fixture(scope="module")
@@ -313,8 +314,15 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         l1,
         newton,
         quadratic,
+        softmax,
     )
-    expected = {entry.cls for entry in oq.catalog(beyond=True)} | {oq.ComposedQuantifier, Tuning, GroupModel}
+    expected = {entry.cls for entry in oq.catalog(beyond=True)} | {
+        oq.ComposedQuantifier,
+        oq.Auto,
+        Training,
+        Tuning,
+        GroupModel,
+    }
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:
         for thing in vars(module).values():

@@ -27,6 +27,7 @@ from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fracti
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.strength import Auto
+from ordinalq.training import train
 from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "rsnod",
     "save_model",
     "solve",
+    "train",
 ]
 
 

@@ -37,6 +37,7 @@ ALIASES = {
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
     "Auto": "ordinalq.strength:Auto",
+    "Training": "ordinalq.training.default:Training",
     "Tuning": "ordinalq.inference.tuning:Tuning",
     "CumulativeSquares": "ordinalq.losses:CumulativeSquares",
     "Energy": "ordinalq.losses:Energy",

@@ -39,9 +39,8 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
 
     with the predictions g(x) of the index 0..n-1, and h(x) made of g(x) and of a further regressor, which predicts how
     far g(x) is off. All are fitted on folds, and the probit on predictions for items that the models have not seen, so
-    that ``held_out_scores_`` are at hand without further folds. New items get the mean of the posteriors that the
-    models of each fold give: the mean of their predictions would be more accurate than those that the probit was
-    fitted on, and its spread too wide.
+    that ``held_out_scores_`` are at hand without further folds. New items get the posteriors of the mean prediction of
+    the folds.
 
     Parameters
     ----------
@@ -108,13 +107,10 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the mean of the posteriors by the models of each fold, (N, n)."""
+        """Return the posteriors by the mean predictions of the folds, (N, n)."""
         check_is_fitted(self, "estimators_")
-        total: Any = 0.0
-        for models in self.estimators_:
-            *G, v = (np.asarray(model.predict(X), dtype=np.float64) for model in models)
-            total = total + _posteriors(self.probit_, np.stack(G, axis=1), v)
-        return np.asarray(total / len(self.estimators_))
+        predictions = np.mean([[model.predict(X) for model in models] for models in self.estimators_], axis=0)
+        return _posteriors(self.probit_, predictions[:-1].T, predictions[-1])
 
     def predict(self, X: Any) -> Any:
         """Return the class of the highest posterior, (N,)."""

@@ -1,0 +1,93 @@
+"""The error to expect: a fitted method judged on held-out items that its class means have not seen."""
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from ordinalq.classify.held_out import unscored
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.evaluation import errors
+from ordinalq.protocols import APP
+from ordinalq.samples import Samples
+from ordinalq.validation import Floats, check_integer
+
+Codes = npt.NDArray[np.intp]
+
+# Samples of each half; their mean is then known to some 5 %.
+N_SAMPLES = 100
+
+
+def expected_error(
+    quantifier: Quantifier,
+    S: Floats,
+    codes: Codes,
+    *,
+    groups: Codes | None = None,
+    sample_size: int = 1000,
+    random_state: int = 0,
+) -> float:
+    """Return the mean NMD to expect of new samples.
+
+    The scored items are halved. The method, without its classifier, learns from one half and estimates samples of the
+    other: of all distributions alike (protocol APP), or the groups themselves where there are groups. Then the halves
+    change places. Learning and judging both suffer from half the items; the squared excess over e_0, the error where
+    the method has learned from the very items that it is judged on, falls with their number, hence
+    e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Its parameters count; it is not changed.
+    S : ndarray (N, n)
+        Out-of-sample scores.
+    codes : ndarray (N,)
+        Classes 0..n-1; each has two items at least.
+    groups : ndarray (N,), default=None
+        Numbers of the groups.
+    sample_size : int, default=1000
+        Items of a sample, where there are no groups.
+    random_state : int, default=0
+        Seed of the halves and the samples.
+    """
+    check_integer("sample_size", sample_size, minimum=1)
+    rng = np.random.default_rng(random_state)
+    scored = ~unscored(S)
+    S, codes = S[scored], codes[scored]
+    n = S.shape[1]
+    half = _half(codes, rng) if groups is None else _half_of_groups(groups[scored], rng)
+    if groups is not None:
+        groups = groups[scored]
+    if any((np.bincount(codes[part], minlength=n) == 0).any() for part in (half, ~half)):
+        return float("nan")  # a class in one half only: nobody knows
+    seed = int(rng.integers(2**31))
+
+    def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> float:
+        number = None if groups is None else groups[taught]
+        twin = clone(quantifier).fit_scores(S[taught], codes[taught], groups=number)
+        if groups is None:
+            protocol = APP(N_SAMPLES, sample_size, small_pool="repeat", random_state=seed)
+            samples = protocol.draw(codes[judged], classes=np.arange(n))
+        else:
+            samples = Samples.from_groups(groups[judged], codes[judged], classes=np.arange(n))
+        return float(errors(twin.solve_scores(S[judged], samples).p, samples.prevalences).mean())
+
+    halved = (error(half, ~half) + error(~half, half)) / 2
+    if groups is not None:
+        return halved
+    everything = np.ones(len(codes), dtype=bool)
+    learned = min(halved, error(everything, everything))
+    return float(np.sqrt((halved**2 + learned**2) / 2))
+
+
+def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Return a random half of each class, (N,)."""
+    place = np.empty(len(codes), dtype=np.intp)
+    order = np.lexsort((rng.random(len(codes)), codes))
+    place[order] = np.arange(len(codes))
+    return np.asarray(place % 2 == 0)
+
+
+def _half_of_groups(groups: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Return the items of a random half of the groups, (N,)."""
+    numbers = rng.permutation(np.unique(groups))
+    return np.isin(groups, numbers[::2])

@@ -1,0 +1,118 @@
+"""The default: what `train` chooses, fits and says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+import ordinalq as oq
+from ordinalq.training import BUDGETS, choose, expected_error
+from ordinalq.training.choice import FEW, MEMBERS, WIDE, kind_of
+
+
+def items(rng, n_items=1200, n_classes=4):
+    """Return features (N, 3) and classes 0..n-1 that follow a curve through them, with noise."""
+    X = rng.normal(size=(n_items, 3))
+    line = X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * rng.normal(size=n_items)
+    return X, np.digitize(line, np.linspace(-1.2, 1.2, n_classes - 1))
+
+
+def test_kinds_of_items():
+    assert kind_of(np.zeros((FEW, 3))) == "table"
+    assert kind_of(np.zeros((FEW - 1, 3))) == "few"
+    assert kind_of(np.zeros((5, WIDE + 1))) == "vectors"
+    assert kind_of(csr_array(np.zeros((5000, 3)))) == "sparse"
+    assert kind_of([[1.0, 2.0], [3.0, 4.0]]) == "few"
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("kind", list(MEMBERS))
+def test_every_choice_is_made_of_public_parts_with_a_reason_each(kind, budget):
+    shape = {"table": (FEW, 3), "few": (50, 3), "vectors": (50, WIDE + 1), "sparse": (50, 9)}[kind]
+    X = csr_array(np.zeros(shape)) if kind == "sparse" else np.zeros(shape)
+    choice = choose(X, budget=budget)
+    stack = choice.quantifier.classifier
+    assert choice.kind == kind
+    assert isinstance(stack, oq.OrdinalStack)
+    assert len(choice.reasons) == len(stack.members) + 1
+    clone(choice.quantifier)
+
+
+@pytest.mark.parametrize("kind", ["few", "vectors", "sparse"])
+def test_kinds_that_are_cheap_can_be_trained(kind, rng):
+    X, y = items(rng, 900)
+    if kind == "vectors":
+        X = X @ rng.normal(size=(3, WIDE + 1)) + 0.3 * rng.normal(size=(900, WIDE + 1))
+    if kind == "sparse":
+        X = csr_array(X)
+    q = oq.train(X[:600], y[:600], budget="fast")
+    assert q.training_.kind == kind
+    assert_allclose(q.predict(X[600:]), np.bincount(y[600:]) / 300, atol=0.15)
+
+
+def test_default_is_the_choice_fitted_and_nothing_else(rng):
+    X, y = items(rng)
+    q = oq.train(X, y, budget="fast", random_state=3)
+    same = choose(X, budget="fast", random_state=3).quantifier.fit(X, y)
+    assert_array_equal(q.predict(X), same.predict(X))
+
+
+def test_frames_with_categories_and_gaps_are_taken_as_they_are(rng):
+    X, y = items(rng, 400)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["shop"] = np.where(y > 1, "far", "near")
+    frame.loc[rng.random(400) < 0.1, "a"] = np.nan
+    q = oq.train(frame, y, budget="fast")
+    assert_allclose(q.predict(frame), np.bincount(y) / 400, atol=0.08)
+    X[0, 0] = np.nan
+    assert np.isfinite(oq.train(X, y, budget="fast").predict(X)).all()
+
+
+def test_labels_of_words_need_their_order(rng):
+    X, y = items(rng, 400)
+    names = np.array(["bad", "poor", "fair", "good"])
+    q = oq.train(X, names[y], classes=names, budget="fast")
+    assert_array_equal(q.classes_, names)
+
+
+def test_groups_stay_together_and_their_error_is_expected(rng):
+    X, y = items(rng, 600)
+    groups = rng.integers(30, size=600)
+    q = oq.train(X, y, groups=groups, budget="fast")
+    assert set(q.training_.expected) == {"groups"}
+    assert 0 < q.training_.expected["groups"] < 0.2
+    assert "groups" in str(q.training_)
+
+
+def test_expected_error_is_near_the_measured_one(rng):
+    X, y = items(rng, 3000)
+    X_new, y_new = items(rng, 3000)
+    q = oq.train(X, y, budget="fast")
+    samples = oq.APP(200, 100, small_pool="repeat", random_state=1).draw(y_new)
+    measured = oq.nmd(samples.prevalences, q.predict_samples(X_new, samples)).mean()
+    assert q.training_.expected[100] == pytest.approx(measured, rel=0.25)
+    assert q.training_.expected[1000] < q.training_.expected[100]
+
+
+def test_nobody_knows_the_error_where_a_class_has_a_single_item(rng):
+    S = rng.dirichlet(np.ones(3), size=40)
+    codes = np.repeat([0, 1, 2], [20, 19, 1])
+    assert np.isnan(expected_error(oq.PACC(), S, codes))
+
+
+def test_default_is_saved_with_what_it_said(rng, tmp_path):
+    X, y = items(rng, 400)
+    q = oq.train(X, y, budget="fast")
+    q_loaded = oq.load_model(oq.save_model(q, tmp_path / "q.oq") and tmp_path / "q.oq")
+    assert_array_equal(q_loaded.predict(X), q.predict(X))
+    assert str(q_loaded.training_) == str(q.training_)
+
+
+def test_mistakes_are_named(rng):
+    X, y = items(rng, 100)
+    with pytest.raises(ValueError, match="budget must be one of 'fast', 'balanced', 'best', got 'slow'"):
+        oq.train(X, y, budget="slow")
+    with pytest.raises(ValueError, match="classes"):
+        oq.train(X, np.array(["a", "b"])[y % 2])
