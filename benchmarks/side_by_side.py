@@ -236,7 +236,7 @@ def unfolded(n: int) -> Items:
         yield f"{name} background acceptance", oq.solve(counts, M, method, **both)
         yield f"{name} all counts", oq.solve(counts, M, method, **both, counts=True)
     yield "RUN n_df", oq.solve(counts, M, oq.RUN(n_df=n - 1.5), background=background)
-    yield "RUN columns", oq.solve(counts, M * acceptance, oq.RUN(acceptance=1 / acceptance), acceptance="columns")
+    yield "RUN columns", oq.solve(counts, M * acceptance, oq.RUN(acceptance=acceptance), acceptance="columns")
 
 
 def searched(data: Input) -> Items:
