@@ -153,12 +153,34 @@ def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     assert "labels of 181 items in 13 of 13 groups; 13 estimates rest on the labels alone" in said
     assert "1 *" in said
     assert "* a single item" in said
+    run(*predict)
+    rest = "; 13 estimates rest on the model (--basis labels: on the labels alone, where there are ten)"
+    assert (rest in capsys.readouterr().out) == (method == "BLP")
 
 
 def refused(capsys, *words):
     capsys.readouterr()
     assert main([str(word) for word in words]) == 2
     return capsys.readouterr().err
+
+
+def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys):
+    capsys.readouterr()
+    fit = ["fit", tables / "train.csv", "--target", "stars", "--features", "a,b", "--method", "BLP", "--by", "shop"]
+    run(*fit, "--classifier", "forest", "--out", tmp_path / "forest.oq", "--json")
+    assert json.loads(capsys.readouterr().out)["n_groups"] == 40
+    model = oq.load_model(tmp_path / "forest.oq")
+    assert model.fitted().knows_groups
+    assert type(model.fitted().classifier).__name__ == "CrossFitted"
+    run(*fit, "--out", tmp_path / "logistic.oq")
+    assert "BLP on 2,400 items in 40 groups" in capsys.readouterr().out
+
+
+def test_labels_are_no_groups(tables, tmp_path, capsys):
+    fit = ["fit", tables / "train.csv", "--target", "stars", "--by", "stars", "--out", tmp_path / "m.oq"]
+    said = "--by must name the column of the groups, got that of the labels, 'stars'"
+    assert said in refused(capsys, *fit)
+    assert said in refused(capsys, "evaluate", tables / "PACC.oq", tables / "new.csv", "--by", "stars")
 
 
 def test_wrong_labels_in_a_table_are_named(tables, tmp_path, capsys):

@@ -49,6 +49,7 @@ def scoring_classifier(
     family: str,
     parameters: Mapping[str, Any] | None = None,
     *,
+    cross_fitted: bool = False,
     n_folds: int = 10,
     n_jobs: int | None = 1,
     random_state: int = 0,
@@ -61,8 +62,10 @@ def scoring_classifier(
         A random forest with out-of-bag scores, or logistic regression that is cross-fitted.
     parameters : mapping, default=None
         Of scikit-learn's classifier; "none" stands for None.
+    cross_fitted : bool, default=False
+        Cross-fit the forest, too: out-of-bag scores do not keep groups together.
     n_folds : int, default=10
-        Of the logistic regression.
+        Of what is cross-fitted.
     n_jobs : int, default=1
         Models or trees that are fitted at the same time. With several, a forest adds the votes of its trees in the
         order in which they come, and rounding differs.
@@ -70,8 +73,8 @@ def scoring_classifier(
         Seed of the folds or of the forest.
     """
     check_choice("family", family, FAMILIES)
-    if family == "logistic":
-        model = make_classifier(family, parameters)
+    if family == "logistic" or cross_fitted:
+        model = make_classifier(family, parameters, random_state=random_state)
         return CrossFitted(model, cv=n_folds, n_jobs=n_jobs, random_state=random_state)
     fixed = {"oob_score": True, "n_jobs": n_jobs}
     return make_classifier(family, fixed | dict(parameters or {}), random_state=random_state)

@@ -92,7 +92,12 @@ def fit(
     if out.exists() and not force and not saving.is_model(out):
         raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
     quantifier = build_quantifier(
-        method, _parameters(set or [], tau), classifier, n_jobs=n_jobs, random_state=random_state
+        method,
+        _parameters(set or [], tau),
+        classifier,
+        groups=by is not None,
+        n_jobs=n_jobs,
+        random_state=random_state,
     )
     model = fit_table(
         file,
@@ -120,6 +125,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "method": info.method,
         "n_items": model.n_items_,
         "n_skipped": model.n_skipped_,
+        **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         "accuracy": model.accuracy_,
         "classes": info.classes,
         "p_train": info.p_train,
@@ -135,7 +141,8 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
-    say(f"{out}: {info.method} on {model.n_items_:,} items{strength}")
+    groups = "" if model.n_groups_ is None else f" in {model.n_groups_:,} groups"
+    say(f"{out}: {info.method} on {model.n_items_:,} items{groups}{strength}")
     if model.n_skipped_:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")

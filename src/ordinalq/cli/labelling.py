@@ -61,7 +61,7 @@ def plan(
     if out is not None:
         writing.check_output(out, model, table)
         if str(table) == "-":
-            raise ValueError("--out needs a table in a file, which is read twice, got standard input.")
+            raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
     kind = writing.table_format(out) if out else ""
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))

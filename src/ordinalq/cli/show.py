@@ -48,7 +48,7 @@ def prevalences(estimates: "Estimates") -> None:
     headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
     table(headers, rows, total=len(estimates), hint="; --out writes all")
     if estimates.keys is not None and (shown.n_items == 1).any():
-        say(f"{SINGLE.strip()} a single item: what is said of it is mostly what is known of all others")
+        say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
 
 def basis(estimates: "Estimates") -> None:
@@ -60,7 +60,8 @@ def basis(estimates: "Estimates") -> None:
     if alone:
         text += f"; {alone:,} estimates rest on the labels alone, valid whatever else is wrong"
     if some > alone:
-        text += f"; {some - alone:,} on the model, which --basis labels does not trust where there are ten labels"
+        text += f"; {some - alone:,} estimates rest on the model"
+        text += " (--basis labels: on the labels alone, where there are ten)"
     say(text)
 
 
@@ -145,7 +146,9 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     marked = tested - int((estimates.fit == "good").sum())
     groups = "the table" if len(estimates) == 1 else f"{marked:,} of {tested:,} groups with enough items"
     if not marked:
-        screen().print("fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}", highlight=False)
+        caveat = "" if knows_groups or estimates.basis is not None else "; no proof, see fit --by"
+        text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
+        screen().print(text, highlight=False)
         return
     why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"

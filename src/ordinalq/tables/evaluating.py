@@ -17,7 +17,7 @@ from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
-from ordinalq.tables.labels import labelled_rows, parsed_classes
+from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
 from ordinalq.validation import Floats, check_choice, check_integer
 
@@ -77,6 +77,7 @@ def evaluate_table(
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
+    check_by(by, target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
     frame, classes, codes = _labelled(model, file, target, by, skip_unlabelled)

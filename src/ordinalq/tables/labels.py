@@ -25,6 +25,12 @@ class Labelled(NamedTuple):
     n_skipped: int
 
 
+def check_by(by: str | None, target: str) -> None:
+    """Refuse groups that are the labels: each would have a single class."""
+    if by == target:
+        raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
+
+
 def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | None, skip_unlabelled: bool) -> Labelled:
     """Return the rows that have a label, and their labels as numbers or words.
 

@@ -25,7 +25,7 @@ from ordinalq.labels import encode_labels
 from ordinalq.methods.adjusted import OPACC
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
-from ordinalq.tables.labels import known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.saving import save_model
 from ordinalq.validation import Floats
 
@@ -58,6 +58,8 @@ class TableModel(BaseEstimator):
         Column of the labels.
     n_items_, n_skipped_ : int
         Training items, and rows without a label that were left out.
+    n_groups_ : int or None
+        Training groups, if they were named.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class TableModel(BaseEstimator):
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
+        check_by(by, target)
         require_columns(frame.columns, [] if by is None else [by], where(frame))
         columns = asked or [str(name) for name in frame.columns if name not in (target, by, *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
@@ -138,11 +141,12 @@ class TableModel(BaseEstimator):
                     "is it the right column?"
                 ) from error
             raise
-        groups = None if by is None else Keys.of(rows[by])[1]
+        keys, groups = (None, None) if by is None else Keys.of(rows[by])
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
+        self.n_groups_ = None if keys is None else len(keys)
         self.accuracy_ = _accuracy(self.quantifier_, y)
         return self
 
