@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 class Comparison:
     """Differences A - B of K pairs of groups; errors of estimates are taken as normal.
 
-    Attributes
+    Parameters
     ----------
     classes : ndarray (n,)
         Classes in ascending order.
