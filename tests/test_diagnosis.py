@@ -87,8 +87,8 @@ def test_changed_items_are_noticed_by_every_method(name):
     X, _, y = training()
     q = METHODS[name]() if name == "HDx" else METHODS[name](GaussianNB())
     q.fit(X, y)
-    # The squared effect of a mixture is (chi2_k - k) (1/N + 1/N_train), k <= 16 and shares even: it is above the 0.09 that
-    # count as small with a probability of 1e-9. The effect of ten times the scatter depends on the training items:
+    # The squared effect of a mixture with even shares is (chi2_k - k) (1/N + 1/N_train), k <= 16: with a probability of
+    # 1e-9 it is above the 0.09 that count as small. The effect of ten times the scatter depends on the training items:
     # median 2.9 on scores, and its logarithm scatters downwards by 0.41 (400 training sets, none below 0.88), so that
     # 0.3 is 5.5 standard deviations away; on features it is more.
     good, bad = (q.diagnose(sample(3, p=EVEN, scale=scale)[0]) for scale in (1.0, 10.0))
@@ -102,14 +102,14 @@ def test_effect_does_not_depend_on_the_size_of_the_sample():
     # Up to five times as many items as in training: then M is what is uncertain, and the deviation is as large as ever.
     _, S, y = training(20_000)
     q = oq.PACC().fit_scores(S, y)
-    p = np.full(N_CLASSES, 0.2)
     sizes = (1000, 10_000, 100_000)
-    bad = [judged(q, sample(3, n, p, scale=3.0)[1]) for n in sizes]
-    # The effect of N items has a standard deviation of 1.2 / sqrt(N) (60 seeds); bad ones are .37, good ones below .05.
+    bad = [judged(q, sample(3, n, EVEN, scale=3.0)[1]) for n in sizes]
+    # The effect of N items differs from that of the most by 0 +- 1.3 / sqrt(N) (40 training sets of 20,000 items). Bad
+    # ones are .38 +- .035, .016 and .011: the first alone is within five standard deviations of the plausible .3.
     for found, n in zip(bad, sizes, strict=True):
-        assert abs(found.fit.effect - bad[-1].fit.effect) <= 6 / np.sqrt(n)
-    assert not any(found.shift_is_plausible for found in bad)
-    good = [judged(q, sample(3, n, p)[1]) for n in sizes]
+        assert abs(found.fit.effect - bad[-1].fit.effect) <= 7 / np.sqrt(n)
+    assert not any(found.shift_is_plausible for found in bad[1:])
+    good = [judged(q, sample(3, n, EVEN)[1]) for n in sizes]
     assert max(found.fit.effect for found in good[1:]) < 0.1 < 0.2 < min(found.fit.effect for found in bad[1:])
     assert all(found.fit.p_value > 1e-6 for found in good)
 
@@ -138,19 +138,17 @@ def test_scores_and_items_give_the_same_diagnosis():
 
 def test_standard_errors_shrink_as_one_over_the_root_of_the_sample_size():
     q = fitted(oq.PACC())
-    p = np.full(N_CLASSES, 0.2)
-    small, large = (judged(q, sample(2, n, p)[1]).precision.standard_errors for n in (200, 800))
+    small, large = (judged(q, sample(2, n, EVEN)[1]).precision.standard_errors for n in (200, 800))
     assert_allclose(small / large, 2, rtol=0.3)
 
 
 def test_needed_number_of_items_is_enough():
     _, S, y = training(20_000)
     q = oq.PACC().fit_scores(S, y)
-    p = np.full(N_CLASSES, 0.2)
-    found = judged(q, sample(2, 500, p)[1])
+    found = judged(q, sample(2, 500, EVEN)[1])
     assert 1.96 * found.precision.standard_errors.max() > 0.02
     assert found.precision.n_needed > 500
-    after = judged(q, sample(2, found.precision.n_needed, p)[1])
+    after = judged(q, sample(2, found.precision.n_needed, EVEN)[1])
     assert_allclose(1.96 * after.precision.standard_errors.max(), 0.02, rtol=0.15)
     assert f"It takes about {found.precision.n_needed:,} items" in str(found)
 
