@@ -40,7 +40,6 @@ METHODS = {
     "BLP": oq.BLP,
     "PACC": oq.PACC,
     "OPACC (auto)": partial(oq.OPACC, tau="auto"),
-    "OEDy (auto)": partial(oq.OEDy, tau="auto"),
     "SLD (bcts)": partial(oq.SLD, calibration="bcts"),
 }
 

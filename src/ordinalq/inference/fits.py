@@ -99,7 +99,7 @@ class FitTest(NamedTuple):
             c=known.centre @ known.axes @ L + moments.M[:, 0] @ L,
             R=known.axes @ R,
             r=even - (known.centre @ known.axes + moments.M @ even) @ R,
-            V=np.einsum("da,ide,eb->iab", L, moments.V, L),
+            V=L.T @ moments.V @ L,
             counts=moments.counts,
             D=np.zeros((k, k)) if known.D is None else L.T @ known.D @ L,
             kurtosis=max(float(fourth.mean()) - k * k - 2 * k, 0.0),

@@ -138,6 +138,7 @@ class AML(Method):
             predictor.classes_ = self.classes_
             predictor.learn(S, codes)
             predictor.keep(S, codes, groups)
+            del predictor.held_out_  # kept once, here
             self.predictor_ = predictor
 
     def solve(self, summary: Summary) -> Solution:
@@ -152,15 +153,21 @@ class AML(Method):
             return self.predictor_.closed_form(summary, level, of)
         found = list(self._posteriors(summary, of))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
-        return normal_bounds(P, E, summary.sizes, level, of), E
+        shown = P if of == "sample" else self.solve(summary).p
+        return normal_bounds(P, E, shown, summary.sizes, level, of), E
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
         return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups; None where there were none."""
-        return None if self.predictor_ is None else self.predictor_.verdicts(summary)
+        """Say which samples are unlike the training groups, where there were any."""
+        return super().verdicts(summary) if self.predictor_ is None else self.predictor_.verdicts(summary)
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether there were training groups."""
+        return self.predictor_ is not None and self.predictor_.knows_groups
 
     def _posteriors(self, summary: Summary, of: str) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
