@@ -56,10 +56,8 @@ class TableModel(BaseEstimator):
         Classes in ascending order.
     target_ : str
         Column of the labels.
-    n_items_, n_skipped_ : int
-        Training items, and rows without a label that were left out.
-    n_groups_ : int or None
-        Training groups, if they were named.
+    n_items_, n_skipped_, n_groups_ : int
+        Training items, rows without a label that were left out, and training groups (None: not named).
 
     Examples
     --------
