@@ -35,8 +35,8 @@ NAMES = ("fried", *TABLES, *TEXTS, "online_news_partial")
 SPLITS, SEEDS = (876, 1, 2), (7, 8)
 N_SAMPLES = 300
 SETTINGS = (("APP", 1000), ("APP-OQ", 1000), ("APP", 100), ("NPP", 1000))
-# The other methods, with the parameters that do well on these data; HDx and o-HDx (no classifier), OQT and ARC (binary
-# classifiers) are far behind on all of them in the experiments of the paper, and left out.
+# The other methods. Left out are HDx and o-HDx, which take features, and OQT and ARC, which fit classifiers of their
+# own: they cannot share the scores.
 RIVALS = {
     "CC": oq.CC(),
     "PCC": oq.PCC(),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq.classify.held_out import CrossFitted, InSample
 from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
+from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
@@ -46,6 +47,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "BLP",
     "Binning",
     "CC",
+    "Comparison",
     "ComposedQuantifier",
     "CrossFitted",
     "Dataset",

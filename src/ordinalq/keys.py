@@ -102,6 +102,9 @@ class Keys:
 
     def position(self, value: Any) -> int:
         """Return the row of a value; the error names near ones."""
+        missing = np.flatnonzero(self.index.isna())
+        if value is None and len(missing):  # not every type finds it by the name None
+            return int(missing[0])
         try:
             row = self.index.get_loc(value)
         except (KeyError, TypeError, ValueError) as error:

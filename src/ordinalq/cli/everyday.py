@@ -204,8 +204,8 @@ def predict(
         if plot is not None:
             axes = _plotted(estimates, info.target)
             writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
-    if interval is not None and _smoothing(quantifier) is not None:
-        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
+    if interval is not None:
+        say_of_smoothing(quantifier)
     if json:
         say_json(_result(estimates, found, by))
         return
@@ -327,6 +327,12 @@ def _smoothing(quantifier: "Quantifier") -> "Smoothing | None":
     """Return how much estimates are smoothed, None where they are not."""
     found = quantifier.smoothing()
     return None if found is None or found.value == 0 else found
+
+
+def say_of_smoothing(quantifier: "Quantifier") -> None:
+    """Say where intervals do not cover all of the error."""
+    if _smoothing(quantifier) is not None:
+        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
 
 
 def _short(value: Any) -> str:

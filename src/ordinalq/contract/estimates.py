@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
+from ordinalq.contract.comparison import Comparison, compared
 from ordinalq.keys import Keys
 from ordinalq.validation import Floats
 
@@ -117,6 +118,41 @@ class Estimates:
         bounds = None if self.bounds is None else self.bounds.take(chosen)
         return replace(self, bounds=bounds, **arrays)
 
+    def compare(self, *groups: Any) -> Comparison:
+        """Say which of two groups is higher and how surely; of more, for all pairs, adjusted for their number.
+
+        Parameters
+        ----------
+        *groups : values of groups
+            At least two, in the order in which they are compared.
+
+        Returns
+        -------
+        Comparison
+            ``print`` gives a sentence per pair, ``frame()`` a table, `ordinalq.plot.comparison` a picture.
+            Intervals are at the level, and of the sample or the population, of the estimates.
+
+        Notes
+        -----
+        Var(p_A - p_B) = E_A + E_B - S_AB - S_BA: with E the covariances and S_AB = shared[A] @ shared[B].T what two
+        samples have in common because they share M, zero where that is not known.
+        """
+        if self.keys is None:
+            raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
+        self._known_bounds()
+        rows = [self.keys.position(group) for group in groups]
+        if len(rows) < 2 or len(set(rows)) < len(rows):
+            given = ", ".join(map(repr, groups)) or "none"
+            raise ValueError(f"compare needs at least two different groups, got {given}.")
+        first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
+        assert self.covariance is not None
+        V = self.covariance[first] + self.covariance[second]
+        if self.shared is not None:
+            S = self.shared[first].astype(np.float64) @ self.shared[second].transpose(0, 2, 1)
+            V = V - S - S.transpose(0, 2, 1)
+        D = self.prevalences[first] - self.prevalences[second]
+        return compared(self.classes, self.keys[first], self.keys[second], self._known_bounds(), D, V)
+
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
@@ -180,29 +216,7 @@ class Estimates:
         return f"Estimates({len(self)} {what}{'s' * (len(self) != 1)}, {len(self.classes)} classes{with_level})"
 
     def __str__(self) -> str:
-        lines = [] if self.bounds is None else [f"{self.bounds.level:.0%} intervals of the {self.bounds.of}"]
-        width = max(10, *(len(str(label)) for label in self.classes))
-        names = [""] * len(self) if self.keys is None else [f"{self.keys.name} {key}, " for key in self.keys.labels()]
-        for b in range(min(len(self), SHOWN)):
-            lines.append(f"{names[b]}{self.n_items[b]} items{self._labels_said(b)}")
-            rows = [*zip(self.classes, self.prevalences[b], strict=True), ("mean class", self.mean[b])]
-            ends = [""] * len(rows)
-            if self.bounds is not None:
-                low, high = (np.append(*pair) for pair in self._ends(self.bounds, b))
-                ends = [f"  [{a:.3f}, {c:.3f}]" for a, c in zip(low, high, strict=True)]
-            lines += [f"  {label!s:<{width}} {p:.3f}{end}" for (label, p), end in zip(rows, ends, strict=True)]
-        if len(self) > SHOWN:
-            lines.append(f"and {len(self) - SHOWN} more")
-        return "\n".join(lines)
-
-    def _labels_said(self, b: int) -> str:
-        if self.n_labelled is None or self.basis is None:
-            return ""
-        return f", {self.n_labelled[b]} labelled: by the {self.basis[b]}{' alone' * (self.basis[b] == 'labels')}"
-
-    @staticmethod
-    def _ends(bounds: Bounds, b: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        return (bounds.lower[b], bounds.mean_lower[b]), (bounds.upper[b], bounds.mean_upper[b])
+        return "\n".join(_lines(self))
 
 
 # The fields with one entry per sample; bounds have their own.
@@ -229,3 +243,32 @@ def _plain(values: list[Any]) -> list[Any]:
 
 def _text(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
+
+
+def _lines(estimates: Estimates) -> list[str]:
+    """Return what is printed of the first samples."""
+    bounds, keys, means = estimates.bounds, estimates.keys, estimates.mean
+    lines = [] if bounds is None else [f"{bounds.level:.0%} intervals of the {bounds.of}"]
+    width = max(10, *(len(str(label)) for label in estimates.classes))
+    names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
+    for b in range(min(len(estimates), SHOWN)):
+        lines.append(f"{names[b]}{estimates.n_items[b]} items{_labels_said(estimates, b)}")
+        rows = [*zip(estimates.classes, estimates.prevalences[b], strict=True), ("mean class", means[b])]
+        ends = [""] * len(rows)
+        if bounds is not None:
+            low, high = (
+                np.append(bounds.lower[b], bounds.mean_lower[b]),
+                np.append(bounds.upper[b], bounds.mean_upper[b]),
+            )
+            ends = [f"  [{a:.3f}, {c:.3f}]" for a, c in zip(low, high, strict=True)]
+        lines += [f"  {label!s:<{width}} {p:.3f}{end}" for (label, p), end in zip(rows, ends, strict=True)]
+    if len(estimates) > SHOWN:
+        lines.append(f"and {len(estimates) - SHOWN} more")
+    return lines
+
+
+def _labels_said(estimates: Estimates, b: int) -> str:
+    if estimates.n_labelled is None or estimates.basis is None:
+        return ""
+    basis = estimates.basis[b]
+    return f", {estimates.n_labelled[b]} labelled: by the {basis}{' alone' * (basis == 'labels')}"

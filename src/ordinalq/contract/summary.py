@@ -166,6 +166,18 @@ class Summary:
             items += [scored._replace(rows=rows[scored.rows]) for scored in part.items]
         return cls(n_items, totals, tuple(items), keys)
 
+    def regrouped(self, rows: Index, keys: Keys) -> "Summary":
+        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none where that is -1."""
+        kept = rows >= 0
+        n_items = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(n_items, rows[kept], self.n_items[kept])
+        totals = {name: np.zeros((len(keys), *total.shape[1:])) for name, total in self.totals.items()}
+        for name, total in self.totals.items():
+            np.add.at(totals[name], rows[kept], total[kept])
+        parts = [(part, kept[part.rows]) for part in self.items]
+        items = [Scored(part.S, part.samples[stay], rows[part.rows[stay]]) for part, stay in parts if stay.any()]
+        return Summary(n_items, totals, tuple(items), keys)
+
     def save(self, path: str | Path) -> None:
         """Write the summary to a file of arrays, which :meth:`load` reads."""
         arrays: dict[str, Any] = {f"total {name}": total for name, total in self.totals.items()}

@@ -5,9 +5,10 @@ pyplot knows nothing of: ``ax.figure.savefig("picture.png")``. Estimates as `pre
 return them bring their classes, groups and intervals along.
 """
 
+from ordinalq.plot.differences import comparison
 from ordinalq.plot.distributions import distribution, estimate_against_truth, groups
 from ordinalq.plot.matrices import response_matrix
 from ordinalq.plot.paths import tau_path
 from ordinalq.text import shortened
 
-__all__ = ["distribution", "estimate_against_truth", "groups", "response_matrix", "shortened", "tau_path"]
+__all__ = ["comparison", "distribution", "estimate_against_truth", "groups", "response_matrix", "shortened", "tau_path"]

@@ -66,7 +66,10 @@ class GroupColumn:
 
     def typed(self, summary: Summary) -> Summary:
         """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
-        return summary if summary.keys is None else reordered(summary, *self.order(summary.keys))
+        if summary.keys is None:
+            return summary
+        order, keys = self.order(summary.keys)
+        return summary.regrouped(np.argsort(order), keys)
 
     def order(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
@@ -83,15 +86,6 @@ class GroupColumn:
 def _are_strings(column: "pd.Series[Any]") -> bool:
     """Say whether all values are strings; a column of objects may also hold dates."""
     return all(isinstance(value, str) for value in column.dropna().unique())
-
-
-def reordered(summary: Summary, order: Any, keys: Keys) -> Summary:
-    """Return the samples in another order, `order` (B,), with other keys."""
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    totals = {name: total[order] for name, total in summary.totals.items()}
-    items = tuple(part._replace(rows=rank[part.rows]) for part in summary.items)
-    return Summary(summary.n_items[order], totals, items, keys)
 
 
 def _keys(values: Any, old: Keys) -> Keys:

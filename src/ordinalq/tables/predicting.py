@@ -1,6 +1,6 @@
 """Estimates of a table in a file, read in portions, and what can be said of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,18 +10,18 @@ import pandas as pd
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Scored, Summary
+from ordinalq.contract.summary import Summary
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import Keys
-from ordinalq.samples import Samples
 from ordinalq.tables.groups import GroupColumn
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.text import nearest
 
 # The key of all rows as one group.
 WHOLE = "all"
@@ -117,6 +117,20 @@ def read_summary(
     return summary if groups is not None else replace(summary, keys=Keys(pd.Index([WHOLE])))
 
 
+def chosen(summary: Summary, names: Sequence[str]) -> Summary:
+    """Return the summary of some groups, in the order of their names as people are shown them."""
+    assert summary.keys is not None
+    positions = {label: row for row, label in enumerate(summary.keys.labels())}
+    for name in names:
+        if name not in positions:
+            known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
+            raise ValueError(f"{known}{nearest(name, positions) or '; such as ' + ', '.join([*positions][:5])}")
+    picked = np.array([positions[name] for name in names])
+    rows = np.full(len(summary), -1, dtype=np.intp)
+    rows[picked] = np.arange(len(picked))
+    return summary.regrouped(rows, summary.keys[picked])
+
+
 class Diagnoses(NamedTuple):
     """What is known of a table as one sample, and of its large groups by their names."""
 
@@ -158,12 +172,4 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
 
 def _united(summary: Summary) -> Summary:
     """Return the summary of all samples as one."""
-    if len(summary) == 1:
-        return summary
-    whole = Keys(pd.Index([WHOLE]))
-    totals = {name: total.sum(axis=0, keepdims=True) for name, total in summary.totals.items()}
-    n_items = summary.n_items.sum(keepdims=True)
-    if not summary.items:
-        return Summary(n_items, totals, (), whole)
-    S, _ = summary.scored()
-    return Summary(n_items, totals, (Scored(S, Samples.whole(len(S)), np.zeros(1, dtype=np.intp)),), whole)
+    return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys(pd.Index([WHOLE])))

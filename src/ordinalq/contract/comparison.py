@@ -1,0 +1,183 @@
+"""Which of two groups is higher: differences of their mean classes and of their cumulative distributions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from ordinalq.bounds import Bounds
+from ordinalq.keys import Keys
+from ordinalq.validation import Floats
+
+# Pairs that are printed.
+SHOWN = 20
+# Probabilities nearer to 0 or 1 are said to be beyond this: the normal tails are no better known.
+SURE = 0.001
+# Standard deviations and differences that are zero but for rounding errors.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Differences A - B of K pairs of groups; errors of estimates are taken as normal.
+
+    Parameters
+    ----------
+    classes : ndarray (n,)
+        Classes in ascending order.
+    a, b : Keys (K,)
+        The two groups of each pair.
+    level : float
+        Of the intervals: of each one for a single pair, of the intervals of one kind of all pairs together for several
+        (Bonferroni: each is at level 1 - (1 - level) / K).
+    of : {"sample", "population"}
+        Whether the differences are between these very items, or between their populations.
+    mean, mean_lower, mean_upper : ndarray (K,)
+        Difference of the mean class index, and its interval.
+    probability : ndarray (K,)
+        That A's mean class is higher than B's; of each pair by itself.
+    p_value : ndarray (K,)
+        Two-sided, that the mean classes are the same; of several pairs times their number (Bonferroni).
+    cumulative, cumulative_lower, cumulative_upper : ndarray (K, n)
+        Difference of the share of each class and all below, and its interval.
+    """
+
+    classes: npt.NDArray[Any]
+    a: Keys
+    b: Keys
+    level: float
+    of: str
+    mean: Floats
+    mean_lower: Floats
+    mean_upper: Floats
+    probability: Floats
+    p_value: Floats
+    cumulative: Floats
+    cumulative_lower: Floats
+    cumulative_upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def side(self) -> npt.NDArray[np.str_]:
+        """Where A's cumulative distribution puts it, (K,): "higher" or "lower" in every class, or "crossing"."""
+        low, high = self.cumulative.min(axis=1) < -ROUNDING, self.cumulative.max(axis=1) > ROUNDING
+        return np.where(low & ~high, "higher", np.where(high & ~low, "lower", "crossing"))
+
+    @property
+    def clear(self) -> npt.NDArray[np.bool_]:
+        """Whether all intervals of the cumulative difference but the last, which is zero, are on one side, (K,)."""
+        below = (self.cumulative_upper[:, :-1] < 0).all(axis=1)
+        return np.asarray(below | (self.cumulative_lower[:, :-1] > 0).all(axis=1))
+
+    def frame(self) -> Any:
+        """Return one row per pair as a frame of pandas.
+
+        The columns are a, b, mean_class (the difference) with _lower and _upper, probability, p_value, side, clear, and
+        up_to_<class> with _lower and _upper: the difference of the share of the class and all below, for all but the
+        last.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {"a": self.a.index, "b": self.b.index}
+        columns |= {f"mean_class{end}": getattr(self, f"mean{end}") for end in ("", "_lower", "_upper")}
+        columns |= {name: getattr(self, name) for name in ("probability", "p_value", "side", "clear")}
+        for i, label in enumerate(self.classes[:-1]):
+            for end in ("", "_lower", "_upper"):
+                columns[f"up_to_{label}{end}"] = getattr(self, f"cumulative{end}")[:, i]
+        return pd.DataFrame(columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the differences and their bounds as plain numbers, strings, lists and dicts; groups as text."""
+        names = ("probability", "p_value", "side", "clear", "cumulative", "cumulative_lower", "cumulative_upper")
+        lists: dict[str, Any] = {"a": self.a.labels(), "b": self.b.labels()}
+        lists |= {f"mean_class{end}": getattr(self, f"mean{end}").tolist() for end in ("", "_lower", "_upper")}
+        lists |= {name: getattr(self, name).tolist() for name in names} | {"sentence": self.sentences()}
+        head = {"by": self.a.name, "classes": [str(label) for label in self.classes], "level": self.level}
+        adjusted = "Bonferroni" if len(self) > 1 else None
+        pairs = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+        return head | {"of": self.of, "adjusted": adjusted, "pairs": pairs}
+
+    def sentences(self) -> list[str]:
+        """Return what is known of each pair, in one sentence."""
+        return [self._sentence(k, a, b) for k, (a, b) in enumerate(zip(self.a.labels(), self.b.labels(), strict=True))]
+
+    def _sentence(self, k: int, a: str, b: str) -> str:
+        d, side = self.mean[k], self.side[k]
+        where = f"{d:.2f} above that of {b}" if d >= 0 else f"{-d:.2f} below that of {b}"
+        interval = f"{self.level:.0%} interval {self.mean_lower[k]:+.2f} to {self.mean_upper[k]:+.2f}"
+        # Of the order that the estimates have: at least one half.
+        p = max(self.probability[k], 1 - self.probability[k])
+        chance = f"above {1 - SURE:.1%}" if p > 1 - SURE else f"{p:.1%}"
+        if side == "crossing":
+            cuts = "which has more in the upper classes depends on where one cuts"
+        else:
+            sure = "" if self.clear[k] else ", though not beyond doubt"
+            cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes wherever one cuts{sure}"
+        order = f"with probability {chance} it is {'higher' if d >= 0 else 'lower'}"
+        return f"The mean class of {a} is {where} ({interval}), {order}; {cuts}."
+
+    def __str__(self) -> str:
+        what = "the populations" if self.of == "population" else "these very items"
+        lines = self.sentences()[:SHOWN]
+        if len(self) > SHOWN:
+            lines.append(f"and {len(self) - SHOWN} more pairs")
+        return "\n".join([*lines, f"(Of {what}{self.adjustment()}.)"])
+
+    def adjustment(self) -> str:
+        """Return how the number of pairs is taken into account, as the end of a sentence."""
+        if len(self) == 1:
+            return ""
+        return f"; intervals hold for all {len(self)} pairs together (Bonferroni), probabilities for each by itself"
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.of})"
+
+
+def compared(classes: npt.NDArray[Any], a: Keys, b: Keys, bounds: Bounds, D: Floats, V: Floats) -> Comparison:
+    """Return what differences D = p_A - p_B (K, n) of K pairs of groups with error covariances V (K, n, n) say.
+
+    With u the weights of a statistic u'p, such as the mean class, its difference is u'D with variance u'Vu.
+
+    Parameters
+    ----------
+    classes : ndarray (n,)
+    a, b : Keys (K,)
+    bounds : Bounds
+        Whose level is taken, and what it is of.
+    D, V : ndarray (K, n), (K, n, n)
+    """
+    K, n = D.shape
+    # Columns: the cumulated shares of all classes but the last, which is one, and the mean class.
+    U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
+    # The parts are estimates of their own, by which a variance of nearly zero may be below.
+    deviation = np.sqrt(np.maximum(np.einsum("is,kij,js->ks", U, V, U, optimize=True), 0))
+    difference = D @ U
+    z = float(ndtri(1 - (1 - bounds.level) / (2 * K)))
+    largest = np.append(np.ones(n - 1), n - 1)
+    lower = np.maximum(difference - z * deviation, -largest)
+    upper = np.minimum(difference + z * deviation, largest)
+    d = difference[:, -1]
+    # Without any error the sign is known.
+    score = d / np.maximum(deviation[:, -1], ROUNDING)
+    zero = np.zeros((K, 1))
+    cumulative = {
+        f"cumulative{end}": np.hstack([values[:, :-1], zero])
+        for end, values in (("", difference), ("_lower", lower), ("_upper", upper))
+    }
+    return Comparison(
+        classes,
+        a,
+        b,
+        bounds.level,
+        bounds.of,
+        mean=d,
+        mean_lower=lower[:, -1],
+        mean_upper=upper[:, -1],
+        probability=ndtr(score),
+        p_value=np.minimum(2 * K * ndtr(-abs(score)), 1),
+        **cumulative,
+    )

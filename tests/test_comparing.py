@@ -1,0 +1,239 @@
+"""Which of two groups is higher: differences, their intervals and probabilities, in Python and on the command line."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr, ndtri
+from scipy.stats import kstest
+from seeds import generator
+from sklearn.linear_model import LogisticRegression
+
+import ordinalq as oq
+from ordinalq.bounds import Bounds
+from ordinalq.cli import main
+from ordinalq.contract.estimates import Estimates
+from ordinalq.keys import Keys
+from ordinalq.plot import comparison
+
+POPULATION = oq.Plan("population")
+SHARES = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+def draw(rng, p, n_items):
+    """Return features and labels 1..4 of items of a population with shares p."""
+    y = rng.choice(4, n_items, p=p)
+    return 1.2 * y[:, None] + rng.normal(size=(n_items, 2)), y + 1
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Return a method that was trained on few items, so that its M is far from right."""
+    X, y = draw(generator(15), np.full(4, 0.25), 240)
+    return oq.PACC(oq.CrossFitted(LogisticRegression(), cv=5)).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def same(model):
+    """Return estimates of 600 groups of one population."""
+    X, _ = draw(generator(16), SHARES, 600 * 500)
+    return model.predict_groups(X, np.repeat(np.arange(600), 500), level=0.95, plan=POPULATION)
+
+
+def pairs(estimates):
+    """Compare group 0 with 1, 2 with 3, and so on, each pair by itself."""
+    return [estimates.compare(k, k + 1) for k in range(0, len(estimates), 2)]
+
+
+def test_probability_is_uniform_between_groups_of_one_population(same):
+    found = pairs(same)
+    probability = np.concatenate([one.probability for one in found])
+    # 300 pairs: by chance the distance is larger than this once in 100,000 times, and it leaves some room beyond that
+    # for the normal approximation.
+    assert kstest(probability, "uniform").statistic < np.sqrt(-np.log(1e-5 / 2) / 2 / len(found))
+    assert_array_equal(
+        [one.p_value[0] < 0.05 for one in found], [one.mean_lower[0] > 0 or one.mean_upper[0] < 0 for one in found]
+    )
+    # Groups have the error of M in common, which their difference does not have.
+    without = pairs(replace(same, shared=None))
+    width, too_wide = (np.mean([one.mean_upper - one.mean_lower for one in some]) for some in (found, without))
+    assert width < 0.95 * too_wide
+
+
+def by_hand(rng, n_groups=3, level=0.9):
+    """Return estimates with a covariance that is known."""
+    A = rng.normal(size=(n_groups, 4, 6)) / 20
+    A -= A.mean(axis=1, keepdims=True)
+    shared = A[:, :, :2].astype(np.float32)
+    E = A @ A.transpose(0, 2, 1)
+    keys, _ = Keys.of(pd.Series(["ink", "pen", "tip"][:n_groups], name="ware"))
+    bounds = Bounds(level, "population", *[np.zeros((n_groups, 4))] * 4, *[np.zeros(n_groups)] * 2)
+    P, n_items = rng.dirichlet(np.full(4, 3.0), n_groups), np.full(n_groups, 50)
+    return Estimates(np.arange(1, 5), P, n_items, keys, bounds, E, shared)
+
+
+def test_difference_has_the_variance_of_the_formula(rng):
+    estimates = by_hand(rng)
+    found = estimates.compare("tip", "ink")
+    P, E, L = estimates.prevalences, estimates.covariance, estimates.shared.astype(float)
+    S = L[2] @ L[0].T
+    V = E[2] + E[0] - S - S.T
+    z = ndtri(0.95)
+    u = np.arange(1.0, 5)
+    d, s = u @ (P[2] - P[0]), np.sqrt(u @ V @ u)
+    assert_allclose([found.mean[0], found.mean_lower[0], found.mean_upper[0]], [d, d - z * s, d + z * s], rtol=1e-6)
+    assert_allclose(found.probability, ndtr(d / s), rtol=1e-5)
+    assert_allclose(found.p_value, 2 * ndtr(-abs(d / s)), rtol=1e-4)
+    for i in range(3):
+        u = np.arange(4.0) <= i
+        ends = u @ (P[2] - P[0]) + z * np.sqrt(u @ V @ u) * np.array([-1, 1])
+        assert_allclose([found.cumulative_lower[0, i], found.cumulative_upper[0, i]], ends, rtol=1e-5, atol=1e-7)
+    assert_array_equal(found.cumulative[:, -1], 0)
+    back = estimates.compare("ink", "tip")
+    assert_allclose(back.mean, -found.mean)
+    assert_allclose(back.mean_lower, -found.mean_upper)
+    assert_allclose(back.probability, 1 - found.probability)
+
+
+def test_several_pairs_are_adjusted_and_that_is_said(rng):
+    estimates = by_hand(rng)
+    one, three = estimates.compare("ink", "pen"), estimates.compare("ink", "pen", "tip")
+    assert [*zip(three.a.tolist(), three.b.tolist(), strict=True)] == [("ink", "pen"), ("ink", "tip"), ("pen", "tip")]
+    assert_allclose(three.p_value[0], min(1, 3 * one.p_value[0]))
+    assert_allclose(three.probability[0], one.probability[0])
+    half = [(found.mean_upper - found.mean_lower)[0] / 2 for found in (one, three)]
+    assert_allclose(half[1] / half[0], ndtri(1 - 0.1 / 6) / ndtri(0.95), rtol=1e-6)
+    assert "Bonferroni" in str(three)
+    assert "Bonferroni" not in str(one)
+    assert three.to_json()["adjusted"] == "Bonferroni"
+    assert one.to_json()["adjusted"] is None
+
+
+def test_side_is_that_of_the_whole_cumulative_distribution(rng):
+    P = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [0.3, 0.0, 0.0, 0.7]])
+    estimates = replace(by_hand(rng), prevalences=P, covariance=np.zeros((3, 4, 4)), shared=None)
+    found = estimates.compare("ink", "pen", "tip")
+    assert found.side.tolist() == ["higher", "crossing", "lower"]
+    assert found.clear.tolist() == [True, False, True]
+    # Without any error the order of the means is known.
+    assert found.probability.tolist() == [1, 0, 0]
+    first, second, third, note = str(found).split("\n")
+    assert first == (
+        "The mean class of ink is 1.00 above that of pen (90% interval +1.00 to +1.00), with probability "
+        "above 99.9% it is higher; ink has more in the upper classes wherever one cuts."
+    )
+    assert "depends on where one cuts" in second
+    assert "pen has less in the upper classes" in third
+    assert "the populations" in note
+    unsure = replace(estimates, covariance=np.tile(np.eye(4) - 0.25, (3, 1, 1))).compare("ink", "pen")
+    assert not unsure.clear[0]
+    assert "not beyond doubt" in str(unsure)
+    twin = replace(estimates, prevalences=P[[0, 0, 0]]).compare("ink", "pen")
+    assert (twin.probability[0], twin.p_value[0], twin.side[0]) == (0.5, 1, "crossing")
+
+
+def test_frame_has_a_row_per_pair(same):
+    found = same.take(slice(3)).compare(0, 1, 2)
+    frame = found.frame()
+    assert frame[["a", "b"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert_allclose(frame["mean_class"], found.mean)
+    assert_allclose(frame["up_to_3_lower"], found.cumulative_lower[:, 2])
+    assert "up_to_4" not in frame
+    assert repr(found) == "Comparison(3 pairs, level=0.95, of the population)"
+
+
+def test_what_cannot_be_compared_is_refused(model, same, rng):
+    X, _ = draw(rng, SHARES, 40)
+    groups = np.repeat(["a", "b"], 20)
+    with pytest.raises(ValueError, match="give a level, such as level="):
+        model.predict_groups(X, groups).compare("a", "b")
+    with pytest.raises(TypeError, match="not of groups"):
+        model.predict_interval(X).compare("a", "b")
+    with pytest.raises(ValueError, match="two different groups, got 1"):
+        same.compare(1)
+    with pytest.raises(ValueError, match="two different groups, got 1, 1"):
+        same.compare(1, 1)
+    with pytest.raises(KeyError, match="is not among the 600 groups"):
+        same.compare(1, "b")
+
+
+@pytest.mark.parametrize("kind", ["Int64", "object", "float64", "str"])
+def test_items_without_a_group_can_be_compared(kind, rng):
+    keys, _ = Keys.of(pd.Series([1, 2, None], dtype=kind))
+    found = replace(by_hand(rng), keys=keys).compare(None, keys.tolist()[0])
+    assert found.a.labels() == ["(missing)"]
+
+
+def test_summaries_are_regrouped(model, rng):
+    X, _ = draw(rng, SHARES, 90)
+    groups = rng.choice(["a", "b", "c", "d"], 90)
+    for quantifier in (model, oq.SLD(model.classifier).fit(*draw(rng, SHARES, 200))):
+        S = quantifier.scores(X)
+        summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
+        keys, _ = Keys.of(["a", "rest"])
+        found = quantifier.solve(summary.regrouped(np.array([0, -1, 1, 1]), keys)).p
+        rest = quantifier.solve(quantifier.summarize(S[(groups == "c") | (groups == "d")])).p
+        assert_allclose(found, np.vstack([quantifier.solve(summary).p[:1], rest]), atol=1e-9)
+
+
+def test_pictures_of_comparisons(same):
+    ax = comparison(same.compare(0, 1), xlabel="stars")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["≥ 2", "≥ 3", "≥ 4"]
+    assert ax.get_title(loc="left").startswith("mean class")
+    many = comparison(same.compare(*range(10)), max_pairs=12)
+    assert [text.get_text() for text in many.get_yticklabels()][:2] == ["0 - 1", "0 - 2"]
+    assert "the first 12 of 45 pairs" in many.get_xlabel()
+    assert "all pairs together" in many.get_title(loc="left")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Return a folder with a model, and a table of shops that differ."""
+    folder, rng = tmp_path_factory.mktemp("compare"), generator(17)
+    for name, parts in {"train": [np.full(4, 0.25)], "new": [SHARES, SHARES[::-1], SHARES]}.items():
+        drawn = [draw(rng, p, 400) for p in parts]
+        frame = pd.DataFrame(np.vstack([X for X, _ in drawn]), columns=["f1", "f2"])
+        frame["stars"] = np.concatenate([y for _, y in drawn])
+        frame["shop"] = np.repeat(["north", "south", "8"][: len(parts)], 400)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    arguments = ["fit", folder / "train.csv", "--target", "stars", "--features", "f1,f2", "--method", "PACC"]
+    assert main([*map(str, arguments), "--out", str(folder / "model.oq")]) == 0
+    return folder
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def test_compare_on_the_command_line(tables, tmp_path, capsys):
+    call = ["compare", tables / "model.oq", tables / "new.csv", "--by", "shop"]
+    code, out, _ = run(capsys, *call, "north", "south", "--plot", tmp_path / "two.png")
+    assert code == 0
+    assert "The mean class of north is" in out
+    assert "north has more in the upper classes wherever one cuts." in out
+    assert (tmp_path / "two.png").stat().st_size > 5000
+    code, out, _ = run(capsys, *call, "south", "north", "8", "--json", "--interval", "0.9", "--interval-of", "sample")
+    found = json.loads(out)
+    assert (found["by"], found["level"], found["of"], found["adjusted"]) == ("shop", 0.9, "sample", "Bonferroni")
+    assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [("south", "north"), ("south", "8"), ("north", "8")]
+    assert found["pairs"][0]["side"] == "lower"
+    assert found["pairs"][0]["probability"] < 1e-6
+
+
+def test_compare_says_what_is_wrong(tables, capsys):
+    call = ["compare", tables / "model.oq", tables / "new.csv", "--by", "shop"]
+    for arguments, message in {
+        ("north",): "at least two different groups to compare, got north",
+        ("north", "north"): "at least two different groups",
+        ("north", "soth"): "did you mean 'south'",
+        ("north", "zzz"): "such as 8, north, south",
+        ("north", "south", "--interval", "95"): "--interval must be a number between 0 and 1",
+        ("north", "south", "--interval-of", "all"): "--interval-of",
+    }.items():
+        code, _, err = run(capsys, *call, *arguments)
+        assert code == 2
+        assert message in err
