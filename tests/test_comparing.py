@@ -16,6 +16,7 @@ import ordinalq as oq
 from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
+from ordinalq.inference.selecting import OTHER, select
 from ordinalq.keys import Keys
 from ordinalq.plot import comparison
 
@@ -179,6 +180,45 @@ def test_summaries_are_regrouped(model, rng):
         assert_allclose(found, np.vstack([quantifier.solve(summary).p[:1], rest]), atol=1e-9)
 
 
+def test_estimates_are_sorted(rng):
+    estimates = replace(by_hand(rng), n_items=np.array([5, 9, 5]))
+    assert estimates.sorted().keys.tolist() == ["pen", "ink", "tip"]
+    assert_array_equal(estimates.sorted("mean").mean, np.sort(estimates.mean)[::-1])
+    assert_array_equal(estimates.sorted(3).prevalences[:, 2], np.sort(estimates.prevalences[:, 2])[::-1])
+    assert estimates.top(2).keys.tolist() == ["pen", "ink"]
+    assert_array_equal(estimates.top(1, "mean").mean, estimates.mean.max())
+    with pytest.raises(ValueError, match=r"sort must be 'items', 'mean' or a class \(1, 2, 3, 4\), got 'size'"):
+        estimates.sorted("size")
+    with pytest.raises(ValueError, match="k must be"):
+        estimates.top(0)
+
+
+def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
+    X, _ = draw(rng, SHARES, 500)
+    groups = rng.choice([10, 20, 30, 40, 50], 500, p=[0.4, 0.1, 0.3, 0.15, 0.05])
+    S = model.scores(X)
+    summary = model.summarize(S, oq.Samples.from_groups(groups))
+    found = select(model, summary, top=2)
+    assert found.keys.tolist() == ["10", "30", OTHER]
+    assert found.n_items.tolist() == [
+        (groups == 10).sum(),
+        (groups == 30).sum(),
+        (groups % 20 == 0).sum() + (groups == 50).sum(),
+    ]
+    rest = model.solve(model.summarize(S[~np.isin(groups, [10, 30])])).p
+    assert_allclose(model.solve(found).p[2:], rest, atol=1e-12)
+    # The groups keep their type where there are no others, and their order unless another is asked for.
+    assert select(model, summary, min_items=1).keys.tolist() == [10, 20, 30, 40, 50]
+    large = select(model, summary, min_items=int((groups == 40).sum()))
+    assert large.keys.tolist()[-1] == OTHER
+    assert "50" not in large.keys.tolist()
+    assert select(model, summary, min_items=501).keys.tolist() == [OTHER]
+    by_mean = select(model, summary, "mean")
+    means = model.predict_groups(X, groups).sorted("mean")
+    assert by_mean.keys.tolist() == means.keys.tolist()
+    assert select(model, summary, 4, 3).keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
+
+
 def test_pictures_of_comparisons(same):
     ax = comparison(same.compare(0, 1), xlabel="stars")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["≥ 2", "≥ 3", "≥ 4"]
@@ -237,3 +277,40 @@ def test_compare_says_what_is_wrong(tables, capsys):
         code, _, err = run(capsys, *call, *arguments)
         assert code == 2
         assert message in err
+
+
+def test_predict_shows_the_groups_that_matter(tables, tmp_path, capsys):
+    call = ["predict", tables / "model.oq", tables / "new.csv", "--by", "shop"]
+    code, out, _ = run(
+        capsys, *call, "--sort", "mean", "--top", "1", "--out", tmp_path / "top.csv", "--interval", "0.9"
+    )
+    assert code == 0
+    assert "(other): 2 more groups, 800 items, as one" in out
+    frame = pd.read_csv(tmp_path / "top.csv")
+    assert frame["shop"].tolist()[1:] == ["(other)"]
+    assert frame["n_items"].tolist() == [400, 800]
+    assert (frame["mean_class_lower"] < frame["mean_class"]).all()
+    code, out, _ = run(capsys, *call, "--sort", "1", "--json")
+    assert json.loads(out)["groups"][0]["group"] == "south"
+    code, out, _ = run(capsys, *call, "--min-items", "401", "--json")
+    assert [(group["group"], group["n_items"]) for group in json.loads(out)["groups"]] == [("(other)", 1200)]
+
+
+def test_predict_says_what_is_wrong_with_the_choice_of_groups(tables, capsys):
+    call = ["predict", tables / "model.oq", tables / "new.csv"]
+    for arguments, message in {
+        ("--top", "2"): "--sort, --top and --min-items are about groups: give --by COLUMN",
+        ("--by", "shop", "--top", "0"): "--top must be an integer >= 1",
+        ("--by", "shop", "--min-items", "-1"): "--min-items must be",
+        ("--by", "shop", "--sort", "size"): "--sort must be 'items', 'mean' or a class (1, 2, 3, 4)",
+    }.items():
+        code, _, err = run(capsys, *call, *arguments)
+        assert code == 2
+        assert message in err
+
+
+def test_bars_of_all_groups_have_one_scale(tables, capsys):
+    _, out, _ = run(capsys, "predict", tables / "model.oq", tables / "new.csv", "--by", "shop", "--interval", "0.9")
+    bars = [line for line in out.splitlines() if "█" in line]
+    shares = [float(line.split("%")[0].split()[-1]) for line in bars]
+    assert_allclose([line.count("█") for line in bars], np.array(shares) / 100 * 50, atol=1.5)

@@ -14,24 +14,42 @@ def cut(name: str, length: int) -> str:
 
 
 def shortened(names: Sequence[str], length: int) -> list[str]:
-    """Cut long names at the end, and in the middle where they would be the same then.
+    """Cut long names at the end, and in other ways where they would be the same then.
 
     >>> shortened(["short", "a long name"], 8)
     ['short', 'a long…']
     >>> shortened(["a long name, black", "a long name, white"], 9)
     ['a lo…lack', 'a lo…hite']
+    >>> shortened(["the long black pen", "the long white pen"], 9)
+    ['th…black…', 'th…white…']
     """
-    ends = [cut(name, length) for name in names]
-    of: dict[str, set[str]] = {}
-    for name, short in zip(names, ends, strict=True):
-        of.setdefault(short, set()).add(name)
+    short = {name: cut(name, length) for name in names}
+    for again in (_in_the_middle, _where_they_differ, _numbered):
+        same: dict[str, list[str]] = {}
+        for name, one in short.items():
+            same.setdefault(one, []).append(name)
+        for together in same.values():
+            long = [name for name in together if len(name) > length]
+            if len(together) > 1:
+                short |= dict(zip(long, again(long, length), strict=True))
+    return [short[name] for name in names]
+
+
+def _in_the_middle(names: Sequence[str], length: int) -> list[str]:
     head = max(length - 1, 0) // 2
-    return [
-        name[:head] + "…" + name[len(name) - (length - 1 - head) :]
-        if len(of[short]) > 1 and len(name) > length
-        else short
-        for name, short in zip(names, ends, strict=True)
-    ]
+    return [name[:head] + "…" + name[len(name) - (length - 1 - head) :] for name in names]
+
+
+def _where_they_differ(names: Sequence[str], length: int) -> list[str]:
+    """Cut names before the first letter in which they differ, and after it at the end."""
+    columns = enumerate(zip(*names, strict=False))
+    start = next((i for i, letters in columns if len(set(letters)) > 1), min(map(len, names)))
+    head = max(min(start - 1, length // 4), 0)
+    return [name[:head] + "…" + cut(name[start:], length - 1 - head) for name in names]
+
+
+def _numbered(names: Sequence[str], length: int) -> list[str]:
+    return [f"{name[: max(length - 1 - len(str(i)), 0)]}…{i}" for i, name in enumerate(names, 1)]
 
 
 def plain(text: str) -> str:

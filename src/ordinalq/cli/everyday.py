@@ -157,6 +157,11 @@ def predict(
     model: ModelArgument,
     table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
     by: Annotated[str | None, typer.Option(help="Column of groups: one estimate for each.")] = None,
+    sort: Annotated[
+        str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
+    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
     interval_of: Annotated[
         str, typer.Option("--interval-of", help="Intervals for this 'sample', or for its 'population'.")
@@ -182,6 +187,7 @@ def predict(
     from ordinalq.files import writing
     from ordinalq.files.table import open_table
     from ordinalq.inference.groups import estimate
+    from ordinalq.inference.selecting import select
     from ordinalq.tables.inner import fitted_quantifier
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
     from ordinalq.tables.saving import load_model_and_info
@@ -191,6 +197,9 @@ def predict(
     check_choice("--basis", basis, BASES)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    selects = any(option is not None for option in (sort, top, min_items))
+    if selects and by is None:
+        raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
     outputs = [writing.check_output(path, model, table) for path in (out, plot) if path is not None]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
         raise ValueError(f"{out}: expected different files for the table and the picture.")
@@ -201,6 +210,9 @@ def predict(
     check_names(quantifier.classes_, by)
     with show.progress(file.name, file.n_bytes) as progress:
         summary = summarize_table(loaded, file, by=by, labels=labels, progress=progress)
+    n_groups = len(summary)
+    if selects:
+        summary = select(quantifier, summary, sort, top, min_items)
     plan = Plan(of=interval_of, random_state=random_state, basis=basis)
     estimates = estimate(quantifier, summary, interval, plan)
     found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
@@ -217,6 +229,7 @@ def predict(
         say_json(_result(estimates, found, by))
         return
     show.prevalences(estimates)
+    show.others(estimates, n_groups)
     show.basis(estimates)
     if not outputs:
         show.charts(estimates)

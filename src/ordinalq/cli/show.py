@@ -51,6 +51,15 @@ def prevalences(estimates: "Estimates") -> None:
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
 
+def others(estimates: "Estimates", n_groups: int) -> None:
+    """Say how many of all groups are in the last row, if these are."""
+    from ordinalq.inference.selecting import OTHER
+
+    if n_groups > len(estimates) or _labels(estimates)[-1:] == [OTHER]:
+        rest = n_groups - len(estimates) + 1
+        say(f"{OTHER}: {rest:,} more group{'s' * (rest != 1)}, {estimates.n_items[-1]:,} items, as one")
+
+
 def basis(estimates: "Estimates") -> None:
     """Say what estimates with labels rest on."""
     if estimates.basis is None or estimates.n_labelled is None:
@@ -115,7 +124,7 @@ def charts(estimates: "Estimates") -> None:
 
 
 def bars(title: str, estimate: "Estimates") -> None:
-    """Print one bar per class of a single estimate; with intervals, these beside it."""
+    """Print one bar per class of a single estimate, from 0 to 100 %; with intervals, these beside it."""
     console = screen()
     if title:
         console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
@@ -125,9 +134,8 @@ def bars(title: str, estimate: "Estimates") -> None:
     width = min(24, max(map(len, names)))
     room = max(10, min(50, console.width - width - 28))
     p = estimate.prevalences[0]
-    largest = float(p.max()) or 1.0
     for i, name in enumerate(names):
-        line = f"  {name[:width]:>{width}}  {_bar(float(p[i]) / largest, room)} {100 * p[i]:3.0f} %"
+        line = f"  {name[:width]:>{width}}  {_bar(float(p[i]), room)} {100 * p[i]:3.0f} %"
         if estimate.bounds is not None:
             line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
         console.print(line, overflow="crop", no_wrap=True)

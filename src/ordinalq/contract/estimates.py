@@ -10,7 +10,9 @@ import numpy.typing as npt
 from ordinalq.bounds import Bounds
 from ordinalq.contract.comparison import Comparison, compared
 from ordinalq.keys import Keys
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, check_integer
+
+Index = npt.NDArray[np.intp]
 
 # Samples that are printed.
 SHOWN = 10
@@ -118,6 +120,14 @@ class Estimates:
         bounds = None if self.bounds is None else self.bounds.take(chosen)
         return replace(self, bounds=bounds, **arrays)
 
+    def sorted(self, by: Any = "items") -> "Estimates":
+        """Return the samples with most items first, or the highest mean class ("mean"), or most of a class."""
+        return self.take(largest_first(by, self.classes, self.n_items, self.prevalences))
+
+    def top(self, k: int, by: Any = "items") -> "Estimates":
+        """Return the first k samples as :meth:`sorted` has them."""
+        return self.sorted(by).take(slice(check_integer("k", k, minimum=1)))
+
     def compare(self, *groups: Any) -> Comparison:
         """Say which of two groups is higher and how surely; of more, for all pairs, adjusted for their number.
 
@@ -131,27 +141,17 @@ class Estimates:
         Comparison
             ``print`` gives a sentence per pair, ``frame()`` a table, `ordinalq.plot.comparison` a picture.
             Intervals are at the level, and of the sample or the population, of the estimates.
-
-        Notes
-        -----
-        Var(p_A - p_B) = E_A + E_B - S_AB - S_BA: with E the covariances and S_AB = shared[A] @ shared[B].T what two
-        samples have in common because they share M, zero where that is not known.
         """
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
-        self._known_bounds()
-        rows = [self.keys.position(group) for group in groups]
+        bounds, keys = self._known_bounds(), self.keys
+        rows = [keys.position(group) for group in groups]
         if len(rows) < 2 or len(set(rows)) < len(rows):
             given = ", ".join(map(repr, groups)) or "none"
             raise ValueError(f"compare needs at least two different groups, got {given}.")
         first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
-        assert self.covariance is not None
-        V = self.covariance[first] + self.covariance[second]
-        if self.shared is not None:
-            S = self.shared[first].astype(np.float64) @ self.shared[second].transpose(0, 2, 1)
-            V = V - S - S.transpose(0, 2, 1)
-        D = self.prevalences[first] - self.prevalences[second]
-        return compared(self.classes, self.keys[first], self.keys[second], self._known_bounds(), D, V)
+        D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
+        return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
@@ -188,13 +188,12 @@ class Estimates:
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
-        means, columns = self.mean.tolist(), {"n_items": self.n_items, "prevalences": self.prevalences}
         extra = self._said()
         if self.bounds is not None:
             names = ("lower", "upper", "mean_lower", "mean_upper")
             extra |= {name.replace("mean", "mean_class"): getattr(self.bounds, name) for name in names}
+        columns = {"n_items": self.n_items, "prevalences": self.prevalences, "mean_class": self.mean} | extra
         lists = {name: column.tolist() for name, column in columns.items()}
-        lists |= {"mean_class": means} | {name: column.tolist() for name, column in extra.items()}
         rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
         head: dict[str, Any] = {"classes": _plain(self.classes.tolist()), "level": self.level}
         if self.bounds is not None:
@@ -223,6 +222,31 @@ class Estimates:
 PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
 # The columns of a table that are there only if known.
 SAID = ("fit", "n_labelled", "basis")
+
+
+def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:
+    """Return the covariance (K, n, n) of the errors of differences p_A - p_B of K pairs, E_A + E_B - S_AB - S_BA.
+
+    S_AB = shared[A] @ shared[B].T is what two samples have in common because they share M; zero where it is not known.
+    """
+    E, shared = estimates.covariance, estimates.shared
+    assert E is not None
+    if shared is None:
+        return np.asarray(E[first] + E[second])
+    S = shared[first].astype(np.float64) @ shared[second].transpose(0, 2, 1)
+    return np.asarray(E[first] + E[second] - S - S.transpose(0, 2, 1))
+
+
+def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.int64], P: Floats) -> Index:
+    """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand."""
+    names = ["items", "mean", *(str(label) for label in classes)]
+    if str(by) not in names:
+        raise ValueError(f"sort must be 'items', 'mean' or a class ({', '.join(names[2:])}), got {by!r}.")
+    which = names.index(str(by))
+    if which == 0:
+        return np.argsort(-n_items, kind="stable")
+    values = P @ np.arange(1.0, len(classes) + 1) if which == 1 else P[:, which - 2]
+    return np.argsort(-values, kind="stable")
 
 
 def check_names(classes: npt.NDArray[Any], group_name: str | None) -> None:

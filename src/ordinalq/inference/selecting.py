@@ -1,0 +1,63 @@
+"""The groups that matter, and all others as one."""
+
+from typing import Any
+
+import numpy as np
+
+from ordinalq.contract.estimates import largest_first
+from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.contract.summary import Summary
+from ordinalq.keys import Keys
+from ordinalq.validation import check_integer
+
+# The key of all groups that are not shown by themselves.
+OTHER = "(other)"
+
+
+def select(
+    quantifier: Quantifier, summary: Summary, sort: Any = None, top: int | None = None, min_items: int | None = None
+) -> Summary:
+    """Return the groups that matter in order, and the items of all others as one more group, the last.
+
+    What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
+    text, since its own, "(other)", is.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted; it has made the summary.
+    summary : Summary
+        Of B groups.
+    sort : "items", "mean" or a class, default=None
+        Groups with most items, the highest mean class or the largest share of a class come first. None keeps the order,
+        but stands for "items" where only the `top` are wanted.
+    top : int, default=None
+        Number of groups to keep.
+    min_items : int, default=None
+        Groups with fewer items are among the others.
+    """
+    if summary.keys is None:
+        raise ValueError("sort, top and min_items are for groups, but the summary has none.")
+    sort = "items" if sort is None and top is not None else sort
+    order = np.arange(len(summary))
+    if sort is not None:
+        P = distributions(quantifier.solve(summary))
+        order = largest_first(sort, quantifier.classes_, summary.n_items, P)
+    if min_items is not None:
+        order = order[summary.n_items[order] >= check_integer("min_items", min_items, minimum=1)]
+    if top is not None:
+        order = order[: check_integer("top", top, minimum=1)]
+    keys = summary.keys[order]
+    rows = np.full(len(summary), -1 if len(order) == len(summary) else len(order), dtype=np.intp)
+    rows[order] = np.arange(len(order))
+    return summary.regrouped(rows, keys if len(order) == len(summary) else _with_others(keys))
+
+
+def _with_others(keys: Keys) -> Keys:
+    """Return the keys as text, and one more for the others."""
+    import pandas as pd
+
+    if OTHER in keys.labels():
+        raise ValueError(f"a group is called {OTHER!r} already, as all others would be: rename it.")
+    words = [None if value is None else label for value, label in zip(keys.tolist(), keys.labels(), strict=True)]
+    return Keys(pd.Index([*words, OTHER], dtype=object), keys.name)
