@@ -46,7 +46,8 @@ class GroupColumn:
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
         column, _, period = by.rpartition(":")
         is_period = bool(column) and period in PERIODS
-        self.name, self.period = (column, period) if is_period else (by, None)
+        self.name = column if is_period else by
+        self.period = period if is_period else None
         self._native = format == "parquet" and not is_period
         # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
         self._tells_strings = format == "jsonl" and not is_period
