@@ -1,5 +1,6 @@
 """Which of two groups is higher: differences, their intervals and probabilities, in Python and on the command line."""
 
+import datetime as dt
 import json
 from dataclasses import replace
 
@@ -16,9 +17,11 @@ import ordinalq as oq
 from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
+from ordinalq.files.table import open_table
 from ordinalq.inference.selecting import OTHER, select
 from ordinalq.keys import Keys
 from ordinalq.plot import comparison
+from ordinalq.tables.predicting import predict_table
 
 POPULATION = oq.Plan("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
@@ -314,3 +317,58 @@ def test_bars_of_all_groups_have_one_scale(tables, capsys):
     bars = [line for line in out.splitlines() if "█" in line]
     shares = [float(line.split("%")[0].split()[-1]) for line in bars]
     assert_allclose([line.count("█") for line in bars], np.array(shares) / 100 * 50, atol=1.5)
+
+
+PERIODS = {
+    "year": [2023, 2024],
+    "quarter": ["2023-Q4", "2024-Q1"],
+    "month": ["2023-12", "2024-01", "2024-02"],
+    "week": ["2023-W52", "2024-W01", "2024-W09"],
+    "day": [dt.date(2023, 12, 31), dt.date(2024, 1, 1), dt.date(2024, 2, 29)],
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("period", PERIODS)
+def test_groups_are_periods_of_time(tables, tmp_path, period, ending):
+    frame = pd.read_csv(tables / "new.csv")[["f1", "f2"]]
+    # The first is in 2024 in UTC.
+    times = ["2023-12-31T23:30:00-01:00", "2023-12-31", "2024-02-29T12:00:00Z", "2024-01-01", None]
+    frame["day"] = times * (len(frame) // 5)
+    path = tmp_path / f"new.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame["day"] = pd.to_datetime(frame["day"], format="ISO8601", utc=True)
+        frame.to_parquet(path)
+    found = predict_table(oq.load_model(tables / "model.oq"), open_table(path), by=f"day:{period}")
+    assert found.keys.tolist() == [*PERIODS[period], None]
+    assert found.keys.name == "day"
+    assert found.n_items.sum() == len(frame)
+    assert found.n_items[-1] == len(frame) // 5
+    if period == "day":
+        assert found.n_items[1] == 2 * len(frame) // 5
+
+
+def test_periods_need_dates(tables, tmp_path, capsys):
+    code, _, err = run(capsys, "predict", tables / "model.oq", tables / "new.csv", "--by", "shop:month")
+    assert code == 2
+    assert "expected a date such as 2024-01-31 in column 'shop', got 'north'" in err
+    code, _, err = run(capsys, "predict", tables / "model.oq", tables / "new.csv", "--by", "shop:moon")
+    assert code == 2
+    assert "shop:moon" in err
+
+
+def test_months_are_compared_and_planned_for(tables, tmp_path, capsys):
+    frame = pd.read_csv(tables / "new.csv").head(800)
+    frame["date"] = np.where(frame.pop("shop") == "north", "2024-03-05", "2024-04-30")
+    frame.drop(columns="stars").to_csv(tmp_path / "new.csv", index=False)
+    call = [tables / "model.oq", tmp_path / "new.csv", "--by", "date:month"]
+    code, out, _ = run(capsys, "compare", *call, "2024-03", "2024-04")
+    assert code == 0
+    assert "2024-03 has more in the upper classes wherever one cuts." in out
+    code, out, _ = run(capsys, "plan", *call, "--width", "0.5", "--out", tmp_path / "rows.csv")
+    assert code == 0
+    assert set(pd.read_csv(tmp_path / "rows.csv")["date"]) == {"2024-03-05", "2024-04-30"}

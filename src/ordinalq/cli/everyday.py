@@ -156,7 +156,9 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
 def predict(
     model: ModelArgument,
     table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
-    by: Annotated[str | None, typer.Option(help="Column of groups: one estimate for each.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Column of groups, or periods such as date:month: one estimate for each.")
+    ] = None,
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,

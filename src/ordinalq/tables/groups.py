@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
-from ordinalq.files.cells import as_words, is_words, where
+from ordinalq.files.cells import as_words, dates, is_words, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.keys import Keys
 from ordinalq.samples import Samples
@@ -24,6 +24,9 @@ WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
+# Names of periods of time, which sort as the periods follow one another; a week is that of ISO 8601.
+PERIODS = {"year": "%Y", "quarter": "%Y-Q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
+
 
 class GroupColumn:
     """The groups of rows that come in portions.
@@ -34,23 +37,29 @@ class GroupColumn:
 
     Parameters
     ----------
-    name : str
-        The column.
+    by : str
+        The column, or a column of dates and a period, such as "date:month".
     format : str
         Of the file.
     """
 
-    def __init__(self, name: str, format: str) -> None:  # noqa: A002
-        self.name = name
-        self._native = format == "parquet"
-        # JSON tells strings from numbers; in the other files all cells are words.
-        self._tells_strings = format == "jsonl"
+    def __init__(self, by: str, format: str) -> None:  # noqa: A002
+        column, _, period = by.rpartition(":")
+        is_period = bool(column) and period in PERIODS
+        self.name = column if is_period else by
+        self.period = period if is_period else None
+        self._native = format == "parquet" and not is_period
+        # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
+        self._tells_strings = format == "jsonl" and not is_period
         self._has_strings = False
 
     def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
         """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
         import pandas as pd
 
+        if self.period is not None:
+            column = pd.Series(_periods(frame, self.name, self.period), dtype=object, name=self.name)
+            return Samples.from_groups(column, y, classes=classes, missing=True)
         column = frame[self.name]
         if not self._native or (is_words(column) and _are_strings(column)):
             values = as_words(column)
@@ -81,6 +90,15 @@ class GroupColumn:
             return as_they_are
         order = np.append(np.argsort(values, kind="stable"), [len(values)] * keys.has_missing).astype(np.intp)
         return order, _keys(values, keys)
+
+
+def _periods(frame: "pd.DataFrame", name: str, period: str) -> list[str | None]:
+    """Return the period that each row's date is in, as words (N,); times count in UTC."""
+    times = dates(frame, name).dt
+    words = times.strftime(PERIODS[period]).astype("string")
+    if period == "quarter":
+        words += times.quarter.astype("Int64").astype("string")
+    return [word if known else None for word, known in zip(words, words.notna(), strict=True)]
 
 
 def _are_strings(column: "pd.Series[Any]") -> bool:

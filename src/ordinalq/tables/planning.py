@@ -97,8 +97,9 @@ def _groups_of_rows(file: TableFile, plan: LabelPlan) -> tuple[npt.NDArray[np.in
     keys = [] if plan.read.keys is None else plan.read.keys.tolist()
     position = {key: row for row, key in enumerate(keys)}
     groups = None if plan.by is None else GroupColumn(plan.by, file.format)
-    columns = list(dict.fromkeys(filter(None, (plan.by, plan.labels))))
-    native = [] if plan.by is None or file.format != "parquet" else [plan.by]
+    by = None if groups is None else groups.name
+    columns = list(dict.fromkeys(filter(None, (by, plan.labels))))
+    native = [] if by is None or file.format != "parquet" else [by]
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
     for frame in file.portions(columns or None, native=native):
         code = np.zeros(len(frame), dtype=np.intp)

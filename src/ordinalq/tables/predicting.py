@@ -52,7 +52,8 @@ def predict_table(
     by : str, default=None
         Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
         numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
-        last. None takes all rows as one group, "all".
+        last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times with a zone in
+        UTC). None takes all rows as one group, "all".
     labels : str, default=None
         Column with labels of some rows, a random draw of each group, and gaps.
     level : float, default=None
