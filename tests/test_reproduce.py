@@ -94,7 +94,7 @@ def test_two_experiments_are_compared_by_ranks(written, tmp_path, capsys):
         (["fried", "--profile", "fast"], "profile must be one of full, quick"),
         (["fried", "--settings", "papers"], "settings must be one of reference, paper"),
         (["fried", "--backend", "lokky"], "backend must be one of"),
-        (["fried", "--n-jobs", "0"], "n_jobs must be a whole number other than 0"),
+        (["fried", "--n-jobs", "0"], "--n-jobs must be a whole number other than 0"),
         (["fried", "--data", "nowhere.parquet"], "nowhere.parquet"),
         (["nowhere.toml"], "nowhere.toml: no such file"),
     ],

@@ -86,7 +86,15 @@ def _in_own_units(D: Floats, C: Floats) -> tuple[float, Floats, Floats]:
 
 
 class Pull(NamedTuple):
-    """The quadratic part p'Kp/2 - k'p + ridge/2 ||p - 1/n||^2 of B problems: K (n, n), k (n,), ridge (B, 1)."""
+    """The quadratic part p'Kp/2 - k'p + ridge/2 ||p - 1/n||^2 of B problems.
+
+    Parameters
+    ----------
+    K, k : ndarray (n, n), (n,)
+        The part that all problems share.
+    ridge : ndarray (B, 1)
+        The pull of each towards uniform.
+    """
 
     K: Floats
     k: Floats
