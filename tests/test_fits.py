@@ -66,12 +66,20 @@ def test_p_values_of_mixtures_are_even_where_nothing_is_tolerated(rng, size, low
 
 def test_statistic_is_what_generalized_least_squares_leaves_over(rng, monkeypatch):
     monkeypatch.setattr(fits, "TOLERANCE", 0.0)
-    monkeypatch.setattr(fits, "chdtrc", lambda freedom, chi2: chi2)
+    asked = {}
+
+    def recorded(freedom, chi2):
+        asked["freedom"] = freedom
+        return chi2
+
+    monkeypatch.setattr(fits, "chdtrc", recorded)
     q = fitted(rng)
     S, samples = groups(rng, 3, 200)
     summary = q.summarize(S, samples)
     test, known = FitTest.of(q), checked(q)
     chi2 = test._replace(kurtosis=0.0).p_values(summary)
+    # As many degrees of freedom as functions beyond the n - 1 free shares.
+    np.testing.assert_allclose(asked["freedom"], known.g.shape[1] - (N_CLASSES - 1), rtol=1e-12)
     moments = class_moments(known.g, known.codes, N_CLASSES)
     mean = summary.mean("checks")
     P = fits.composition(fits.clean(mean @ test.R + test.r), summary.n_items)
