@@ -611,10 +611,10 @@ def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, 
 def test_methods_lists_the_catalog(capsys):
     run("methods")
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == [entry.name for entry in oq.catalog(beyond=True)]
+    assert [line.split()[0] for line in lines[2:]] == [entry.name for entry in oq.catalog()]
     run("methods", "--json")
     names = [entry["name"] for entry in json.loads(capsys.readouterr().out)]
-    assert names == [entry.name for entry in oq.catalog(beyond=True)]
+    assert names == [entry.name for entry in oq.catalog()]
 
 
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
