@@ -17,7 +17,12 @@ from numpy.testing import assert_array_equal
 from seeds import generator
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -350,7 +355,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
 )
 def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value, message, data, tmp_path):
     X, y, _ = data
-    q = oq.PACC(oq.OrdinalProbit(random_state=0)).fit(X, y)
+    q = oq.PACC(oq.OrdinalProbit([HistGradientBoostingRegressor(max_iter=5, random_state=0)])).fit(X, y)
     tree = q.classifier_.estimators_[0][0]._predictors[0][0]
     tree.nodes[field][0] = value
     oq.save_model(q, tmp_path / "forged.oq")

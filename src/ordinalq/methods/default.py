@@ -44,11 +44,9 @@ class Training:
         lines = [f"{self.method} on a stack for items of the kind {self.kind!r}, budget {self.budget!r}"]
         lines += [f"  {reason}" for reason in self.reasons]
         lines.append("  weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()))
-        expected = (
-            f"{'unknown' if np.isnan(error) else f'{error:.4f}'} for {size if size == 'groups' else f'samples of {size} items'}"
-            for size, error in self.expected.items()
-        )
-        lines.append("  expected error (NMD): " + ", ".join(expected))
+        sizes = {size: size if size == "groups" else f"samples of {size} items" for size in self.expected}
+        errors = {size: "unknown" if np.isnan(error) else f"{error:.4f}" for size, error in self.expected.items()}
+        lines.append("  expected error (NMD): " + ", ".join(f"{errors[size]} for {sizes[size]}" for size in sizes))
         return "\n".join(lines)
 
 
