@@ -43,3 +43,11 @@ def test_no_part_of_the_site_comes_from_elsewhere():
     sources = [DOCS / "conf.py", *(DOCS / "_ext").glob("*.py"), *(DOCS / "_static").iterdir()]
     for path in sources:
         assert "http" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_texts_are_free_of_the_old_idioms():
+    idioms = [r"^ +Of [a-z]", r"Raise a clear error", r"It goes for"]
+    for path in [*(ROOT / "src").rglob("*.py"), *DOCS.glob("*.md"), ROOT / "README.md"]:
+        text = path.read_text(encoding="utf-8")
+        for idiom in idioms if path.suffix == ".py" else idioms[1:]:
+            assert not re.search(idiom, text, re.MULTILINE), (path.name, idiom)
