@@ -14,6 +14,7 @@ def fit_command(table: Table, choices: Choices, model: str) -> str:
         values = getattr(choices, option)
         words += [f"--{option}", ",".join(values)] if values else []
     words += [] if choices.method is None else ["--method", choices.method]
+    words += [] if choices.budget is None else ["--budget", choices.budget]
     words += ["--skip-unlabelled"] if choices.skip_unlabelled else []
     return shlex.join([*words, "--out", model, *_reading(table)])
 

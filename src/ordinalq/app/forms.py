@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ordinalq.app.uploads import Refused
 from ordinalq.app.work import MAX_COMPARED, Asked, Choices
+from ordinalq.classify.members import BUDGETS
 from ordinalq.contract.plan import OF
 from ordinalq.methods.catalog import catalog
 from ordinalq.tables.groups import PERIODS
@@ -100,7 +101,10 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
         categories = tuple(name for name, use in wanted.items() if use == "category" and kinds[name] != use)
         if not text and not features:
             raise Refused("all columns are left out: choose at least one to learn from.")
-    method = choice(fields, "method", ["", *(entry.name for entry in catalog(beyond=True))], "") or None
+    method = choice(fields, "method", ["", *(entry.name for entry in catalog())], "") or None
+    budget = choice(fields, "budget", ["", *BUDGETS], "") or None
+    if budget is not None and method is not None:
+        raise Refused("a budget is for the default method: leave one of both alone.")
     return Choices(
         target,
         by,
@@ -109,6 +113,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
         categories,
         _classes(fields, preview.column(target)),
         method,
+        budget,
         skip_unlabelled=bool(one(fields, "skip")),
     )
 

@@ -46,7 +46,7 @@ class Job:
         Function of a module. It gets `arguments` and ``report``, a function ``report(text, part)`` by which it tells
         what it does and which part of it is done.
     arguments : dict
-        Of the function.
+        What the function is given.
 
     Attributes
     ----------

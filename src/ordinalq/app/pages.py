@@ -10,6 +10,7 @@ from ordinalq.app.jobs import RUNNING
 from ordinalq.app.sessions import Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MAX_FILE
+from ordinalq.classify.members import BUDGETS
 from ordinalq.labels import MAX_LABELS
 from ordinalq.methods.catalog import catalog
 
@@ -67,7 +68,8 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
             "used": forms.used,
             "target": target,
             "by": by,
-            "methods": catalog(beyond=True),
+            "methods": catalog(),
+            "budgets": BUDGETS,
             "max_labels": MAX_LABELS,
             "last": last,
         }

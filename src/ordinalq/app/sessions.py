@@ -25,7 +25,7 @@ class Walk:
     Parameters
     ----------
     folder : Path
-        Of its files; it is made here and removed by :meth:`end`.
+        For its files; it is made here and removed by :meth:`end`.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -17,6 +17,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.files.table import TableFile, open_table
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
+from ordinalq.methods.default import Training
 from ordinalq.samples import class_means
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
@@ -55,6 +56,7 @@ class Choices(NamedTuple):
     categories: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     method: str | None = None
+    budget: str | None = None
     skip_unlabelled: bool = False
 
 
@@ -68,7 +70,11 @@ class Asked(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A model, and what is known of it; `errors` (n, n) has the part of each class (column) that is taken for each."""
+    """A model, and what is known of it.
+
+    `errors` (n, n) has the part of each class (column) that is taken for each; `training` is what the default says of
+    itself.
+    """
 
     info: ModelInfo
     n_items: int
@@ -76,7 +82,7 @@ class Fitted(NamedTuple):
     n_groups: int | None
     accuracy: float | None
     errors: Floats | None
-    reasons: tuple[str, ...] = ()
+    training: Training | None
 
 
 class Answer(NamedTuple):
@@ -113,7 +119,8 @@ def preview(table: Table, whole: bool, report: Report) -> TablePreview:
 
 def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report) -> Fitted:
     """Fit a model, and write it and the picture of its errors."""
-    quantifier = build_quantifier(choices.method or "OPACC", groups=choices.by is not None, n_jobs=1)
+    parameters = {} if choices.budget is None else {"budget": choices.budget}
+    quantifier = build_quantifier(choices.method, parameters, groups=choices.by is not None, n_jobs=1)
     report("reading the table and learning from it")
     model = fit_table(
         table.open(),
@@ -130,7 +137,8 @@ def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report
     errors = _errors(model.fitted())
     if errors is not None:
         _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
-    return Fitted(info, model.n_items_, model.n_skipped_, model.n_groups_, model.accuracy_, errors)
+    counts = (model.n_items_, model.n_skipped_, model.n_groups_)
+    return Fitted(info, *counts, model.accuracy_, errors, getattr(model.fitted(), "training_", None))
 
 
 def look(model: Path, picture: Path, report: Report) -> Fitted:
@@ -148,6 +156,7 @@ def look(model: Path, picture: Path, report: Report) -> Fitted:
         known.get("n_groups_"),
         known.get("accuracy_"),
         errors,
+        getattr(quantifier, "training_", None),
     )
 
 
