@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from ordinalq.public import *  # noqa: F403
+    from ordinalq.public import *  # noqa: F403 - a new name goes there
 
 
 def __getattr__(name: str) -> Any:
