@@ -1,5 +1,6 @@
 """From the fields of a form to what the library is asked, and back: what is suggested."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -39,6 +40,18 @@ def choice(fields: Fields, name: str, allowed: Sequence[str], default: str) -> s
     value = one(fields, name, default)
     if value not in allowed:
         raise Refused(f"{value[:60]!r} is no choice for {name!r}.")
+    return value
+
+
+def number(fields: Fields, name: str, default: float) -> float:
+    """Return the value of a field that is a positive number."""
+    text = one(fields, name, f"{default:g}")
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Refused(f"expected a number, got {text[:60]!r}.") from error
+    if not 0 < value < math.inf:
+        raise Refused(f"expected a number above 0, got {text[:60]!r}.")
     return value
 
 
@@ -120,7 +133,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
 
 def _classes(fields: Fields, column: ColumnPreview | None) -> tuple[str, ...]:
     """Return the classes in the order that was chosen; none where numbers have their own."""
-    known = [] if column is None else [word for word, _ in column.values]
+    known = [] if column is None else [word for word, _ in column.words]
     given = [known[int(text)] for text in fields.get("class", []) if text.isdigit() and int(text) < len(known)]
     if not given and column is not None and column.is_numeric:
         return ()
