@@ -31,7 +31,7 @@ class Column:
     index : pandas.Index (B,)
         Values of whatever type the user's column has.
     name : str, default="group"
-        Of the user's column.
+        Name of the user's column.
     native : NumPy or polars type, default=None
         What the column had before pandas took it; None where pandas has it.
     """

@@ -45,7 +45,7 @@ class GroupColumn:
     by : str
         The column, or a column of dates and a period, such as "date:month".
     format : str
-        Of the file.
+        Format of the file.
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
@@ -100,7 +100,7 @@ class Grouping:
     by : str or list of str
         See :class:`GroupColumn`.
     format : str
-        Of the file.
+        Format of the file.
     """
 
     def __init__(self, by: By, format: str) -> None:  # noqa: A002
