@@ -197,9 +197,8 @@ class TableModel(BaseEstimator):
         frame : pandas or polars DataFrame (N, ...)
             With the columns that the model was fitted on.
         by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of a column of dates such as "date:month" (or year, quarter, week, day; times
-            with a zone in UTC), or the groups themselves. They keep their type and come sorted, ordered categories in
-            their own order; rows without a group are one of their own, the last.
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labelled : str or array-like (N,), default=None
