@@ -72,14 +72,6 @@ class Samples:
         Class distribution of each sample, where labels were given.
     keys : Keys or None
         The value that each sample stands for, where :meth:`from_groups` made it; ``groups_`` has them as an array.
-
-    Examples
-    --------
-    >>> samples = Samples.from_groups(["kettle", "lamp", "kettle", "kettle"])
-    >>> samples
-    Samples(2 samples of 1..3 items, pool of 4)
-    >>> samples.groups_
-    array(['kettle', 'lamp'], dtype=object)
     """
 
     def __init__(

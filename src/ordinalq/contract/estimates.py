@@ -48,18 +48,6 @@ class Estimates:
         wrong) or "model" (the method, and what it makes of labels).
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
-
-    Examples
-    --------
-    >>> import ordinalq as oq
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(1, 6, 1000)
-    >>> X = y[:, None] + rng.normal(size=(1000, 3))
-    >>> estimates = oq.PACC().fit(X, y).predict_groups(X, np.where(y > 2, "good", "bad"), level=0.95)
-    >>> estimates.groups
-    array(['bad', 'good'], dtype='<U4')
-    >>> estimates.frame().columns[:4].tolist()
-    ['group', 'n_items', '1', '2']
     """
 
     classes: npt.NDArray[Any]

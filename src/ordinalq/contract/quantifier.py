@@ -47,13 +47,6 @@ class Quantifier(Kept, BaseEstimator, ABC):
         Classes in ascending order.
     p_train_ : ndarray (n,)
         Class distribution of the training items.
-
-    Examples
-    --------
-    >>> import ordinalq as oq
-    >>> q = oq.OPACC(tau=0.01)
-    >>> isinstance(q, oq.Quantifier), q.adjusts, q.on_means
-    (True, True, True)
     """
 
     def fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
