@@ -36,7 +36,7 @@ def test_gaps_are_counted_and_are_no_class(tmp_path):
 def test_lists_in_parquet_are_shown_and_not_used(tmp_path):
     frame = pd.DataFrame({"tags": [["a", "b"]] * 30, "stars": [1, 2, 3] * 10})
     found = look(frame, tmp_path, "parquet", whole=True)
-    assert found.column("tags").kind == ""
+    assert found.column("tags").kind == "nested"
     assert "a" in found.rows[0][0]
 
 

@@ -10,7 +10,7 @@ from ordinalq.classify.members import BUDGETS
 from ordinalq.contract.plan import OF
 from ordinalq.methods.catalog import catalog
 from ordinalq.tables.groups import PERIODS
-from ordinalq.tables.preview import ColumnPreview, TablePreview
+from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]
 
@@ -77,6 +77,8 @@ def likely_group(preview: TablePreview, target: str = "") -> str:
 
 def uses(column: ColumnPreview) -> list[str]:
     """Return what a column can be used as, what it looks like first."""
+    if column.kind == NESTED:
+        return [OUT]
     found = column.kind or OUT
     return list(dict.fromkeys([found, *FORCED, OUT]))
 
@@ -84,7 +86,7 @@ def uses(column: ColumnPreview) -> list[str]:
 def used(column: ColumnPreview, last: Choices | None) -> str:
     """Return what a column was used as the last time, what it looks like at first."""
     if last is None or not (last.text or last.features):
-        return column.kind or OUT
+        return uses(column)[0]
     if column.name in last.text:
         return "text"
     if column.name in last.categories:
@@ -100,7 +102,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
     target = choice(fields, "target", columns_of(preview), "")
     by = choice(fields, "by", ["", *columns_of(preview)], "") or None
     wanted = {
-        column.name: choice(fields, f"use.{i}", uses(column), column.kind or OUT)
+        column.name: choice(fields, f"use.{i}", uses(column), uses(column)[0])
         for i, column in enumerate(preview.columns)
         if column.name not in (target, by)
     }

@@ -13,6 +13,7 @@ from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
+NESTED = "nested"
 # A column with more different values has no classes; gaps, and numbers written in two ways, are not counted yet.
 ENOUGH = 2 * MAX_LABELS
 
@@ -24,7 +25,7 @@ class ColumnPreview(NamedTuple):
     ----------
     name : str
     kind : str
-        See :mod:`ordinalq.files.columns`; "" for a column of no use, such as identifiers.
+        See :mod:`ordinalq.files.columns`; "" for a column of no use, such as identifiers, "nested" for one of lists.
     words : tuple of (str, int)
         Its values as words, with how often each occurs, in the order of numbers if all are, else of their appearance;
         none where they are too many for classes. Of the whole table if it was read as a whole.
@@ -98,9 +99,11 @@ def preview_table(
 
 def _kind(frame: Any, name: str) -> str:
     """Return the kind of a column by its first values; "" where it cannot be told."""
+    if any(hasattr(value, "__len__") and not isinstance(value, str) for value in frame[name].head(SHOWN_ROWS)):
+        return NESTED
     try:
         return column_kinds(frame, [name]).get(name, "")
-    except (ValueError, TypeError):  # mistakes in it, or lists: to be told when it is used
+    except ValueError:  # mistakes in it: to be told when it is used
         return ""
 
 
