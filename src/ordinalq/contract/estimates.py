@@ -46,6 +46,8 @@ class Estimates:
     basis : ndarray (B,) of str, default=None
         With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
         wrong) or "model" (the method, and what it makes of labels).
+    n_effective : ndarray (B,), default=None
+        How many items of equal weight those of each sample are worth, where they have weights.
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
@@ -60,6 +62,7 @@ class Estimates:
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
+    n_effective: Floats | None = None
     polars: bool = False
 
     def __len__(self) -> int:
@@ -157,8 +160,8 @@ class Estimates:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
         The columns are the group (named as the user's column, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, fit if known, and
-        with labels n_labelled and basis.
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
+        n_effective, fit if known, and with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -219,9 +222,9 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis", "n_effective")
 # The columns of a table that are there only if known.
-SAID = ("fit", "n_labelled", "basis")
+SAID = ("n_effective", "fit", "n_labelled", "basis")
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from ordinalq.classify.held_out import held_out, unscored
+from ordinalq.classify.weighting import usable_weights
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.kept import Kept
 from ordinalq.contract.labelled import label_totals
@@ -25,7 +26,8 @@ from ordinalq.labels import encode_labels
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, check_choice
+from ordinalq.weights import KINDS, Weights, handed_on
 
 Codes = npt.NDArray[np.intp]
 
@@ -49,7 +51,15 @@ class Quantifier(Kept, BaseEstimator, ABC):
         Class distribution of the training items.
     """
 
-    def fit(self, X: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
         """Fit classifier and quantifier on labelled items.
 
         Parameters
@@ -63,18 +73,33 @@ class Quantifier(Kept, BaseEstimator, ABC):
         groups : array-like (N,), default=None
             The group of each item: its product, its day. Held-out scores then come from models that have seen no item
             of the group, and the model learns how groups differ, see docs/groups.md.
+        sample_weight : array-like (N,), default=None
+            Weights of the items, see docs/weights.md: they enter the classifier (if it takes them), class means and
+            covariances. Items of weight zero are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items.
 
         Returns
         -------
         self
         """
+        X, y, groups, w = _weighted(X, y, groups, sample_weight, weights)
         codes = self._start(y, classes)
         X = self.check_items(X, reset=True)
         check_consistent_length(X, codes)
-        self.fit_items(X, codes, group_codes(groups, len(codes)))
+        groups = group_codes(groups, len(codes))
+        self.fit_items(X, codes, groups, **handed_on(self.fit_items, w))
         return self
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> Self:
+    def fit_scores(
+        self,
+        S: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
         """Fit the quantifier on out-of-sample scores of labelled items.
 
         Parameters
@@ -88,6 +113,8 @@ class Quantifier(Kept, BaseEstimator, ABC):
             All labels in ascending order.
         groups : array-like (N,), default=None
             The group of each item; its score comes from a model that has seen no item of the group.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`fit`.
 
         Returns
         -------
@@ -96,12 +123,13 @@ class Quantifier(Kept, BaseEstimator, ABC):
         # What an earlier fit on items has left would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
+        S, y, groups, w = _weighted(S, y, groups, sample_weight, weights)
         codes = self._start(y, classes)
         S = self.check_scores(S, missing=True)
         check_consistent_length(S, codes)
         if self.on == "features":
             self.n_features_in_ = S.shape[1]
-        self._learn_and_keep(S, codes, group_codes(groups, len(codes)))
+        self._learn_and_keep(S, codes, group_codes(groups, len(codes)), w)
         return self
 
     def _start(self, y: Any, classes: Any) -> Codes:
@@ -109,27 +137,31 @@ class Quantifier(Kept, BaseEstimator, ABC):
         self.check_parameters(len(self.classes_))
         return codes
 
-    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None) -> None:
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
         if self.on == "features":
-            self._learn_and_keep(X, codes, groups)
+            self._learn_and_keep(X, codes, groups, weights)
             return
-        self.classifier_ = held_out(self.classifier).fit(X, codes, self.classes_, groups)
+        classifier = held_out(self.classifier)
+        w = None if weights is None else usable_weights(classifier, weights.values, len(codes))
+        extra = {} if w is None else {"sample_weight": w}
+        self.classifier_ = classifier.fit(X, codes, self.classes_, groups, **extra)
         if self.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
                 "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
                 "need only its predictions."
             )
-        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups)
+        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups, weights)
 
-    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None) -> None:
-        self.learn(S, codes)
+    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+        self.learn(S, codes, **handed_on(self.learn, weights))
         scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
         if not scored.all():
             S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
-        self.tune(S, codes, groups)
-        self.keep(S, codes, groups)
+            weights = None if weights is None else weights.take(scored)
+        self.tune(S, codes, groups, **handed_on(self.tune, weights))
+        self.keep(S, codes, groups, **handed_on(self.keep, weights))
 
     def scores(self, X: Any) -> Floats:
         """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
@@ -140,12 +172,12 @@ class Quantifier(Kept, BaseEstimator, ABC):
         S: Floats = X if self.on == "features" else self.classifier_.predict_proba(X)
         return S
 
-    def predict(self, X: Any) -> Floats:
-        """Estimate the class distribution of X as one sample, (n,)."""
+    def predict(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
+        """Estimate the class distribution of X as one sample, (n,); weights as in :meth:`predict_samples`."""
         S = self.scores(X)
-        return np.asarray(self.predict_scores(S, Samples.whole(len(S)))[0])
+        return np.asarray(self.predict_scores(S, Samples.whole(len(S)), sample_weight, weights)[0])
 
-    def predict_samples(self, X: Any, samples: Any) -> Floats:
+    def predict_samples(self, X: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
         """Estimate the class distribution of each sample.
 
         Parameters
@@ -154,24 +186,37 @@ class Quantifier(Kept, BaseEstimator, ABC):
             The pool of items.
         samples : Samples or integer array (B, m)
             The items of each sample.
+        sample_weight : array-like (N,), default=None
+            Weights of the items of the pool; those of weight zero are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are, see :meth:`fit`.
 
         Returns
         -------
         ndarray (B, n)
         """
-        return self.predict_scores(self.scores(X), samples)
+        return self.predict_scores(self.scores(X), samples, sample_weight, weights)
 
-    def predict_scores(self, S: Any, samples: Any) -> Floats:
+    def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
         """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
-        return distributions(self.solve_scores(S, samples))
+        return distributions(self.solve_scores(S, samples, sample_weight, weights))
 
-    def solve_scores(self, S: Any, samples: Any) -> Solution:
+    def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Solution:
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
         if samples is None:
             raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
-        return self.solve(self.summarize(S, samples, checks=False))
+        return self.solve(self.summarize(S, samples, checks=False, sample_weight=sample_weight, weights=weights))
 
-    def summarize(self, S: Any, samples: Any = None, *, checks: bool = True, labelled: Any = None) -> Summary:
+    def summarize(
+        self,
+        S: Any,
+        samples: Any = None,
+        *,
+        checks: bool = True,
+        labelled: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Summary:
         """Return what the method needs of samples of scored items, see :class:`Summary`.
 
         Parameters
@@ -184,10 +229,14 @@ class Quantifier(Kept, BaseEstimator, ABC):
             Also keep what the fit test needs.
         labelled : array-like (N,), default=None
             Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
+        sample_weight, weights
+            Weights of the pool, and what they are, see :meth:`predict_samples`. Groups whose items all have weight zero
+            are left out.
         """
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
+        samples = samples.weighted(Weights.of(sample_weight, weights, len(S)))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
         totals = {**summary.totals, **label_totals(self, S, samples, labelled)}
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
@@ -196,8 +245,8 @@ class Quantifier(Kept, BaseEstimator, ABC):
         return replace(summary, totals=totals)
 
     @abstractmethod
-    def learn(self, S: Floats, codes: Codes) -> None:
-        """Learn from held-out scores or features S (N, d) and codes (N,); set ``p_train_``."""
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
+        """Learn from held-out scores or features S (N, d), codes (N,) and weights; set ``p_train_``."""
 
     @abstractmethod
     def solve(self, summary: Summary) -> Solution:
@@ -229,6 +278,19 @@ class Quantifier(Kept, BaseEstimator, ABC):
             items = get_tags(held_out(self.classifier)).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
+
+
+def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tuple[Any, Any, Any, Weights | None]:
+    """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
+    weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
+    if weights is None:
+        check_choice("weights", kind, KINDS)
+        return X, y, groups, None
+    kept = np.flatnonzero(weights.values)
+    if len(kept) < len(weights.values):
+        check_consistent_length(X, y, groups)
+        X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, groups, weights.take(kept).scaled()
 
 
 def group_codes(groups: Any, n_items: int) -> Codes | None:
