@@ -55,7 +55,73 @@ class OneHot:
         return np.stack([block.reshape(B, self.width) for block in blocks], axis=1).reshape(B, -1)
 
 
-class Samples:
+class _Rows:
+    """Successive items of B samples, and what their weights make of them; see :class:`Samples`."""
+
+    items: npt.NDArray[np.integer[Any]]
+    offsets: npt.NDArray[np.int64]
+    n_items: int
+    classes: npt.NDArray[Any] | None
+    prevalences: Floats | None
+    keys: Keys | None
+    weights: Weights | None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Number of items of each sample, (B,)."""
+        return np.diff(self.offsets)
+
+    def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
+        """Return the items of sample b, (sizes[b],)."""
+        return self.items[self.offsets[b] : self.offsets[b + 1]]
+
+    def weighted(self, weights: Weights | None) -> "Samples":
+        """Return the samples with the weights of the pool's items, in which those of weight zero are left out.
+
+        A group all of whose items have weight zero is left out, too; a sample like that is an error.
+        """
+        if weights is None:
+            return self
+        drawn = weights.take(self.items)
+        kept = drawn.values > 0
+        sizes = np.diff(np.append(0, np.cumsum(kept))[self.offsets])
+        if self.prevalences is not None:
+            raise ValueError("samples must have no prevalences to be weighted: these hold without weights.")
+        some = sizes > 0
+        if not some.all() and self.keys is None:
+            raise ValueError(
+                f"sample_weight must be positive for some item of every sample, but sample {np.argmin(some)} has none."
+            )
+        return Samples(
+            self.items[kept],
+            np.append(0, np.cumsum(sizes[some])),
+            self.n_items,
+            classes=self.classes,
+            keys=None if self.keys is None else self.keys if some.all() else self.keys[np.flatnonzero(some)],
+            weights=drawn.take(kept),
+        )
+
+    @property
+    def weight(self) -> Floats:
+        """Sum of the weights of each sample, (B,): its size where there are none."""
+        return self._sums(None if self.weights is None else self.weights.values)
+
+    @property
+    def squared_weight(self) -> Floats:
+        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.weights.Weights`."""
+        return self._sums(None if self.weights is None else self.weights.squares)
+
+    def _sums(self, values: Floats | None) -> Floats:
+        if values is None:
+            return self.sizes.astype(np.float64)
+        sums: Floats = np.bincount(np.repeat(np.arange(len(self)), self.sizes), weights=values, minlength=len(self))
+        return sums
+
+
+class Samples(_Rows):
     """B samples of items 0..N-1; an item may be in many samples, and several times in one.
 
     Make them with :meth:`from_index`, :meth:`from_groups` or :meth:`whole`, or draw them with a protocol. The memory is
@@ -170,9 +236,6 @@ class Samples:
             prevalences=np.concatenate(known) if len(known) == len(parts) else None,
         )
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     def __repr__(self) -> str:
         sizes = self.sizes
         size = f"{sizes[0]}" if sizes.min() == sizes.max() else f"{sizes.min()}..{sizes.max()}"
@@ -197,61 +260,10 @@ class Samples:
             weights=None if self.weights is None else self.weights.take(positions),
         )
 
-    def weighted(self, weights: Weights | None) -> "Samples":
-        """Return the samples with the weights of the pool's items, in which those of weight zero are left out.
-
-        A group all of whose items have weight zero is left out, too; a sample like that is an error.
-        """
-        if weights is None:
-            return self
-        drawn = weights.take(self.items)
-        kept = drawn.values > 0
-        sizes = np.diff(np.append(0, np.cumsum(kept))[self.offsets])
-        if self.prevalences is not None:
-            raise ValueError("samples must have no prevalences to be weighted: these hold without weights.")
-        some = sizes > 0
-        if not some.all() and self.keys is None:
-            raise ValueError(
-                f"sample_weight must be positive for some item of every sample, but sample {np.argmin(some)} has none."
-            )
-        return Samples(
-            self.items[kept],
-            np.append(0, np.cumsum(sizes[some])),
-            self.n_items,
-            classes=self.classes,
-            keys=None if self.keys is None else self.keys if some.all() else self.keys[np.flatnonzero(some)],
-            weights=drawn.take(kept),
-        )
-
-    @property
-    def weight(self) -> Floats:
-        """Sum of the weights of each sample, (B,): its size where there are none."""
-        return self._sums(None if self.weights is None else self.weights.values)
-
-    @property
-    def squared_weight(self) -> Floats:
-        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.weights.Weights`."""
-        return self._sums(None if self.weights is None else self.weights.squares)
-
-    def _sums(self, values: Floats | None) -> Floats:
-        if values is None:
-            return self.sizes.astype(np.float64)
-        sums: Floats = np.bincount(np.repeat(np.arange(len(self)), self.sizes), weights=values, minlength=len(self))
-        return sums
-
     @property
     def groups_(self) -> npt.NDArray[Any] | None:
         """The value that each sample stands for, (B,), or None."""
         return None if self.keys is None else self.keys.to_numpy()
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """Number of items of each sample, (B,)."""
-        return np.diff(self.offsets)
-
-    def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
-        """Return the items of sample b, (sizes[b],)."""
-        return self.items[self.offsets[b] : self.offsets[b + 1]]
 
     def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:
         """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each."""

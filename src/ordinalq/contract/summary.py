@@ -132,17 +132,7 @@ class Summary:
         first = self.items[0]
         if len(self.items) == 1 and len(first.rows) == len(self) and (first.rows == np.arange(len(self))).all():
             return _double(first.S), first.samples
-        # Items of all portions one after the other, then sorted by the sample they belong to.
-        starts = np.cumsum([0, *(len(part.S) for part in self.items)])
-        items = np.concatenate([part.samples.items + start for part, start in zip(self.items, starts, strict=False)])
-        rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in self.items])
-        offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=len(self))))
-        S = _double(np.concatenate([part.S for part in self.items]))
-        order = np.argsort(rows, kind="stable")
-        weights = None
-        if any(part.samples.weights is not None for part in self.items):
-            weights = Weights(np.concatenate([_values(part.samples) for part in self.items])[order])
-        return S, Samples(items[order], offsets, len(S), weights=weights)
+        return _joined(self.items, len(self))
 
     def compact(self) -> "Summary":
         """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6."""
@@ -230,6 +220,21 @@ class Summary:
             return cls(arrays["n_items"], totals, tuple(items), keys)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
+
+
+def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
+    """Return the scores of the items of all portions, (N, n), and the B samples of them."""
+    # Items of all portions one after the other, then sorted by the sample they belong to.
+    starts = np.cumsum([0, *(len(part.S) for part in parts)])
+    items = np.concatenate([part.samples.items + start for part, start in zip(parts, starts, strict=False)])
+    rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in parts])
+    offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=B)))
+    S = _double(np.concatenate([part.S for part in parts]))
+    order = np.argsort(rows, kind="stable")
+    weights = None
+    if any(part.samples.weights is not None for part in parts):
+        weights = Weights(np.concatenate([_values(part.samples) for part in parts])[order])
+    return S, Samples(items[order], offsets, len(S), weights=weights)
 
 
 def _n_items(samples: Samples) -> npt.NDArray[np.int64]:

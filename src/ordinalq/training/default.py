@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import _num_samples
 
-from ordinalq.contract.quantifier import Quantifier, group_codes
+from ordinalq.contract.fitting import group_codes
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.labels import encode_labels
 from ordinalq.training.choice import choose
 from ordinalq.training.expected import expected_error
