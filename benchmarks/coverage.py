@@ -117,8 +117,8 @@ def draw(y, n_samples, size, target, seed):
 
 def with_weights(samples, truth, y, w, target):
     """Return the samples with weights w (N,) of the pool's items, and what is true of them then, (B, n)."""
-    bare = oq.Samples(samples.items, samples.offsets, samples.n_items).weighted(Weights(w))
-    return bare, bare.average(np.eye(N_CLASSES)[y]) if target == "sample" else truth
+    samples = samples.weighted(Weights(w))
+    return samples, samples.average(np.eye(N_CLASSES)[y]) if target == "sample" else truth
 
 
 def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates, seed, spread=None):

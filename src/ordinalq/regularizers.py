@@ -62,7 +62,7 @@ class Regularizer(Smoother, ABC):
     has_form: bool = False
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
 
     @abstractmethod
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
@@ -134,7 +134,7 @@ class Tikhonov(Regularizer):
         self.centre = centre
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
@@ -202,7 +202,7 @@ class Entropy(Regularizer):
         self.centre = centre
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
         if self.centre is not None:
             c = check_vectors("centre", self.centre, min_classes=2)
@@ -258,14 +258,9 @@ class LogTikhonov(Regularizer):
         self.acceptance = acceptance
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         Tikhonov(self.tau, order=self.order).check(n_classes)
-        a = check_vectors("acceptance", self.acceptance, min_classes=2)
-        if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
-            raise ValueError(
-                f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
-                f"observed, got {self.acceptance!r}."
-            )
+        check_acceptance(self.acceptance, n_classes)
 
     def _corrections(self) -> Floats:
         """Return 1 / a, (n,)."""
@@ -309,6 +304,16 @@ class LogTikhonov(Regularizer):
         Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
+
+def check_acceptance(acceptance: Any, n_classes: int) -> None:
+    """Refuse what are no n probabilities to be observed."""
+    a = check_vectors("acceptance", acceptance, min_classes=2)
+    if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
+        raise ValueError(
+            f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
+            f"observed, got {acceptance!r}."
+        )
 
 
 def _check_tau(regularizer: Regularizer, n_classes: int) -> None:

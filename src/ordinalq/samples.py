@@ -81,15 +81,15 @@ class _Rows:
     def weighted(self, weights: Weights | None) -> "Samples":
         """Return the samples with the weights of the pool's items, in which those of weight zero are left out.
 
-        A group all of whose items have weight zero is left out, too; a sample like that is an error.
+        A group all of whose items have weight zero is left out, too; a sample like that is an error. Prevalences, which
+        hold without weights, are not kept.
         """
+        assert isinstance(self, Samples)
         if weights is None:
             return self
         drawn = weights.take(self.items)
         kept = drawn.values > 0
         sizes = np.diff(np.append(0, np.cumsum(kept))[self.offsets])
-        if self.prevalences is not None:
-            raise ValueError("samples must have no prevalences to be weighted: these hold without weights.")
         some = sizes > 0
         if not some.all() and self.keys is None:
             raise ValueError(
@@ -117,8 +117,8 @@ class _Rows:
     def _sums(self, values: Floats | None) -> Floats:
         if values is None:
             return self.sizes.astype(np.float64)
-        sums: Floats = np.bincount(np.repeat(np.arange(len(self)), self.sizes), weights=values, minlength=len(self))
-        return sums
+        sums = np.bincount(np.repeat(np.arange(len(self)), self.sizes), weights=values, minlength=len(self))
+        return sums.astype(np.float64, copy=False)
 
 
 class Samples(_Rows):

@@ -39,7 +39,7 @@ class Calibration(BaseEstimator):
         self.balanced = balanced
 
     def check(self) -> None:
-        """Raise a clear error for an unknown kind."""
+        """Refuse an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
     def fit(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> "Calibration":
@@ -92,9 +92,9 @@ class Calibration(BaseEstimator):
         draw : callable
             Gives the items (N,) of a draw.
         number : int
-            Of calibrations.
+            Number of calibrations.
         weights : Weights, default=None
-            Of the items; with them items are drawn by their weights.
+            Weights of the items, by which these are then drawn.
         """
         if self.kind == "none":
             return [self] * number

@@ -1,6 +1,7 @@
 """What a fitted quantifier keeps of its training items, for intervals and the fit test."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from ordinalq.validation import Floats
 from ordinalq.weights import Weights
 
 Codes = npt.NDArray[np.intp]
+T = TypeVar("T")
 
 
 class Kept(Facts):
@@ -47,9 +49,10 @@ class Kept(Facts):
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
 
-        Of their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
+        From their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
         intervals were off.
         """
+        self.forget()
         self.held_out_, self.held_out_weights_ = (S, codes), weights
         self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
         if groups is not None:
@@ -57,6 +60,23 @@ class Kept(Facts):
             self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups, weights)
             if functions is not None:
                 self.check_covariance_ = effect_on_looks(functions.values(S), codes, groups, weights)
+
+    def once(self, derive: Callable[[Self], T]) -> T:
+        """Return derive(self), computed at the first call: for what follows from V and the representation alone."""
+        found = self.__dict__.setdefault("_derived", {})
+        if derive not in found:
+            found[derive] = derive(self)
+        derived: T = found[derive]
+        return derived
+
+    def forget(self) -> None:
+        """Forget what was derived from other held-out items."""
+        self.__dict__.pop("_derived", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of copies and files what can be derived again."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_derived"}
 
     @property
     def knows_groups(self) -> bool:
@@ -89,4 +109,8 @@ class Kept(Facts):
 
     def checks(self) -> ScoreChecks | None:
         """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
-        return ScoreChecks.of(*self.held_out_, self.held_out_weights_) if self.on == "scores" else None
+        return self.once(_score_checks) if self.on == "scores" else None
+
+
+def _score_checks(kept: Kept) -> ScoreChecks:
+    return ScoreChecks.of(*kept.held_out_, kept.held_out_weights_)

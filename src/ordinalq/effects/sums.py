@@ -56,11 +56,10 @@ class GroupSums:
         d = F.shape[1]
         cell = groups * n_classes + codes
         counts = item_counts(cell, G * n_classes, weights).reshape(G, n_classes)
-        w, squared = None, None
+        weighted, squared = F, None
         if weights is not None:
-            w = weights.values[:, None]
-            squared = np.bincount(cell, weights.squares, G * n_classes).reshape(G, n_classes)
-        weighted = F if w is None else F * w
+            weighted = F * weights.values[:, None]
+            squared = item_counts(cell, G * n_classes, Weights(weights.squares)).reshape(G, n_classes)
         cross = _add_rows(weighted, cell, G * n_classes).reshape(G, n_classes, d)
         squares, class_squares = np.empty((G, d, d)), np.empty((n_classes, d, d))
         # Column by column, so that no array is larger than F.
@@ -137,7 +136,7 @@ def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:
     if squared is None:
         return np.asarray(weight)
     square = squared.sum(axis=axis)
-    return np.divide(weight**2, square, out=np.zeros_like(weight), where=square > 0)
+    return np.asarray(np.divide(weight**2, square, out=np.zeros_like(weight), where=square > 0))
 
 
 def _add_rows(F: Floats, codes: Codes, n_codes: int) -> Floats:

@@ -117,8 +117,7 @@ def ground(auto: Auto, codes: Codes, groups: Codes | None, pool: Codes, *, few: 
 def _with_shares(groups: Samples, codes: Codes, weights: Weights) -> Samples:
     """Return groups with weights, and the weighted shares of their classes."""
     assert groups.classes is not None
-    known = Samples(groups.items, groups.offsets, groups.n_items, classes=groups.classes, keys=groups.keys)
-    known = known.weighted(weights)
+    known = groups.weighted(weights)
     known.prevalences = known.average(np.eye(len(groups.classes))[codes])
     return known
 
