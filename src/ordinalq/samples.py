@@ -142,7 +142,7 @@ class Samples(_Rows):
     keys : Keys or None
         The value that each sample stands for, where :meth:`from_groups` made it; ``groups_`` has them as an array.
     weights : Weights or None
-        Of the drawn items, in the order of `items`; see :meth:`weighted`.
+        Weights of the drawn items, in the order of `items`; see :meth:`weighted`.
     """
 
     def __init__(

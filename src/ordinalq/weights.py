@@ -125,7 +125,7 @@ def effective_counts(contents: Any, variances: Any) -> Floats:
     Parameters
     ----------
     contents, variances : array-like (..., d)
-        Of the bins of one histogram, or of several.
+        Contents and variances of the bins of one histogram, or of several.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Kept(Facts):
     held_out_ : tuple (S, codes)
         V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
     held_out_weights_ : Weights or None
-        Of these items.
+        Weights of these items.
     group_covariance_ : ndarray (d, d) or None
         D: covariance of the mean representation of the items of a class between groups; None without training groups.
     check_covariance_ : ndarray (g, g) or None

@@ -24,7 +24,7 @@ def effect_on_looks(
     codes, groups : ndarray (N,)
         Their classes 0..n-1 and groups 0..G-1.
     weights : Weights, default=None
-        Of the items.
+        Weights of the items.
     """
     n_groups, d = int(groups.max()) + 1, F.shape[1]
     n_classes = int(codes.max()) + 1

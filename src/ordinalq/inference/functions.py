@@ -31,7 +31,7 @@ class Checked(NamedTuple):
     D : ndarray (d, d) or None
         Covariance of the mean of g in a class between groups; None where nothing is known of groups.
     weights : Weights or None
-        Of the items of V.
+        Weights of the items of V.
     """
 
     name: str

@@ -76,7 +76,7 @@ def width_correction(
     S, codes, groups : ndarray (N, ...), (N,), (N,)
         V: items with out-of-sample scores (of models that have seen no item of their group), classes and groups.
     weights : Weights, default=None
-        Of the items.
+        Weights of the items.
 
     Returns
     -------
