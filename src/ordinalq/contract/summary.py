@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.keys import Keys
+from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 from ordinalq.weights import Weights
@@ -47,6 +47,18 @@ class Summary:
         Portions of scored items, for methods on items.
     keys : Keys, default=None
         The groups that the samples stand for.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> X = y[:, None] + rng.normal(size=(300, 2))
+    >>> q = oq.PACC().fit(X, y)
+    >>> months = oq.Samples.from_groups(y[:100] % 2), oq.Samples.from_groups(y[100:] % 2)
+    >>> first, second = q.summarize(q.scores(X[:100]), months[0]), q.summarize(q.scores(X[100:]), months[1])
+    >>> int(first.merge(second).n_items.sum())
+    300
     """
 
     n_items: npt.NDArray[np.int64]
@@ -275,7 +287,7 @@ def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(pd.DataFrame({keys.name: keys.index}), preserve_index=False)
+    table = pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False)
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -287,4 +299,4 @@ def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     import pyarrow as pa
 
     frame = pa.ipc.open_stream(stream.tobytes()).read_pandas()
-    return Keys(pd.Index(frame.iloc[:, 0]), str(frame.columns[0]))
+    return Keys([Column(pd.Index(frame[name]), str(name)) for name in frame.columns])

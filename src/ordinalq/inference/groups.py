@@ -43,7 +43,7 @@ def estimate(
     if not (plan is None or isinstance(plan, Plan)):
         raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
     _check_summary(quantifier, summary)
-    check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
+    check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     P = distributions(quantifier.solve(summary))
     fit = quantifier.verdicts(summary)
     if fit is None:
