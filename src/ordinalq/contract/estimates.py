@@ -148,11 +148,7 @@ class Estimates:
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
         bounds, keys = self._known_bounds(), self.keys
-        rows = [keys.position(group) for group in groups]
-        if len(rows) < 2 or len(set(rows)) < len(rows):
-            given = ", ".join(map(repr, groups)) or "none"
-            raise ValueError(f"compare needs at least two different groups, got {given}.")
-        first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
+        first, second = _pairs(keys, groups)
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
@@ -227,6 +223,15 @@ class Estimates:
 PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis", "n_effective")
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
+
+
+def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
+    """Return the rows of the first and of the second group of all pairs, (2, K)."""
+    rows = [keys.position(group) for group in groups]
+    if len(rows) < 2 or len(set(rows)) < len(rows):
+        given = ", ".join(map(repr, groups)) or "none"
+        raise ValueError(f"compare needs at least two different groups, got {given}.")
+    return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:

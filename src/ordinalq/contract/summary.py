@@ -222,16 +222,19 @@ class Summary:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
-            items = []
-            for i in range(sum(name.startswith("S ") for name in arrays)):
-                S = arrays[f"S {i}"]
-                weights = Weights(arrays[f"weights {i}"]) if f"weights {i}" in arrays else None
-                samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S), weights=weights)
-                items.append(Scored(S, samples, arrays[f"rows {i}"]))
+            items = [_scored(arrays, i) for i in range(sum(name.startswith("S ") for name in arrays))]
             keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
             return cls(arrays["n_items"], totals, tuple(items), keys)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
+
+
+def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
+    """Return portion i of what a file holds."""
+    weights = Weights(arrays[f"weights {i}"]) if f"weights {i}" in arrays else None
+    S = arrays[f"S {i}"]
+    samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S), weights=weights)
+    return Scored(S, samples, arrays[f"rows {i}"])
 
 
 def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
