@@ -73,6 +73,7 @@ def add_example(app: object, what: str, name: str, thing: object, options: objec
 
 def setup(app: object) -> dict[str, bool]:
     """Tell Sphinx."""
+    app.setup_extension("sphinx.ext.autodoc")  # type: ignore[attr-defined]
     # After numpydoc, which has read its sections by then.
     app.connect("autodoc-process-docstring", add_example, priority=900)  # type: ignore[attr-defined]
     return {"parallel_read_safe": True}
