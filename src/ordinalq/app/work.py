@@ -21,6 +21,7 @@ from ordinalq.methods.default import Training
 from ordinalq.samples import class_means
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
+from ordinalq.tables.groups import names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import TablePreview, preview_table
@@ -173,7 +174,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Repor
     file = table.open()
     loaded, info = load_model_and_info(model)
     quantifier = fitted_quantifier(loaded)
-    check_names(quantifier.classes_, asked.by)
+    check_names(quantifier.classes_, names_of(asked.by))
     progress = _bytes(report, "reading the table", file.n_bytes)
     summary = summarize_table(loaded, file, by=asked.by, labels=asked.labels, progress=progress)
     summary.save(folder / "summary.npz")
