@@ -22,6 +22,8 @@ FILES = {
     "to_label.csv": "text/csv; charset=utf-8",
     "comparison.csv": "text/csv; charset=utf-8",
 }
+# Tables of a built-in example.
+EXAMPLES = ("labelled", "new")
 # Shown within a page rather than saved.
 SHOWN = ("errors.svg",)
 PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
@@ -30,6 +32,9 @@ PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
 async def file(request: Request, site: Site, walk: Walk) -> Response:
     """Send one of the files of a walk."""
     name = request.path_params["name"]
+    if name in EXAMPLES and name in walk.ready:
+        table = walk.ready[name]
+        return FileResponse(table.path, media_type="text/csv; charset=utf-8", filename=table.shown)
     path = walk.model if name == "model.oq" else walk.folder / name
     if name not in FILES or path is None or not path.is_file():
         raise Refused("there is no such file.", 404)
