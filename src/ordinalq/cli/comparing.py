@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 # long: half of it are the options
 def compare(
     model: ModelArgument,
-    table: Annotated[Path, typer.Argument(help="Table of any size; - is standard input.")],
+    table: Annotated[
+        Path, typer.Argument(help="Table of any size: a file, a folder, a 'pattern*.csv'; - is standard input.")
+    ],
     groups: Annotated[list[str], typer.Argument(help="Two or more groups, as the table names them.")],
     by: Annotated[str, typer.Option(help="Column of groups.")],
     interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
@@ -49,7 +51,7 @@ def compare(
     from ordinalq.cli import show
     from ordinalq.contract.plan import BASES, OF, Plan, check_level
     from ordinalq.files import writing
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.inference.groups import estimate
     from ordinalq.tables.inner import fitted_quantifier
     from ordinalq.tables.predicting import chosen, summarize_table
@@ -61,10 +63,10 @@ def compare(
     check_level(interval)
     if len(set(groups)) < max(2, len(groups)):
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
-    if plot is not None:
-        writing.check_output(plot, model, table)
-    kind = writing.picture_format(plot) if plot else ""
     file = open_table(table, format, encoding, quoting)
+    if plot is not None:
+        writing.check_output(plot, model, *(part.path for part in file.files))
+    kind = writing.picture_format(plot) if plot else ""
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     quantifier = fitted_quantifier(loaded)
     with show.progress(file.name, file.n_bytes) as progress:

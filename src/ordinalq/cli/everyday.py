@@ -55,7 +55,10 @@ def methods(json: JsonOption = False) -> None:
 @app.command()
 # long: half of it are the options
 def fit(
-    table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
+    table: Annotated[
+        list[Path],
+        typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet, a folder, a pattern; - is stdin."),
+    ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
@@ -82,13 +85,13 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.files.writing import check_output
     from ordinalq.tables import saving
     from ordinalq.tables.fitting import build_quantifier, fit_table
 
     file = open_table(table, format, encoding, quoting)
-    check_output(out, table)  # before the work, not after it
+    check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not saving.is_model(out):
         raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
     quantifier = build_quantifier(
@@ -155,7 +158,10 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
 # long: half of it are the options
 def predict(
     model: ModelArgument,
-    table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
+    table: Annotated[
+        list[Path],
+        typer.Argument(help="Table of any size: files, a folder, a 'pattern*.parquet'; - is standard input."),
+    ],
     by: Annotated[
         str | None, typer.Option(help="Column of groups, or periods such as date:month: one estimate for each.")
     ] = None,
@@ -187,7 +193,7 @@ def predict(
     from ordinalq.contract.estimates import check_names
     from ordinalq.contract.plan import BASES, OF, Plan
     from ordinalq.files import writing
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.inference.groups import estimate
     from ordinalq.inference.selecting import select
     from ordinalq.tables.inner import fitted_quantifier
@@ -202,11 +208,12 @@ def predict(
     selects = any(option is not None for option in (sort, top, min_items))
     if selects and by is None:
         raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
-    outputs = [writing.check_output(path, model, table) for path in (out, plot) if path is not None]
+    file = open_table(table, format, encoding, quoting)
+    inputs = (model, *(part.path for part in file.files))
+    outputs = [writing.check_output(path, *inputs) for path in (out, plot) if path is not None]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
         raise ValueError(f"{out}: expected different files for the table and the picture.")
     kinds = (writing.table_format(out) if out else "", writing.picture_format(plot) if plot else "")
-    file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, by)
@@ -265,7 +272,9 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
 # long: half of it are the options
 def evaluate(
     model: ModelArgument,
-    table: Annotated[Path, typer.Argument(help="Labelled table that the model has not seen; - is standard input.")],
+    table: Annotated[
+        list[Path], typer.Argument(help="Labelled table that the model has not seen; - is standard input.")
+    ],
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
     ] = None,
@@ -284,7 +293,7 @@ def evaluate(
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.tables.evaluating import evaluate_table
     from ordinalq.tables.saving import load_model_and_info
 

@@ -49,7 +49,7 @@ def plan(
     from ordinalq.cli import show
     from ordinalq.contract.plan import BASES, OF, Plan, check_level
     from ordinalq.files import writing
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.tables.planning import plan_labels, rows_to_label
     from ordinalq.tables.saving import load_model_and_info
     from ordinalq.validation import check_choice, check_real
@@ -58,12 +58,12 @@ def plan(
     check_choice("--basis", basis, BASES)
     check_real("width", width, low=0, open_low=True)
     check_level(interval)
-    if out is not None:
-        writing.check_output(out, model, table)
-        if str(table) == "-":
-            raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
-    kind = writing.table_format(out) if out else ""
+    if out is not None and str(table) == "-":
+        raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
     file = open_table(table, format, encoding, quoting)
+    if out is not None:
+        writing.check_output(out, model, *(part.path for part in file.files))
+    kind = writing.table_format(out) if out else ""
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     how = Plan(of=interval_of, basis=basis)
     options: dict[str, Any] = {"by": by, "labels": labels, "width": width, "quantity": quantity, "level": interval}

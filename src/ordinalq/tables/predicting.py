@@ -12,7 +12,7 @@ from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
@@ -33,7 +33,7 @@ WAITING = 16
 
 def predict_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     *,
     by: str | None = None,
     labels: str | None = None,
@@ -47,7 +47,7 @@ def predict_table(
     ----------
     model : TableModel or quantifier
         A quantifier must have been fitted on a frame of numbers, whose columns the table has.
-    file : TableFile
+    file : Table
         Of any size.
     by : str, default=None
         Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
@@ -72,7 +72,7 @@ def predict_table(
 
 def summarize_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     *,
     by: str | None = None,
     labels: str | None = None,
@@ -86,7 +86,7 @@ def summarize_table(
 
 def read_summary(
     model: Any,
-    file: TableFile,
+    file: Table,
     groups: GroupColumn | None,
     labels: str | None = None,
     *,
