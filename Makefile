@@ -88,9 +88,9 @@ docs: $(STAMP)
 	$(BIN)/python docs/make_methods.py
 	$(BIN)/python docs/make_picture.py
 
-# Warnings are errors; the pages of names are made anew, so that none stays behind.
+# Warnings are errors; the pages of names and examples are made anew, so that none stays behind.
 site: $(SITE_STAMP)
-	rm -rf docs/api docs/_build
+	rm -rf docs/api docs/gallery docs/_build
 	$(SITE)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -113,4 +113,4 @@ release:
 	cd $(RELEASE) && bin/python smoke.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_ext", "make_*.py"]
 templates_path = ["_templates"]
@@ -34,6 +35,20 @@ autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+
+# Every example is run when the site is made; an error, or one without a picture, stops it.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "plot_gallery": True,
+    "min_reported_time": 60,
+    "within_subsection_order": "FileNameSortKey",
+    "copyfile_regex": "",
+}
 
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"

@@ -15,7 +15,7 @@ class Bounds:
     Attributes
     ----------
     level : float
-        Of each single interval.
+        Level of each single interval.
     of : {"sample", "population"}
         Whether they are for the prevalence realized in this very sample, or for that of its population.
     lower, upper : ndarray (B, n)

@@ -62,7 +62,7 @@ class Regularizer(Smoother, ABC):
     has_form: bool = False
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
 
     @abstractmethod
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
@@ -134,7 +134,7 @@ class Tikhonov(Regularizer):
         self.centre = centre
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
         check_integer("order", self.order, minimum=0)
         if self.order > n_classes - 2:
@@ -202,7 +202,7 @@ class Entropy(Regularizer):
         self.centre = centre
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
         if self.centre is not None:
             c = check_vectors("centre", self.centre, min_classes=2)
@@ -258,7 +258,7 @@ class LogTikhonov(Regularizer):
         self.acceptance = acceptance
 
     def check(self, n_classes: int) -> None:
-        """Raise a clear error where the parameters do not fit n classes."""
+        """Refuse parameters that do not fit n classes."""
         Tikhonov(self.tau, order=self.order).check(n_classes)
         a = check_vectors("acceptance", self.acceptance, min_classes=2)
         if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():

@@ -31,7 +31,7 @@ class Representation(BaseEstimator, ABC):
     gives_distances : bool
         Whether f holds distances to the classes.
     n_blocks_ : int
-        Of how many histograms f consists.
+        Number of histograms that make up f.
     for_means_ : ndarray (N,) or None
         Which training items may enter the class means M; None for all.
     """
@@ -43,7 +43,7 @@ class Representation(BaseEstimator, ABC):
     for_means_: npt.NDArray[np.bool_] | None = None
 
     def check(self) -> None:
-        """Raise a clear error for parameters out of range."""
+        """Refuse parameters out of range."""
 
     def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Representation":
         """Learn what f needs (bin edges, distances) from the held-out scores or features."""
@@ -103,7 +103,7 @@ class Histograms(Representation):
         self.on = on
 
     def check(self) -> None:
-        """Raise a clear error for parameters out of range."""
+        """Refuse parameters out of range."""
         check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("on", self.on, ("scores", "features"))
 
@@ -141,7 +141,7 @@ class MeanDistances(Representation):
         self.on = on
 
     def check(self) -> None:
-        """Raise a clear error for parameters out of range."""
+        """Refuse parameters out of range."""
         check_choice("metric", self.metric, ("md", "euclidean"))
         check_choice("on", self.on, ("scores", "features"))
         if self.metric == "md" and self.on == "features":
@@ -205,7 +205,7 @@ class RankHistogram(Representation):
         self.span = span
 
     def check(self) -> None:
-        """Raise a clear error for parameters out of range."""
+        """Refuse parameters out of range."""
         if self.n_bins is not None:
             check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("span", self.span, ("classes", "data"))
@@ -237,7 +237,7 @@ class Partition(Representation):
     fit_fraction : float, default=0.5
         Part of the items that the tree is grown on.
     random_state : int, default=0
-        Of the split and the tree.
+        Seed of the split and the tree.
     """
 
     on = "features"
@@ -248,7 +248,7 @@ class Partition(Representation):
         self.random_state = random_state
 
     def check(self) -> None:
-        """Raise a clear error for parameters out of range."""
+        """Refuse parameters out of range."""
         check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
         check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
         if self.fit_fraction == 1:

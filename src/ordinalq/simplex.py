@@ -48,7 +48,7 @@ def softmax_derivatives(P: Floats, at_p: Derivatives) -> Derivatives:
     P : ndarray (B, n)
         Points in the open simplex.
     at_p : Derivatives
-        Of a function of p at P.
+        Derivatives of a function of p at P.
 
     Returns
     -------

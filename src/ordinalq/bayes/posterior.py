@@ -52,7 +52,7 @@ class Posterior(NamedTuple):
     solution : Solution
         The shares (B, n); the worst of the parts in what concerns convergence.
     weights : ndarray (B, c)
-        Of the parts of the prior.
+        Weights of the parts of the prior.
     rows, shares : ndarray (m,)
         Sample and weight of each of the m problems that were solved, one per sample and part that counts.
     parts : ndarray (m, n)
@@ -123,7 +123,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of:
 def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
     """Return m + A M' (M A M' + Omega)^-1 (q - M m), cut to the simplex: the linear prediction around a uniform m.
 
-    Of means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
+    For means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
     """
     AM = A @ M.T
     gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=RIDGE, hermitian=True)

@@ -38,7 +38,7 @@ class Calibration(BaseEstimator):
         self.balanced = balanced
 
     def check(self) -> None:
-        """Raise a clear error for an unknown kind."""
+        """Refuse an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
     def fit(self, S: Floats, codes: npt.NDArray[np.intp]) -> "Calibration":
@@ -85,7 +85,7 @@ class Calibration(BaseEstimator):
         draw : callable
             Gives the items (N,) of a draw.
         number : int
-            Of calibrations.
+            Number of calibrations.
         """
         if self.kind == "none":
             return [self] * number

@@ -61,11 +61,11 @@ def scoring_classifier(
     family : {"forest", "logistic"}
         A random forest with out-of-bag scores, or logistic regression that is cross-fitted.
     parameters : mapping, default=None
-        Of scikit-learn's classifier; "none" stands for None.
+        Parameters of scikit-learn's classifier; "none" stands for None.
     cross_fitted : bool, default=False
         Cross-fit the forest, too: out-of-bag scores do not keep groups together.
     n_folds : int, default=10
-        Of what is cross-fitted.
+        Number of folds of what is cross-fitted.
     n_jobs : int, default=1
         Models or trees that are fitted at the same time. With several, a forest adds the votes of its trees in the
         order in which they come, and rounding differs.

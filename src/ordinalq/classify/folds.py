@@ -22,7 +22,7 @@ def make_folds(
         Number of stratified, shuffled folds (fewer where no class has so many items; folds of whole groups where there
         are groups), or a scikit-learn splitter.
     codes : ndarray (N,)
-        Of the classes.
+        Class of each item, as a number.
     groups : ndarray (N,), default=None
         Numbers of the groups.
     random_state : int, default=0

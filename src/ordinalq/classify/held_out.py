@@ -43,8 +43,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier, default=None
-        None stands for ``LogisticRegression()``. One without ``predict_proba`` gives votes: 1 for the predicted class,
-        0 for the others.
+        None stands for ``LogisticRegression(max_iter=1000)``. One without ``predict_proba`` gives votes: 1 for the
+        predicted class, 0 for the others.
     cv : int or splitter, default=10
         Number of stratified, shuffled folds (fewer where no class has so many items), or a scikit-learn splitter that
         holds out every item once.
@@ -122,7 +122,7 @@ class InSample(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier, default=None
-        None stands for ``LogisticRegression()``.
+        None stands for ``LogisticRegression(max_iter=1000)``.
     """
 
     scores_training_items = True
@@ -262,7 +262,7 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
 def held_out(classifier: Any) -> Any:
     """Return an unfitted classifier that gives held-out scores, made from what the caller has.
 
-    None is ``CrossFitted(LogisticRegression())``; a ``FrozenEstimator`` is taken as it is; a forest with
+    None is ``CrossFitted(LogisticRegression(max_iter=1000))``; a ``FrozenEstimator`` is taken as it is; a forest with
     ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own
     (``scores_training_items``) is copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the
     codes stand for.
@@ -285,7 +285,8 @@ def default_classifier() -> Any:
     """Return the classifier of those who name none."""
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression()
+    # A hundred steps, scikit-learn's default, are too few for items that nobody has scaled.
+    return LogisticRegression(max_iter=1000)
 
 
 def last_step(estimator: Any) -> Any:

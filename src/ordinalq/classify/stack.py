@@ -47,7 +47,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     regressors : list of regressors, default=None
         None is one: gradient-boosted trees, or ridge regression where items are sparse.
     spread : regressor, default=None
-        Of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
+        Regressor of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
     cv : int or splitter, default=5
         As in :class:`CrossFitted`.
     n_jobs : int, default=None

@@ -30,7 +30,7 @@ class Comparison:
     a, b : Keys (K,)
         The two groups of each pair.
     level : float
-        Of the intervals: of each one for a single pair, of the intervals of one kind of all pairs together for several
+        Level of the intervals: of each one for a single pair; of all of one kind together for several pairs
         (Bonferroni: each is at level 1 - (1 - level) / K).
     of : {"sample", "population"}
         Whether the differences are between these very items, or between their populations.

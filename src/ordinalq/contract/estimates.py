@@ -35,7 +35,7 @@ class Estimates:
     bounds : Bounds, default=None
         Intervals, where a level was given.
     covariance : ndarray (B, n, n), default=None
-        Of the error of each estimate.
+        Covariance of the error of each estimate.
     shared : ndarray (B, n, k), default=None
         Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
         covariance between the errors of two different samples a and b.

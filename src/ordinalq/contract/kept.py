@@ -43,7 +43,7 @@ class Kept(Facts):
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
         """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
 
-        Of their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
+        From their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
         intervals were off.
         """
         self.held_out_ = (S, codes)

@@ -75,7 +75,7 @@ def from_reviews(
     settings, random_state
         See :func:`load_dataset`.
     max_reviews : int, default=300000
-        Of more reviews that pass the filter, a random subset of this size is kept.
+        Where more reviews pass the filter, a random subset of this size is kept.
     real : array-like (k, 5), default=None
         Star distributions for the protocol "real"; None reads the published 8873 distributions of books.
     """

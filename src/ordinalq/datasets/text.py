@@ -22,7 +22,7 @@ def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
     n_components : int, default=None
         Reduce to this many dense columns by a truncated SVD; None keeps the sparse matrix.
     random_state : int, default=876
-        Of the SVD.
+        Seed of the SVD.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -49,11 +49,11 @@ class RobertaVectors(TransformerMixin, BaseEstimator):
     n_held_out : int, default=1000
         Texts for choosing the epoch, drawn from each class in proportion.
     max_epochs, learning_rate, weight_decay, batch_size, max_length
-        Of the fine-tuning.
+        Parameters of the fine-tuning.
     device : str, default=None
         Such as "cuda"; None takes a GPU if there is one.
     random_state : int, default=1
-        Of the held-out texts, the order of training and the dropout.
+        Seed of the held-out texts, the order of training and the dropout.
 
     Attributes
     ----------

@@ -26,8 +26,8 @@ KNOWN = 1e-16
 class LabelMoments(NamedTuple):
     """B groups with labelled items.
 
-    Of the labelled ones: class counts (B, n), sums of e g' (B, n, n) and of g g' (B, n, n). Of all: mean of g (B, n),
-    number of items (B,).
+    The labelled ones give class counts (B, n), sums of e g' (B, n, n) and of g g' (B, n, n); all of them, the mean of g
+    (B, n) and the number of items (B,).
     """
 
     counts: Floats
@@ -62,7 +62,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
     labels : LabelMoments
         Each group with at least two labels, or with all of its items labelled.
     level : float, default=0.95
-        Of the intervals.
+        Level of the intervals.
     of : {"sample", "population"}, default="sample"
         The N items at hand, or the population that they were drawn from.
     """

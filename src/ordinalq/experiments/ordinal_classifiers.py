@@ -71,7 +71,7 @@ class Scored(NamedTuple):
     whole, part : mapping of pools to Predictions
         By the classifier that was trained on L, and by the one that was trained on 60 % of it.
     held_out : Predictions
-        Of the latter, on the other 40 %.
+        Predictions of the latter, on the other 40 %.
     codes : ndarray
         Classes of the held-out items.
     p_train : ndarray (n,)

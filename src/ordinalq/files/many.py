@@ -38,7 +38,7 @@ def open_table(
     format : {"csv", "tsv", "jsonl", "parquet"}, default=None
         Where the ending does not say it.
     encoding : str, default="utf-8"
-        Of text files.
+        Encoding of text files.
     quoting : {"auto", "minimal", "none"}, default="auto"
         Whether quotes around a cell of CSV and TSV files protect what is in it ("minimal"), or are characters like
         others ("none"). "auto": they protect in CSV files, and in TSV files in which all quotes are at the edges of

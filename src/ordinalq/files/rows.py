@@ -36,7 +36,7 @@ class Rows(NamedTuple):
     lines : list of int
         The line of the file in which each row ends.
     n_bytes, n_lines : int
-        Of all of them in the file.
+        Bytes and lines of all of them in the file.
     """
 
     cells: list[list[str]]
@@ -51,8 +51,8 @@ def rows_end(block: bytes, dialect: Dialect) -> tuple[int, int] | None:
     Returns
     -------
     (n_bytes, n_lines) or None
-        Of the complete rows; zeros if there is none. None if quotes do not stand at the edges of cells, so that only
-        `exact_rows` can tell.
+        Bytes and lines of the complete rows; zeros if there is none. None if quotes do not stand at the edges of cells,
+        so that only `exact_rows` can tell.
     """
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None  # lines that end as those of old computers do
@@ -109,7 +109,7 @@ def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, 
     first_line : int
         Number of the first line of the block.
     name : str
-        Of the file.
+        Name of the file.
     final : bool
         Whether the file ends here.
     """

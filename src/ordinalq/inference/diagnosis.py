@@ -33,7 +33,7 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     quantifier : Quantifier
         Fitted.
     summary : Summary
-        Of one sample, made with ``checks=True``.
+        Summary of one sample, made with ``checks=True``.
     """
     if len(summary) != 1:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")

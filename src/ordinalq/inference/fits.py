@@ -49,7 +49,7 @@ class FitTest(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the sums in a summary.
+        Name of the sums in a summary.
     L, c : ndarray (d0, k), (k,)
         Contrasts, and their expectation.
     R, r : ndarray (d0, n), (n,)
@@ -129,7 +129,7 @@ def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] |
     quantifier : Quantifier
         Fitted.
     summary : Summary
-        Of B samples, with the sums of the checks.
+        Summary of B samples, with the sums of the checks.
     """
     test = FitTest.of(quantifier)
     if test is None or test.name not in summary.totals:

@@ -22,9 +22,9 @@ def estimate(
     quantifier : Quantifier
         Fitted; it has made the summary.
     summary : Summary
-        Of B samples.
+        Summary of B samples.
     level : float, default=None
-        Of intervals, such as 0.95; None gives none.
+        Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made; None stands for ``Plan()``.
 

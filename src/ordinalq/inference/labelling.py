@@ -30,9 +30,9 @@ class LabelsNeeded:
     asked : float
         The width of the interval that was asked for.
     quantity : str
-        Of what: "mean class", or a class.
+        What the interval is of: "mean class", or a class.
     level : float
-        Of the interval.
+        Level of the interval.
     keys : Keys or None
         The groups.
     n_items, n_labelled : ndarray (B,)
@@ -136,13 +136,13 @@ def labels_needed(
     quantifier : Quantifier
         Fitted.
     summary : Summary
-        Of the groups; with labels where there are some already.
+        Summary of the groups; with labels where there are some already.
     width : float, default=0.05
         Upper minus lower bound: in classes for the mean class, in shares for a class.
     quantity : "mean" or a class, default="mean"
         Whose interval.
     level : float, default=0.95
-        Of the interval.
+        Level of the interval.
     plan : Plan, default=None
         How intervals are made.
     """

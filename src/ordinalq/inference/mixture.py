@@ -40,7 +40,7 @@ class Fit:
     Attributes
     ----------
     chi2, degrees_of_freedom, p_value : float, int, float
-        Of the test.
+        Statistic, degrees of freedom and p-value of the test.
     effect : float
         Size of the deviation in standard deviations of one item, without what noise adds (as Cohen's w).
     best_mixture : ndarray (n,)
@@ -74,7 +74,7 @@ class Precision:
     Attributes
     ----------
     standard_errors : ndarray (n,)
-        Of the best mixture: what a method without smoothing can reach at most.
+        Standard errors of the best mixture: what a method without smoothing can reach at most.
     n_needed : int or None
         Items for 95 % intervals of at most +-0.02 for every class; None where no number is enough.
     unnoticed : ndarray (n, n)

@@ -27,7 +27,7 @@ def select(
     quantifier : Quantifier
         Fitted; it has made the summary.
     summary : Summary
-        Of B groups.
+        Summary of B groups.
     sort : "items", "mean" or a class, default=None
         Groups with most items, the highest mean class or the largest share of a class come first. None keeps the order,
         but stands for "items" where only the `top` are wanted.

@@ -38,7 +38,7 @@ class Services(ABC):
         groups : array-like (N,) or Samples
             The group of each item; groups keep their type and come sorted, ordered categories in their own order.
         level : float, default=None
-            Of intervals, such as 0.95; None gives none.
+            Level of the intervals, such as 0.95; None gives none.
         labelled : array-like (N,), default=None
             Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
             known. ``Plan(basis=...)`` says how they are used, the column ``basis`` which way it was.
@@ -67,7 +67,7 @@ class Services(ABC):
         X : array-like, frame or sparse array (N, ...)
             The items.
         level : float, default=0.95
-            Of each interval, in (0, 1).
+            Level of each interval, in (0, 1).
         groups : array-like (N,) or Samples, default=None
             The group of each item, or samples of the items; None takes all of X as one sample.
         labelled : array-like (N,), default=None
@@ -103,7 +103,7 @@ class Services(ABC):
         quantity : "mean" or a class, default="mean"
             Whose interval: that of the mean class, or of the share of a class.
         level : float, default=0.95
-            Of the interval.
+            Level of the interval.
 
         Returns
         -------

@@ -61,7 +61,7 @@ class Tuning:
     errors : ndarray (k,)
         (Weighted) mean NMD of each over all samples.
     standard_errors : ndarray (k,)
-        Of these means, from the scatter between the splits.
+        Standard errors of these means, from the scatter between the splits.
     n_samples, sample_size : int
         Number of the samples, and of the items of each (of groups: the median).
     source : {"smooth", "prevalences", "groups"}

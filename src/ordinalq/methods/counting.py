@@ -42,7 +42,7 @@ class CC(_Counting):
     Parameters
     ----------
     classifier : classifier, default=None
-        None stands for ``CrossFitted(LogisticRegression())``; a forest with ``oob_score=True`` and a
+        None stands for ``CrossFitted(LogisticRegression(max_iter=1000))``; a forest with ``oob_score=True`` and a
         ``FrozenEstimator`` are used as they are, any other classifier as ``CrossFitted(classifier)``.
     """
 

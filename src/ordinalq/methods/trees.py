@@ -114,13 +114,13 @@ class OQT(_TreeMethod):
     Parameters
     ----------
     classifier : classifier, default=None
-        Of the binary problems, see :class:`CC`.
+        Classifier of the binary problems, see :class:`CC`.
     held_out : float, default=1/3
         Part of the training items that the divergences are measured on.
     n_jobs : int, default=None
         Number of classifiers that are fitted at the same time.
     random_state : int, default=0
-        Of the split.
+        Seed of the split.
 
     Attributes
     ----------
@@ -191,13 +191,13 @@ class ARC(_TreeMethod):
     Parameters
     ----------
     classifier : classifier, default=None
-        Of the binary problems, see :class:`CC`; it need not give probabilities.
+        Classifier of the binary problems, see :class:`CC`; it need not give probabilities.
     held_out : float, default=1/3
         Part of the training items that the correction is measured on.
     n_jobs : int, default=None
         Number of classifiers of one level that are fitted at the same time.
     random_state : int, default=0
-        Of the split.
+        Seed of the split.
     correction : {"ratio", "acc"}, default="ratio"
         "ratio": predicted fractions times true / predicted fraction of the class on the held-out items (the class is
         left as it is where either is zero), normalized; "acc": adjusted count, as in :class:`ACC`.

@@ -139,7 +139,7 @@ class IBU(MatrixMethod):
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
     order, interpolation
-        Of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1, and "auto" is possible too.
+        Parameters of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1, and "auto" is possible too.
     max_iter, tol
         See :class:`SLD`; by default 100 iterations.
     """

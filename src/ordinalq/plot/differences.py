@@ -20,7 +20,7 @@ NAME = 18
 def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 30, xlabel: str = "") -> "Axes":
     """Draw a comparison of groups: where two differ, or by how much many pairs do.
 
-    Of one pair, the difference of the share of each class and all above is drawn, which is positive where the first
+    For one pair, the difference of the share of each class and all above is drawn, which is positive where the first
     group has more in the upper classes; of several, the difference of the mean class of each.
 
     Parameters

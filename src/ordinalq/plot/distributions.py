@@ -49,7 +49,7 @@ def distribution(
     ax : Axes, default=None
         None stands for a new figure.
     level : float, default=None
-        Of the intervals, such as 0.95, for the legend.
+        Level of the intervals, such as 0.95, for the legend.
     xlabel : str, default=""
         What the classes are.
 
@@ -117,7 +117,7 @@ def groups(
     figure : Figure or SubFigure, default=None
         Where to draw; None stands for a new figure.
     level : float, default=None
-        Of the intervals, such as 0.95, for the legend.
+        Level of the intervals, such as 0.95, for the legend.
     xlabel : str, default=""
         What the classes are.
 

@@ -21,8 +21,8 @@ COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_differ
 def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
     """Rank the methods for each protocol and measure that all outcomes have.
 
-    Of several outcomes, each is one block with its mean errors; of a single one, each test sample is a block. Methods
-    without a result in some outcome are left out.
+    With several outcomes, each is one block with its mean errors; with a single one, each test sample is a block.
+    Methods without a result in some outcome are left out.
     """
     found: dict[tuple[str, str], Ranking] = {}
     for measure in outcomes[0].measures:

@@ -27,7 +27,7 @@ class Ranking:
     difference : float
         Nemenyi's critical difference: ranks that are closer do not differ significantly.
     level : float
-        Of the critical difference.
+        Level of the critical difference.
     """
 
     ranks: dict[str, float]

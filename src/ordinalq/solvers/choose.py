@@ -26,7 +26,7 @@ def choose(objective: Objective, solver: Any = None) -> Any:
 
 
 def check_solver(solver: Any, also: tuple[str, ...] = ()) -> None:
-    """Raise a clear error unless `solver` is None, a solver object, or a name (of `SOLVERS` or `also`)."""
+    """Refuse `solver` unless it is None, a solver object, or a name (of `SOLVERS` or `also`)."""
     names = (*SOLVERS, *also)
     if isinstance(solver, str) and solver not in names:
         raise ValueError(f"solver must be one of {', '.join(map(repr, names))}, or an object, got {solver!r}.")

@@ -28,9 +28,9 @@ class ModelInfo:
     Attributes
     ----------
     format : int
-        Of the file.
+        Version of the file format.
     versions : dict of str to str
-        Of python, ordinalq, scikit-learn, numpy and skops that made the model.
+        Versions of python, ordinalq, scikit-learn, numpy and skops that made the model.
     method : str
         Name in the catalog, or of the class.
     parameters : dict of str to str

@@ -58,7 +58,7 @@ def evaluate_table(
         Number of samples (before "app-oq" chooses among them) and of items in each. Where a class has fewer items than
         a sample needs, they are repeated, which is logged.
     level : float, default=0.95
-        Of the intervals whose coverage is measured, with groups.
+        Level of the intervals whose coverage is measured, with groups.
     skip_unlabelled : bool, default=False
         Leave out rows without a label, which are an error otherwise.
     random_state : int, default=0

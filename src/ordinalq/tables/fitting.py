@@ -37,7 +37,7 @@ def build_quantifier(
     method : str
         Name in the catalog, or path package.module:Class of a method of one's own.
     parameters : dict, default=None
-        Of the method, by name.
+        Parameters of the method, by name.
     classifier : {"logistic", "forest"}, default=None
         Logistic regression, cross-fitted, or a random forest with out-of-bag scores. None is "logistic" where the
         method needs a classifier.

@@ -40,7 +40,7 @@ class GroupColumn:
     by : str
         The column, or a column of dates and a period, such as "date:month".
     format : str
-        Of the file.
+        Format of the file.
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002

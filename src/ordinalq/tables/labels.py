@@ -82,7 +82,7 @@ def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) 
     frame : DataFrame
         As read from a file, or any other.
     column : str
-        Of the labels.
+        Column of the labels.
     classes : ndarray (n,)
         Those of the model.
     """

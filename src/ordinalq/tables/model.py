@@ -199,7 +199,7 @@ class TableModel(BaseEstimator):
             Column of the groups, or the groups themselves. They keep their type and come sorted, ordered categories in
             their own order; rows without a group are one of their own, the last.
         level : float, default=None
-            Of intervals, such as 0.95; None gives none.
+            Level of the intervals, such as 0.95; None gives none.
         labelled : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
         plan : Plan, default=None

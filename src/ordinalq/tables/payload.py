@@ -141,7 +141,7 @@ class _Nodes:
     Attributes
     ----------
     n_bytes : int
-        Of all arrays, each as often as it is read.
+        Bytes of all arrays, each as often as it is read.
     """
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:

@@ -63,7 +63,7 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     Parameters
     ----------
     file : Table
-        Of which the plan was made; it is read twice more.
+        The table the plan was made for; it is read twice more.
     plan : LabelPlan
     target : str, default=None
         Column for the labels, which the result has, empty, if the table does not.

@@ -48,7 +48,7 @@ def predict_table(
     model : TableModel or quantifier
         A quantifier must have been fitted on a frame of numbers, whose columns the table has.
     file : Table
-        Of any size.
+        The table, of any size.
     by : str, default=None
         Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
         numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
@@ -57,7 +57,7 @@ def predict_table(
     labels : str, default=None
         Column with labels of some rows, a random draw of each group, and gaps.
     level : float, default=None
-        Of intervals, such as 0.95; None gives none.
+        Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made.
     progress : callable, default=None
@@ -156,7 +156,7 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
     Parameters
     ----------
     quantifier : Quantifier
-        Of the model.
+        The quantifier of the model.
     summary : Summary
         As :func:`summarize_table` gives it.
     groups : bool

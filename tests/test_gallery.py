@@ -1,0 +1,35 @@
+"""The gallery: every example runs without a word of warning, and ends in a picture."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "gallery").glob("plot_*.py"))
+
+
+@pytest.fixture(autouse=True)
+def no_pictures_left():
+    plt.close("all")
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem.removeprefix("plot_"))
+def test_example_ends_in_a_picture(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    (number,) = plt.get_fignums()
+    axes = plt.figure(number).axes
+    assert axes
+    assert all(ax.has_data() for ax in axes)
+    # It says in figures what the picture shows.
+    assert any(character.isdigit() for character in capsys.readouterr().out)
+
+
+def test_every_example_has_a_title_and_a_first_sentence():
+    for path in EXAMPLES:
+        title, line, empty, *rest = path.read_text(encoding="utf-8").splitlines()[1:]
+        assert line == "=" * len(title), path.name
+        assert not empty, path.name
+        assert rest[0].strip(), path.name
