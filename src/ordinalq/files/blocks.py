@@ -18,7 +18,7 @@ class Block(NamedTuple):
     Attributes
     ----------
     start, stop : int
-        Of text, the bytes of the file; of Parquet, the row groups.
+        The bytes of a text file; the row groups of a Parquet file.
     line : int
         Line of the first row (or row, counted from 0, in Parquet).
     n_lines : int
