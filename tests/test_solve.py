@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from fractions import Fraction
+from math import factorial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.stopping import STOPS
 
 # Each takes the order 0 too, so that two classes will do.
 UNREGULARIZED = [
@@ -723,3 +726,67 @@ def test_the_code_of_the_page_on_unfolding_runs():
         exec(code, names)
     assert names["again"].shape == (500, 3)
     assert [axis.name for axis in names["spectrum"].axes] == ["energy"]
+
+
+# IBU as physicists run it
+
+
+def test_ibu_starts_from_the_given_prior_of_all_items(rng):
+    M, a = response(rng, 4), np.array([0.2, 0.5, 0.8, 1.0])
+    prior = np.array([4.0, 3.0, 2.0, 1.0])
+    q = rng.integers(20, 90, size=7)
+    observed = a * prior / (a * prior).sum()
+    by_hand = observed * ((q / q.sum() / (M @ observed)) @ M)
+    found = oq.solve(q, M, oq.IBU(interpolation=0.0, max_iter=1, prior=prior, acceptance=a))
+    assert_allclose(found, by_hand, atol=1e-12)
+
+
+# Statistics of two successive histograms, worked out by hand for (40, 60) and (50, 50).
+BY_HAND = {
+    "mean": 0.1,
+    "ks": 0.1,
+    "chi-square": (100 / 90 + 100 / 110) / 2,
+    "max-change": 10 / 90,
+    "bayes-factor": float(
+        np.log(
+            float(
+                Fraction(factorial(40) * factorial(60) * factorial(50) ** 2, factorial(90) * factorial(110))
+                * Fraction(factorial(201), factorial(101) ** 2)
+            )
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(STOPS))
+def test_stopping_statistics_of_two_histograms(name):
+    old, new = np.array([[40.0, 60.0]]), np.array([[50.0, 50.0]])
+    assert_allclose(STOPS[name](old, new), BY_HAND[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(STOPS))
+def test_ibu_stops_at_the_first_iteration_whose_statistic_is_small(name, rng):
+    M = response(rng, 4)
+    q = rng.multinomial(2000, M @ rng.dirichlet(np.full(4, 5.0)))
+    steps = [oq.solve(q, M, oq.IBU(interpolation=0.0, max_iter=k), counts=True) for k in range(1, 40)]
+    steps = np.array([np.full(4, q.sum() / 4), *steps])
+    statistic = STOPS[name](steps[:-1], steps[1:])
+    tol = 0.01
+    first = int(np.argmax(statistic <= tol))
+    assert statistic[first] <= tol
+    stopped = oq.solve(q, M, oq.IBU(interpolation=0.0, stop=name, tol=tol), counts=True)
+    assert_allclose(stopped, steps[first + 1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"stop": "kuiper"}, "stop must be one of"),
+        ({"prior": [1.0, 2.0]}, "prior must be 4 numbers > 0"),
+        ({"prior": [1.0, 2.0, 0.0, 1.0]}, "prior must be 4 numbers > 0"),
+        ({"acceptance": [1.0, 2.0, 0.5, 1.0]}, r"acceptance must be 4 numbers in \(0, 1\]"),
+    ],
+)
+def test_ibu_refuses_parameters_out_of_range(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        oq.solve([10, 20, 30, 40], np.eye(4), oq.IBU(**parameters))

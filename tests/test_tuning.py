@@ -454,6 +454,12 @@ def test_each_spectrum_gets_its_own_tau_in_a_batch(rng):
     assert_allclose(batch, [oq.solve(row, M, method=oq.RUN(n_df=4)) for row in q], atol=1e-8)
 
 
+def test_n_df_with_acceptance_gives_each_histogram_of_a_batch_its_own_tau(rng):
+    q, M = rng.integers(20, 200, size=(7, 6)), np.eye(6) * 0.7 + 0.05
+    method = oq.RUN(n_df=4, acceptance=[0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
+    assert_allclose(oq.solve(q, M, method), [oq.solve(row, M, method) for row in q], atol=1e-7)
+
+
 def test_n_df_goes_with_acceptance_and_centre(rng):
     M, q, p = problem(rng)
     smooth = oq.solve(q, M, method=oq.RUN(n_df=2.01, acceptance=np.ones(6)))

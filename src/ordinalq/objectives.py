@@ -115,17 +115,30 @@ class LinearObjective(Objective):
     regularizer : Regularizer
     data : Data
         Mean embeddings of the samples and of the classes; kept as the loss compares them.
+    strengths : ndarray (B,), default=None
+        The regularizer counts so many times for each sample; None stands for once.
     """
 
-    def __init__(self, loss: Loss, regularizer: Regularizer, data: Data) -> None:
+    def __init__(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> None:
         self.loss = loss
         self.regularizer = regularizer
+        self.strengths = strengths
         self.data = loss.prepare(replace(data, sizes=np.asarray(data.sizes, dtype=np.float64)))
         self.n_samples, self.n_classes = len(data), data.n_classes
         self.scale = loss.scale(self.data.sizes)
         self.convex = loss.convex and regularizer.convex
         self.nonnegative = loss.nonnegative and (
             type(regularizer) is NoPenalty or regularizer.penalty(data.n_classes) is not None
+        )
+
+    def _penalty(self, P: Floats, rows: Rows) -> Derivatives:
+        """Return the regularizer of the samples `rows`, as often as it counts."""
+        penalty = self.regularizer.derivatives(P, self.data.sizes[rows])
+        if self.strengths is None:
+            return penalty
+        times = self.strengths[rows]
+        return Derivatives(
+            times * penalty.value, times[:, None] * penalty.gradient, times[:, None, None] * penalty.hessian
         )
 
     def __repr__(self) -> str:
@@ -137,18 +150,13 @@ class LinearObjective(Objective):
         fit = self.loss.derivatives(P, data)
         if type(self.regularizer) is NoPenalty:
             return fit
-        penalty = self.regularizer.derivatives(P, data.sizes)
-        return Derivatives(*(a + b for a, b in zip(fit, penalty, strict=True)))
+        return Derivatives(*(a + b for a, b in zip(fit, self._penalty(P, rows), strict=True)))
 
     def gradient(self, P: Floats, rows: Rows) -> Floats:
         """Return the gradient of loss plus regularizer."""
         data = self.data.take(rows)
         gradient = self.loss.gradient(P, data)
-        return (
-            gradient
-            if type(self.regularizer) is NoPenalty
-            else gradient + self.regularizer.derivatives(P, data.sizes).gradient
-        )
+        return gradient if type(self.regularizer) is NoPenalty else gradient + self._penalty(P, rows).gradient
 
     def along_simplex(self) -> "LinearObjective":
         """Return the objective with derivatives that hold along the simplex only, but are more accurate."""
@@ -159,7 +167,7 @@ class LinearObjective(Objective):
     def value(self, P: Floats, rows: Rows) -> Floats:
         """Return loss plus regularizer."""
         data = self.data.take(rows)
-        return self.loss.value(P, data) + self.regularizer.derivatives(P, data.sizes).value
+        return self.loss.value(P, data) + self._penalty(P, rows).value
 
     def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
         """Return the loss's majorizer plus the Hessian of a convex regularizer."""
@@ -167,20 +175,20 @@ class LinearObjective(Objective):
         above = self.loss.majorizer(P, data)
         if above is None or not self.regularizer.convex:
             return None
-        return above + self.regularizer.derivatives(P, data.sizes).hessian
+        return above + self._penalty(P, rows).hessian
 
     def quadratic(self) -> tuple[Floats, Floats] | None:
         """Return A and b where loss and regularizer are quadratic forms, else None."""
         form = self.loss.quadratic(self.data)
         penalty = self.regularizer.quadratic(self.n_classes)
-        if form is None or penalty is None:
+        if form is None or penalty is None or self.strengths is not None:
             return None
         return form[0] + penalty[0] / 2, form[1] + penalty[1] / 2
 
     def split(self) -> tuple[Objective, Penalty] | None:
         """Return the loss alone, and the parts of the regularizer."""
         penalty = self.regularizer.penalty(self.n_classes)
-        if penalty is None:
+        if penalty is None or self.strengths is not None:
             return None
         bare = copy(self)
         bare.regularizer, bare.convex = NoPenalty(), self.loss.convex
@@ -190,7 +198,7 @@ class LinearObjective(Objective):
         """Return D, C, K, k where the loss is a sum of absolute residuals and the regularizer a quadratic form."""
         form = self.loss.absolute(self.data)
         penalty = self.regularizer.quadratic(self.n_classes)
-        return None if form is None or penalty is None else (*form, *penalty)
+        return None if form is None or penalty is None or self.strengths is not None else (*form, *penalty)
 
     def ambiguous(self) -> npt.NDArray[np.bool_]:
         """Say for which samples the loss may have several minima."""
@@ -221,12 +229,13 @@ class LinearObjective(Objective):
             rows = everyone[start : start + step]
             part = copy(self)
             part.data, part.scale = self.data.take(rows), self.scale[rows]
+            part.strengths = None if self.strengths is None else self.strengths[rows]
             part.n_samples = len(rows)
             yield rows, part
 
     def stages(self) -> list[Objective]:
         """Return the objectives with the loss's easier versions."""
-        return [LinearObjective(loss, self.regularizer, self.data) for loss in self.loss.stages()]
+        return [LinearObjective(loss, self.regularizer, self.data, self.strengths) for loss in self.loss.stages()]
 
 
 class Block(NamedTuple):

@@ -260,12 +260,7 @@ class LogTikhonov(Regularizer):
     def check(self, n_classes: int) -> None:
         """Refuse parameters that do not fit n classes."""
         Tikhonov(self.tau, order=self.order).check(n_classes)
-        a = check_vectors("acceptance", self.acceptance, min_classes=2)
-        if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
-            raise ValueError(
-                f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
-                f"observed, got {self.acceptance!r}."
-            )
+        check_acceptance(self.acceptance, n_classes)
 
     def _corrections(self) -> Floats:
         """Return 1 / a, (n,)."""
@@ -309,6 +304,16 @@ class LogTikhonov(Regularizer):
         Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
         CZ = np.matmul(difference_matrix(n, self.order), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
+
+def check_acceptance(acceptance: Any, n_classes: int) -> None:
+    """Refuse what are no n probabilities to be observed."""
+    a = check_vectors("acceptance", acceptance, min_classes=2)
+    if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
+        raise ValueError(
+            f"acceptance must be {n_classes} numbers in (0, 1], the probability that an event of each class is "
+            f"observed, got {acceptance!r}."
+        )
 
 
 def _check_tau(regularizer: Regularizer, n_classes: int) -> None:

@@ -10,6 +10,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples
 from ordinalq.solvers.solution import Solution
+from ordinalq.solvers.tangents import Move
 from ordinalq.validation import Floats
 
 
@@ -100,12 +101,23 @@ class Facts:
         """Take over what a fitted quantifier has learned of the items, if that is the same; say whether it is."""
         return False
 
-    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
-        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes may be unknown, and ones."""
+    def solve_response(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
+        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes may be unknown, and ones.
+
+        `strengths` (B,) replace the method's own strength of smoothing.
+        """
         raise TypeError(
             f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
             f"ComposedQuantifier), got {type(self).__name__}."
         )
+
+    def response_strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the strength of smoothing with which each sample of `solve_response` was solved, (B,)."""
+        raise TypeError(f"{type(self).__name__} does not solve q = M p.")
+
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return by how much the estimates P (B, n) of `solve_response` change between two data next to these."""
+        raise TypeError(f"{type(self).__name__} does not solve q = M p.")
 
     def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats] | None:
         """Return bounds and covariances (B, n, n) where the method has a formula for them, else None."""

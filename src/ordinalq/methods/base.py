@@ -29,6 +29,7 @@ from ordinalq.representations import Representation
 from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.solution import Solution
+from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
 from ordinalq.validation import Floats
 
@@ -276,20 +277,44 @@ class LinearQuantifier(MatrixMethod):
         """Return the minimum of loss plus regularizer."""
         return self._minimize(self.loss_, self.smoother_, data)
 
-    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
-        """Return the Solution of q = M p + background, see `ordinalq.solve`."""
-        self.check_parameters(data.M.shape[1])
-        _, loss, regularizer = self._parts()
-        refuse_auto(regularizer)
+    def solve_response(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
+        """Return the Solution of q = M p + background, see `ordinalq.solve`; `strengths` (B,) replace the own one."""
+        loss, regularizer = self._response_parts(data, strengths)
         if loss.needs_distances:
             return super().solve_response(data, sizes_known=sizes_known)
         if loss.needs_sizes and not sizes_known:
             raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
-        return self._minimize(loss, regularizer, data)
+        return self._minimize(loss, regularizer, data, strengths)
 
-    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data) -> Solution:
-        """Return the minimum of a loss plus a regularizer."""
-        objective = LinearObjective(loss, regularizer, data)
+    def _response_parts(self, data: Data, strengths: Floats | None) -> tuple[Loss, Regularizer]:
+        """Return loss and regularizer, this of unit strength where each sample has its own."""
+        self.check_parameters(data.n_classes)
+        _, loss, regularizer = self._parts()
+        if strengths is not None and regularizer.strength is not None:
+            return loss, regularizer.with_strength(1.0)
+        refuse_auto(regularizer)
+        return loss, regularizer
+
+    def response_strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the strength of the regularizer for each sample, (B,)."""
+        regularizer = self._parts()[2]
+        return np.full(len(data), 0.0 if regularizer.strength is None else getattr(regularizer, regularizer.strength))
+
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return how the estimates P (B, n) move with the data, by the implicit function theorem."""
+        loss, regularizer = self._response_parts(data, strengths)
+        rows = np.arange(len(data))
+        inverse = tangent_inverse(LinearObjective(loss, regularizer, data, strengths), P)
+
+        def move(ahead: Data, behind: Data) -> Floats:
+            pull = [LinearObjective(loss, regularizer, moved, strengths).gradient(P, rows) for moved in (ahead, behind)]
+            return -np.asarray(np.matmul(inverse, (pull[0] - pull[1])[:, :, None])[:, :, 0])
+
+        return move
+
+    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> Solution:
+        """Return the minimum of a loss plus a regularizer, which may count `strengths` (B,) times."""
+        objective = LinearObjective(loss, regularizer, data, strengths)
         solution: Solution = choose(objective, self.solver).minimize(objective)
         return solution
 

@@ -10,12 +10,14 @@ from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
-from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov
+from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance
 from ordinalq.representations import HardVotes
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.solvers.stopping import STOPS
+from ordinalq.solvers.tangents import Move
+from ordinalq.validation import Floats, check_choice, check_integer, check_real, check_vectors
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
@@ -94,24 +96,32 @@ class RUN(LinearQuantifier):
         twin.n_df, twin.tau_ = None, value
         return twin
 
-    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data) -> Solution:
-        if self.n_df is None:
-            return super()._minimize(loss, regularizer, data)
+    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> Solution:
+        if self.n_df is None or strengths is not None:
+            return self._with_strengths(loss, regularizer, data, strengths)
         H, K, solution = self._hessians(loss, regularizer, data)
         tau = tau_for(self.n_df, H, K)
         smoothed = np.flatnonzero(tau > 0)
-        if regularizer.quadratic(data.M.shape[1]) is not None and len(smoothed):
-            # The likelihood is proportional to N: instead of tau, which is one for the batch, the N of each sample is
-            # changed, which has the same minimum.
+        if len(smoothed):
             unit, part = regularizer.with_strength(1.0), data.take(smoothed)
-            scaled = super()._minimize(loss, unit, replace(part, sizes=part.sizes / tau[smoothed]))
-            solution.put(smoothed, replace(scaled, value=scaled.value * tau[smoothed]))
-        elif len(smoothed):
-            for b in smoothed:
-                rows = np.array([b])
-                one = super()._minimize(loss, regularizer.with_strength(float(tau[b])), data.take(rows))
-                solution.put(rows, one)
+            solution.put(smoothed, self._with_strengths(loss, unit, part, tau[smoothed]))
         return solution
+
+    def _with_strengths(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None) -> Solution:
+        if strengths is None or regularizer.quadratic(data.n_classes) is None or not (strengths > 0).all():
+            return super()._minimize(loss, regularizer, data, strengths)
+        # The likelihood is proportional to N: where the regularizer does not look at N, it may be changed instead of
+        # the strength, which keeps the two apart in the solver.
+        scaled = super()._minimize(loss, regularizer, replace(data, sizes=data.sizes / strengths))
+        return replace(scaled, value=scaled.value * strengths)
+
+    def response_strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the tau of each sample, (B,)."""
+        if self.n_df is None:
+            return super().response_strengths(data, solution)
+        _, loss, regularizer = self._parts()
+        H, K, _ = self._hessians(loss, regularizer, data)
+        return tau_for(self.n_df, H, K)
 
     def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
@@ -140,21 +150,43 @@ class IBU(MatrixMethod):
         Gives the predictions h(x), see :class:`CC`.
     order, interpolation
         Parameters of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1, and "auto" is possible too.
-    max_iter, tol
-        See :class:`SLD`; by default 100 iterations.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=0.0
+        The iteration ends where the statistic `stop` of two successive estimates is at most this; 0 never stops early.
+    stop : {"mean", "ks", "chi-square", "bayes-factor", "max-change"}, default="mean"
+        Mean absolute change of p; or of the numbers of items: the distance of Kolmogorov and Smirnov, chi-square per
+        class, logarithm of the odds of different distributions, largest relative change |b - a| / (a + b).
+    prior : array-like (n,), default=None
+        Distribution of all items to start from, in any unit; None stands for the uniform one.
+    acceptance : array-like (n,), default=None
+        Probability a_i in (0, 1] that an item of class i is observed, as in :class:`RUN`: the prior, and the numbers of
+        items that `stop` compares, are those of all items, observed or not. The estimate stays p, of the observed ones.
     """
 
     paper_name = "IBU"
     needs_posteriors = False
 
     def __init__(
-        self, classifier: Any = None, *, order: int = 0, interpolation: Any = 0.1, max_iter: int = 100, tol: float = 0.0
+        self,
+        classifier: Any = None,
+        *,
+        order: int = 0,
+        interpolation: Any = 0.1,
+        max_iter: int = 100,
+        tol: float = 0.0,
+        stop: str = "mean",
+        prior: Any = None,
+        acceptance: Any = None,
     ) -> None:
         self.classifier = classifier
         self.order = order
         self.interpolation = interpolation
         self.max_iter = max_iter
         self.tol = tol
+        self.stop = stop
+        self.prior = prior
+        self.acceptance = acceptance
 
     def _set_parts(self) -> None:
         self.representation_, self.smoother_ = HardVotes(), self._smoothing()
@@ -167,16 +199,54 @@ class IBU(MatrixMethod):
         self._smoothing().check(n_classes)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
+        check_choice("stop", self.stop, tuple(STOPS))
+        if self.acceptance is not None:
+            check_acceptance(self.acceptance, n_classes)
+        if self.prior is not None:
+            prior = check_vectors("prior", self.prior, min_classes=2)
+            if prior.shape != (n_classes,) or not (prior > 0).all():
+                raise ValueError(f"prior must be {n_classes} numbers > 0, got {self.prior!r:.80}.")
 
-    def solve_response(self, data: Data, *, sizes_known: bool = True) -> Solution:
+    def solve_response(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
         """Return the estimate for q = M p + background; numbers of items change its likelihood, not the iteration."""
         self.check_parameters(data.M.shape[1])
         smoothing = self._smoothing()
         refuse_auto(smoothing)
-        return em_counts(data, smoothing=smoothing, max_iter=self.max_iter, tol=self.tol)
+        return self._iterate(data, smoothing, strengths)
 
     def _solve_data(self, data: Data) -> Solution:
-        return em_counts(data, smoothing=self.smoother_, max_iter=self.max_iter, tol=self.tol)
+        return self._iterate(data, self.smoother_)
+
+    def _iterate(self, data: Data, smoothing: PolynomialSmoothing, iterations: Floats | None = None) -> Solution:
+        """Iterate as often as the parameters say, or a number of times that each sample has of its own (B,)."""
+        known: dict[str, Any] = {"smoothing": smoothing, "start": self._first_shares(data.n_classes)}
+        if iterations is not None:
+            return em_counts(data, max_iter=iterations.astype(np.int64), **known)
+        a = None if self.acceptance is None else np.asarray(self.acceptance, dtype=np.float64)
+        stop = STOPS[self.stop]
+        return em_counts(data, max_iter=self.max_iter, tol=self.tol, stop=stop, acceptance=a, **known)
+
+    def _first_shares(self, n_classes: int) -> Floats | None:
+        """Return the shares (n,) of the observed items that the iteration starts from."""
+        if self.prior is None and self.acceptance is None:
+            return None
+        observed = np.ones(n_classes)
+        for part in (self.prior, self.acceptance):
+            observed = observed if part is None else observed * np.asarray(part, dtype=np.float64)
+        return np.asarray(observed / observed.sum())
+
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return how the estimates move with the data, through all iterations: the difference of two runs."""
+        smoothing = self._smoothing()
+
+        def move(ahead: Data, behind: Data) -> Floats:
+            return self._iterate(ahead, smoothing, strengths).p - self._iterate(behind, smoothing, strengths).p
+
+        return move
+
+    def response_strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the numbers of iterations (B,)."""
+        return solution.n_iter.astype(np.float64)
 
 
 def degrees_of_freedom(tau: Any, H: Floats, K: Floats) -> Floats:

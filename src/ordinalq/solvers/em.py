@@ -16,6 +16,7 @@ from ordinalq.regularizers import NoPenalty
 from ordinalq.simplex import clean
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.solution import Solution, kkt_residual
+from ordinalq.solvers.stopping import Stop, mean_change
 from ordinalq.validation import Floats, check_integer, check_real
 
 NO_SMOOTHING = PolynomialSmoothing(0, 0.0)
@@ -66,16 +67,30 @@ def em_counts(
     data: Data,
     *,
     smoothing: PolynomialSmoothing = NO_SMOOTHING,
-    max_iter: int = 100,
+    max_iter: int | npt.NDArray[np.int64] = 100,
     tol: float = 0.0,
+    start: Floats | None = None,
+    acceptance: Floats | None = None,
+    stop: Stop = mean_change,
 ) -> Solution:
-    """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start [eq:ibu].
+    """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1) [eq:ibu].
 
     The q of the data are the observed fractions, M is the response matrix; the other parameters are as for
     :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
 
     A background o is one more cause, whose share is known: the denominator is sum_l M_jl p~_l + o_j, and what is left
     for the classes is made a distribution.
+
+    Parameters
+    ----------
+    max_iter : int or ndarray (B,), default=100
+        Number of iterations, also one per sample.
+    start : ndarray (n,), default=None
+        p~ of the first iteration; None stands for the uniform one.
+    acceptance : ndarray (n,), default=None
+        Share a_i of the items of class i that are observed; `stop` looks at N p_i / a_i.
+    stop : callable, default=mean_change
+        Statistic of two successive estimates that `tol` is compared with, see `ordinalq.solvers.stopping`.
     """
     objective = LinearObjective(Poisson(), NoPenalty(), data)
     data = objective.data
@@ -87,35 +102,51 @@ def em_counts(
         R = (data.Q / np.maximum(prior @ data.M.T + data.background, TINY)) @ data.M
         return np.asarray(R / np.maximum((prior * R).sum(axis=1, keepdims=True), TINY))
 
-    start = np.full((len(data), data.n_classes), 1 / data.n_classes)
-    P, n_iter, converged = _iterate(ratios, start, smoothing, max_iter, tol)
+    first = np.full(data.n_classes, 1 / data.n_classes) if start is None else start
+    items = data.sizes[:, None] / (1.0 if acceptance is None else acceptance)
+    P, n_iter, converged = _iterate(
+        ratios,
+        np.tile(first, (len(data), 1)),
+        smoothing,
+        max_iter,
+        tol,
+        lambda old, new: stop(items * old, items * new),
+    )
     P = clean(P)  # mass of q in rows that M does not know is lost
     at = objective.derivatives(P, np.arange(len(data)))
     return Solution(P, at.value, n_iter, converged, kkt_residual(P, at.gradient) / objective.scale)
 
 
 def _iterate(
-    ratios: Callable[[Floats], Floats], prior: Floats, smoothing: PolynomialSmoothing, max_iter: int, tol: float
+    ratios: Callable[[Floats], Floats],
+    prior: Floats,
+    smoothing: PolynomialSmoothing,
+    max_iter: int | npt.NDArray[np.int64],
+    tol: float,
+    stop: Stop = mean_change,
 ) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Iterate p = prior * ratios(prior) from the priors (b, n).
+    """Iterate p = prior * ratios(prior) from the priors (b, n), at most `max_iter` times, one number or (b,).
 
     Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not asked for).
     """
-    max_iter = check_integer("max_iter", max_iter, minimum=1)
+    if not isinstance(max_iter, np.ndarray):
+        max_iter = np.full(len(prior), check_integer("max_iter", max_iter, minimum=1))
     tol = check_real("tol", tol, low=0)
     P = prior
-    n_iter = np.full(len(prior), max_iter, dtype=np.int64)
-    done = np.zeros(len(prior), dtype=bool)
-    for k in range(1, max_iter + 1):
+    n_iter = max_iter.copy()
+    met, done = np.zeros(len(prior), dtype=bool), np.zeros(len(prior), dtype=bool)
+    for k in range(1, int(max_iter.max()) + 1):
         new = prior * ratios(prior)
-        if tol > 0:
-            met = ~done & (np.abs(new - P).mean(axis=1) <= tol)
-            # A sample that is done keeps its p; the few others decide how long the block goes on.
+        # A sample that is done keeps its p; the few others decide how long the block goes on.
+        if done.any():
             new = np.where(done[:, None], P, new)
-            n_iter[met] = k
-            done |= met
+        if tol > 0:
+            now = ~done & (stop(P, new) <= tol)
+            n_iter[now] = k
+            met |= now
+        done |= met | (k >= max_iter)
         P = new
         if done.all():
             break
         prior = smoothing.smooth(P)
-    return P, n_iter, done | (tol == 0)
+    return P, n_iter, met | (tol == 0)

@@ -1,0 +1,33 @@
+"""How estimates move with the data, to first order: what the propagation of errors is made of."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ordinalq.objectives import Objective
+from ordinalq.problem import Data
+from ordinalq.validation import Floats
+
+# From data ahead and data behind to the difference (B, n) of their estimates.
+Move = Callable[[Data, Data], Floats]
+
+# Classes with less mass than this are at the edge of the simplex, and stay there.
+AT_THE_EDGE = 1e-9
+# Curvatures below this part of the largest are rounding errors of zero.
+FLAT = 1e-12
+
+
+def tangent_inverse(objective: Objective, P: Floats) -> Floats:
+    """Return X (B, n, n) with dp = -X dg: what a change dg of the gradients does to the minima P (B, n).
+
+    With Z the projection on the directions that keep the sum of p and the classes without mass, X is the pseudo-inverse
+    of Z H Z; H is the Hessian.
+    """
+    B, n = P.shape
+    free = (P > AT_THE_EDGE).astype(np.float64)
+    Z = free[:, :, None] * (np.eye(n) - free[:, None, :] / free.sum(axis=1)[:, None, None])
+    H = objective.derivatives(P, np.arange(B)).hessian
+    size, axes = np.linalg.eigh(np.matmul(Z, np.matmul(H, Z)))
+    known = size > FLAT * size[:, -1:]
+    root = axes * np.where(known, 1 / np.sqrt(np.where(known, size, 1.0)), 0.0)[:, None, :]
+    return np.asarray(np.matmul(root, root.transpose(0, 2, 1)))
