@@ -1,6 +1,6 @@
 """The answer for B samples: distributions, their bounds, and the groups they belong to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,8 @@ Index = npt.NDArray[np.intp]
 
 # Samples that are printed.
 SHOWN = 10
+# Samples of which the shared error is kept, some hundred bytes for each.
+MAX_SHARED = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +63,20 @@ class Estimates:
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
     polars: bool = False
+
+    @classmethod
+    def united(cls, parts: Sequence["Estimates"], keys: Keys | None) -> "Estimates":
+        """Return the estimates of all parts, one part after the other, with the keys of all.
+
+        Of more than 100,000 samples the error that they share is not kept: it would take most of the memory.
+        """
+        if len(parts) == 1:
+            return replace(parts[0], keys=keys)
+        dropped = {"keys", *(["shared"] if sum(map(len, parts)) > MAX_SHARED else [])}
+        fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
+        found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
+        bounds = None if parts[0].bounds is None else Bounds.united([part._known_bounds() for part in parts])
+        return replace(parts[0], **(dict.fromkeys(dropped) | found | {"keys": keys, "bounds": bounds}))
 
     def __len__(self) -> int:
         return len(self.prevalences)

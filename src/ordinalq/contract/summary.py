@@ -1,6 +1,7 @@
 """What a method needs of B samples: sums that can be added up in portions and on many machines."""
 
 import io
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,11 @@ from ordinalq.validation import Floats
 
 Index = npt.NDArray[np.intp]
 
+# What is worked on at once: enough for whole batches, little enough for the memory.
+BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20
+# Scored items of a table that are kept in memory, some tens of bytes for each.
+IN_MEMORY = 2**22
+
 
 class Scored(NamedTuple):
     """A portion of scored items: S (N, n), samples of them, and the row of the summary that each sample is part of."""
@@ -23,6 +29,15 @@ class Scored(NamedTuple):
     S: npt.NDArray[np.floating[Any]]
     samples: Samples
     rows: Index
+
+    def chosen(self, rows: Index) -> "Scored":
+        """Return the items of some samples: b is part of sample rows[b], or of none where that is -1.
+
+        Only their scores are copied, so that the others may stay on disk.
+        """
+        kept = self.samples[rows >= 0]
+        items = Samples(np.arange(len(kept.items)), kept.offsets, len(kept.items))
+        return Scored(np.asarray(self.S[kept.items]), items, rows[rows >= 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +121,10 @@ class Summary:
         chosen = np.arange(len(self))[rows]
         totals = {name: total[rows] for name, total in self.totals.items()}
         keys = None if self.keys is None else self.keys[rows]
-        if not self.items:
-            return Summary(self.n_items[rows], totals, (), keys)
-        S, samples = self.scored()
-        return Summary(self.n_items[rows], totals, (Scored(S, samples[rows], np.arange(len(chosen))),), keys)
+        position = np.full(len(self), -1, dtype=np.intp)
+        position[chosen] = np.arange(len(chosen))
+        parts = [part.chosen(new) for part in self.items if ((new := position[part.rows]) >= 0).any()]
+        return Summary(self.n_items[rows], totals, tuple(parts), keys)
 
     def scored(self) -> tuple[Floats, Samples]:
         """Return the scores of all items, (N, n), and the samples of them."""
@@ -127,6 +142,19 @@ class Summary:
     def compact(self) -> "Summary":
         """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6."""
         return replace(self, items=tuple(part._replace(S=part.S.astype(np.float32)) for part in self.items))
+
+    def spilled(self) -> "Summary":
+        """Return the summary with scores in a temporary file, sample by sample, where there are millions in memory."""
+        here = [part for part in self.items if not isinstance(part.S, np.memmap)]
+        if sum(len(part.S) for part in here) <= IN_MEMORY:
+            return self
+        rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in here])
+        S = np.concatenate([part.S[part.samples.items] for part in here])[np.argsort(rows, kind="stable")]
+        distinct, sizes = np.unique(rows, return_counts=True)
+        offsets = np.append(0, np.cumsum(sizes))
+        items = _on_disk(np.arange(len(S), dtype=np.int32 if len(S) < 2**31 else np.int64))
+        there = [part for part in self.items if isinstance(part.S, np.memmap)]
+        return replace(self, items=(*there, Scored(_on_disk(S), Samples(items, offsets, len(S)), distinct)))
 
     def merge(self, other: "Summary") -> "Summary":
         """Return the summary of the items of both, see :meth:`merged`."""
@@ -175,7 +203,11 @@ class Summary:
         for name, total in self.totals.items():
             np.add.at(totals[name], rows[kept], total[kept])
         parts = [(part, kept[part.rows]) for part in self.items]
-        items = [Scored(part.S, part.samples[stay], rows[part.rows[stay]]) for part, stay in parts if stay.any()]
+        items = [
+            Scored(part.S, part.samples if stay.all() else part.samples[stay], rows[part.rows[stay]])
+            for part, stay in parts
+            if stay.any()
+        ]
         return Summary(n_items, totals, tuple(items), keys)
 
     def save(self, path: str | Path) -> None:
@@ -209,6 +241,22 @@ class Summary:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
 
 
+def blocks(n_items: npt.NDArray[np.int64], *, of_items: bool) -> list[slice]:
+    """Return successive samples that are worked on at once, wherever that is.
+
+    At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more.
+    """
+    ends, found, start = np.cumsum(n_items), [], 0
+    while start < len(n_items):
+        stop = min(start + BLOCK_SAMPLES, len(n_items))
+        if of_items:
+            before = int(ends[start] - n_items[start])
+            stop = min(stop, max(start + 1, int(np.searchsorted(ends, before + BLOCK_ITEMS, side="right"))))
+        found.append(slice(start, stop))
+        start = stop
+    return found
+
+
 def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
     """Return the keys of all parts and the rows of each part's samples among them."""
     keys = [part.keys for part in parts if part.keys is not None]
@@ -223,6 +271,13 @@ def _double(S: npt.NDArray[np.floating[Any]]) -> Floats:
     """Return scores in double precision; rows that were kept in single precision sum to one again."""
     double: Floats = S.astype(np.float64, copy=False)
     return double if S.dtype == np.float64 else np.asarray(double / double.sum(axis=1, keepdims=True))
+
+
+def _on_disk(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that is read from a file which vanishes with it."""
+    with tempfile.TemporaryFile(prefix="ordinalq-") as file:
+        array.tofile(file)
+        return np.memmap(file, dtype=array.dtype, mode="r", shape=array.shape)
 
 
 def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
