@@ -116,7 +116,7 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     from ordinalq.regularizers import Tikhonov
     from ordinalq.representations import Histograms, Partition
 
-    for entry in oq.catalog():
+    for entry in oq.catalog(beyond=False):
         if entry.name not in ("OQT", "ARC"):
             yield entry.name, entry.cls()
     ramp = np.linspace(1, 2, n)
@@ -155,7 +155,7 @@ def item_settings() -> Iterator[tuple[str, Any]]:
     """Yield names and unfitted quantifiers that are fitted on items, with the default classifier."""
     import ordinalq as oq
 
-    for entry in oq.catalog():
+    for entry in oq.catalog(beyond=False):
         yield entry.name, entry.cls()
     yield "ARC acc", oq.ARC(correction="acc")
 
@@ -403,7 +403,7 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     samples = Samples.from_index(data.index, len(data.S_pool))
     offer = adapter()
     found: dict[str, Callable[[], Any]] = {}
-    for entry in [entry for entry in oq.catalog() if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
+    for entry in [entry for entry in oq.catalog(beyond=False) if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
         if entry.name in ("OQT", "ARC"):
             q = entry.cls().fit(data.X, data.y)
             pool = q.scores(data.X_pool)

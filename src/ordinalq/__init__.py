@@ -15,6 +15,7 @@ from ordinalq.methods.aml import AML
 from ordinalq.methods.catalog import catalog
 from ordinalq.methods.composed import ComposedQuantifier
 from ordinalq.methods.counting import CC, PCC
+from ordinalq.methods.default import Default, train
 from ordinalq.methods.energy import EDy, OEDy
 from ordinalq.methods.groups import BLP
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
@@ -28,7 +29,6 @@ from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fracti
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.strength import Auto
-from ordinalq.training import train
 from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ComposedQuantifier",
     "CrossFitted",
     "Dataset",
+    "Default",
     "EDy",
     "Estimates",
     "HDx",

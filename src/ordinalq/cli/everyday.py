@@ -3,6 +3,7 @@
 import json as jsonlib
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
     from ordinalq.contract.facts import Smoothing
     from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.methods.default import Training
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.predicting import Diagnoses
@@ -39,7 +41,7 @@ def methods(json: JsonOption = False) -> None:
     from ordinalq.methods.catalog import catalog
     from ordinalq.terminal import table
 
-    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog(beyond=True)]
+    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
     if json:
         names = ("name", "paper_name", "group", "parameters")
         say_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -62,7 +64,12 @@ def fit(
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
-    method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
+    method: Annotated[
+        str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Of the default: fast, balanced (default) or best; seconds to minutes.")
+    ] = None,
     tau: Annotated[
         str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
     ] = None,
@@ -73,7 +80,9 @@ def fit(
         list[str] | None, typer.Option("--date-format", help="Of a column of dates, such as day=%m/%d/%Y.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
-    classifier: Annotated[str | None, typer.Option(help="logistic (default) or forest.")] = None,
+    classifier: Annotated[
+        str | None, typer.Option(help="logistic or forest; default: models that suit the columns.")
+    ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
@@ -96,7 +105,7 @@ def fit(
         raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
     quantifier = build_quantifier(
         method,
-        _parameters(set or [], tau),
+        _parameters(set or [], tau) | ({} if budget is None else {"budget": budget}),
         classifier,
         groups=by is not None,
         n_jobs=n_jobs,
@@ -134,6 +143,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "p_train": info.p_train,
         "columns": info.columns,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
+        **({} if (training := _training(model)) is None else {"training": asdict(training)}),
     }
 
 
@@ -152,6 +162,13 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     say(f"training:  {percentages(info.p_train, info.classes)}")
     if model.accuracy_ is not None:
         say(f"accuracy:  {100 * model.accuracy_:.0f} % of the items, held out")
+    if (training := _training(model)) is not None:
+        say(f"chosen:    {training}")
+
+
+def _training(model: "TableModel") -> "Training | None":
+    """Return what the default says of itself, None for methods that were named."""
+    return getattr(model.fitted(), "training_", None)
 
 
 @app.command()
