@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalq.cli.app import (
-    BasisOption,
     EncodingOption,
     FormatOption,
     JsonOption,
@@ -19,6 +18,7 @@ from ordinalq.cli.app import (
     TrustOption,
     app,
 )
+from ordinalq.cli.job import Job, asks, columns_of
 from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def fit(
     ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
-    by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
+    by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
     method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
     tau: Annotated[
         str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
@@ -106,7 +106,7 @@ def fit(
         file,
         target,
         quantifier,
-        by=by,
+        by=columns_of(by, file),
         text=listed(text),
         features=listed(features),
         categories=listed(categories),
@@ -155,87 +155,58 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
 
 
 @app.command()
-# long: half of it are the options
+@asks
 def predict(
-    model: ModelArgument,
-    table: Annotated[
-        list[Path],
-        typer.Argument(help="Table of any size: files, a folder, a 'pattern*.parquet'; - is standard input."),
-    ],
-    by: Annotated[
-        str | None, typer.Option(help="Column of groups, or periods such as date:month: one estimate for each.")
-    ] = None,
+    job: Job,
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,
     top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
     min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
-    interval_of: Annotated[
-        str, typer.Option("--interval-of", help="Intervals for this 'sample', or for its 'population'.")
-    ] = "sample",
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
-    ] = None,
-    basis: BasisOption = "auto",
     out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
-    trust: TrustOption = "",
-    format: FormatOption = None,  # noqa: A002
-    encoding: EncodingOption = "utf-8",
-    quoting: QuotingOption = "auto",
-    json: JsonOption = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
     from ordinalq.contract.estimates import check_names
-    from ordinalq.contract.plan import BASES, OF, Plan
     from ordinalq.files import writing
-    from ordinalq.files.many import open_table
     from ordinalq.inference.groups import estimate
     from ordinalq.inference.selecting import select
-    from ordinalq.tables.inner import fitted_quantifier
+    from ordinalq.tables.groups import names_of
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
-    from ordinalq.tables.saving import load_model_and_info
-    from ordinalq.validation import check_choice
 
-    check_choice("--interval-of", interval_of, OF)
-    check_choice("--basis", basis, BASES)
+    plan = job.plan()
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     selects = any(option is not None for option in (sort, top, min_items))
-    if selects and by is None:
+    if selects and job.by is None:
         raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
-    file = open_table(table, format, encoding, quoting)
-    inputs = (model, *(part.path for part in file.files))
-    outputs = [writing.check_output(path, *inputs) for path in (out, plot) if path is not None]
+    outputs = [job.output(path) for path in (out, plot) if path is not None]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
         raise ValueError(f"{out}: expected different files for the table and the picture.")
     kinds = (writing.table_format(out) if out else "", writing.picture_format(plot) if plot else "")
-    loaded, info = load_model_and_info(model, trusted=listed(trust))
-    quantifier = fitted_quantifier(loaded)
-    check_names(quantifier.classes_, by)
-    with show.progress(file.name, file.n_bytes) as progress:
-        summary = summarize_table(loaded, file, by=by, labels=labels, progress=progress)
+    quantifier = job.quantifier
+    with job.reading() as how:
+        check_names(quantifier.classes_, names_of(how["by"]))
+        summary = summarize_table(job.loaded, job.file, **how)
     n_groups = len(summary)
     if selects:
         summary = select(quantifier, summary, sort, top, min_items)
-    plan = Plan(of=interval_of, random_state=random_state, basis=basis)
     estimates = estimate(quantifier, summary, interval, plan)
-    found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
+    found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
     with ExitStack() as files:
         # Both files or none.
         if out is not None:
             writing.write_table(estimates.frame(), files.enter_context(writing.replacing(out)), kinds[0])
         if plot is not None:
-            axes = _plotted(estimates, info.target)
+            axes = _plotted(estimates, job.info.target)
             writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
     if interval is not None:
         say_of_smoothing(quantifier)
-    if json:
-        say_json(_result(estimates, found, by))
+    if job.json:
+        say_json(_result(estimates, found, job.by))
         return
     show.prevalences(estimates)
     show.others(estimates, n_groups)
@@ -243,7 +214,7 @@ def predict(
     if not outputs:
         show.charts(estimates)
     if found is not None:
-        _say_diagnoses(found, by)
+        _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
     show.fit(estimates, knows_groups=quantifier.knows_groups)
@@ -278,7 +249,7 @@ def evaluate(
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Column of groups, which are the samples then.")] = None,
+    by: Annotated[str | None, typer.Option(help="Groups, as in predict, which are the samples then.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
@@ -300,7 +271,9 @@ def evaluate(
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
-    groups = None if by is None else evaluate_table(loaded, file, by=by, level=interval, **options)
+    groups = None
+    if by is not None:
+        groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
     drawn = None
     if by is None or protocol is not None:
         protocol = protocol or "app"
