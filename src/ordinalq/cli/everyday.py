@@ -158,6 +158,7 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
 @asks
 def predict(
     job: Job,
+    more: Annotated[list[Path] | None, typer.Argument(help="More files of the table.")] = None,
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,
@@ -167,6 +168,11 @@ def predict(
     out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep what is finished beside --out, and go on from what is there."),
+    ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
@@ -177,7 +183,7 @@ def predict(
     from ordinalq.tables.groups import names_of
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
 
-    plan = job.plan()
+    job, plan = job.and_files(more or []), job.plan()
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     selects = any(option is not None for option in (sort, top, min_items))
@@ -190,7 +196,8 @@ def predict(
     quantifier = job.quantifier
     with job.reading() as how:
         check_names(quantifier.classes_, names_of(how["by"]))
-        summary = summarize_table(job.loaded, job.file, **how)
+        finished = job.finished(out) if resume else None
+        summary = summarize_table(job.loaded, job.file, n_jobs=n_jobs, finished=finished, **how)
     n_groups = len(summary)
     if selects:
         summary = select(quantifier, summary, sort, top, min_items)
@@ -203,6 +210,8 @@ def predict(
         if plot is not None:
             axes = _plotted(estimates, job.info.target)
             writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
+    if finished is not None:
+        finished.forget()
     if interval is not None:
         say_of_smoothing(quantifier)
     if job.json:

@@ -1,5 +1,6 @@
 """What several verbs ask: a model about a table, by groups. The options are written here once."""
 
+import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ordinalq.contract.quantifier import Quantifier
     from ordinalq.files.table import Table
     from ordinalq.tables.description import ModelInfo
+    from ordinalq.tables.reading import Finished
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,22 @@ class Job:
         from ordinalq.tables.inner import fitted_quantifier
 
         return fitted_quantifier(self.loaded)
+
+    def check_resume(self, out: Path | None) -> None:
+        """Refuse to keep what is finished where nobody would find it, or of what cannot be read again."""
+        if out is None:
+            raise ValueError("--resume needs --out: what is finished is kept beside it.")
+        if str(self.table) == "-":
+            raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
+
+    def finished(self, out: Path) -> "Finished":
+        """Return the folder beside the output that keeps what is finished."""
+        from ordinalq.tables.reading import Finished
+        from ordinalq.version import __version__
+
+        digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
+        how = (self.by, self.labels, self.file.format, self.encoding, self.quoting, self.trust)
+        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from ordinalq.files.table import Table
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.predicting import read_summary
+from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.validation import check_random_state
 
 if TYPE_CHECKING:
@@ -39,19 +38,19 @@ def plan_labels(
     quantity: Any = "mean",
     level: float = 0.95,
     plan: Plan | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> LabelPlan:
     """Say how many rows of a table, or of each group of its rows, to label.
 
     Parameters
     ----------
-    model, file, by, labels, progress
+    model, file, by, labels, **how
         See :func:`ordinalq.tables.predicting.predict_table`.
     width, quantity, level, plan
         See :func:`ordinalq.inference.labelling.labels_needed`.
     """
     groups = None if by is None else Grouping(by, file.format)
-    summary = read_summary(model, file, groups, labels, with_gaps=True, progress=progress)
+    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
     needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
     return LabelPlan(needed, read, by, labels)
