@@ -11,7 +11,7 @@ from summaries import intervals
 import ordinalq as oq
 from ordinalq.inference.groups import estimate
 
-METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
 LABELS = ["low", "middle", "good", "best"]
 
 

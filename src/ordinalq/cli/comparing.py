@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalq.cli.app import app
-from ordinalq.cli.everyday import say_of_smoothing
 from ordinalq.cli.job import Job, asks
 from ordinalq.cli.wording import say, say_json
 
@@ -44,7 +43,7 @@ def compare(
     if plot is not None:
         with writing.replacing(plot) as path:
             writing.save_picture(_plotted(found, job.info.target), path, kind)
-    say_of_smoothing(job.quantifier)
+    show.smoothing(job.quantifier)
     if job.json:
         say_json(found.to_json())
         return

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.facts import Smoothing
+    from ordinalq.contract.quantifier import Quantifier
     from ordinalq.keys import Keys
 
 # More bar charts than this say less than a file does.
@@ -169,6 +171,18 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
     screen().print(f"fit: doubtful or bad in {groups}, {why}: {remedy}", highlight=False, soft_wrap=True)
+
+
+def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
+    """Return how much estimates are smoothed, None where they are not."""
+    found = quantifier.smoothing()
+    return None if found is None or found.value == 0 else found
+
+
+def smoothing(quantifier: "Quantifier") -> None:
+    """Say where intervals do not cover all of the error."""
+    if smoothing_of(quantifier) is not None:
+        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
 
 
 def key_columns(keys: "Keys | None", n_groups: int) -> dict[str, list[str]]:

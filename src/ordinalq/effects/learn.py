@@ -30,6 +30,8 @@ PRIOR_CORRELATION = 0.03
 LOOKS_PER_SHARE = 0.5
 # Rounds that settle the weights of the groups, which depend on the intraclass correlation, and back.
 ROUNDS = 5
+# Groups of two items or more that a spread can be learned from.
+FEWEST_GROUPS = 3
 FIRST_K, LARGEST_K = 30.0, 1000.0
 
 
@@ -76,9 +78,9 @@ def learn(sums: GroupSums) -> GroupModel:
     """
     check_classes(sums)
     N = sums.n_items
-    if (N > 1).sum() < 3:
+    if (N > 1).sum() < FEWEST_GROUPS:
         raise ValueError(
-            f"groups must number at least 3 with two labelled items or more, got {(N > 1).sum()}: "
+            f"groups must number at least {FEWEST_GROUPS} with two labelled items or more, got {(N > 1).sum()}: "
             "the spread of groups cannot be learned from fewer."
         )
     safe, M = np.maximum(N, 1), sums.class_means

@@ -22,7 +22,7 @@ from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
-from ordinalq.methods.adjusted import OPACC
+from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
@@ -40,7 +40,7 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     quantifier : Quantifier, default=None
-        Unfitted; None stands for ``OPACC()``.
+        Unfitted; None stands for ``Default()``.
     text, features, categories : list of str, default=()
         Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
         but the target if neither `text` nor `features` name any.
@@ -126,7 +126,7 @@ class TableModel(BaseEstimator):
         columns = asked or [str(name) for name in frame.columns if name not in (target, *names_of(by), *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier = _unfitted(OPACC() if self.quantifier is None else self.quantifier)
+        quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
@@ -197,9 +197,8 @@ class TableModel(BaseEstimator):
         frame : pandas or polars DataFrame (N, ...)
             With the columns that the model was fitted on.
         by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of a column of dates such as "date:month" (or year, quarter, week, day; times
-            with a zone in UTC), or the groups themselves. They keep their type and come sorted, ordered categories in
-            their own order; rows without a group are one of their own, the last.
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labelled : str or array-like (N,), default=None
