@@ -45,4 +45,5 @@ class Bounds:
     def united(cls, parts: Sequence["Bounds"]) -> "Bounds":
         """Return the bounds of the samples of all parts, one part after the other."""
         names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
-        return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return replace(parts[0], **arrays)

@@ -122,8 +122,8 @@ class Samples:
     def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
         """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
 
-        Ordered categories of pandas and polars keep their order. Missing values are an error, or, with `missing`, a
-        group of their own, the last.
+        A frame of several columns gives one sample per distinct row. Ordered categories of pandas and polars keep their
+        order. Missing values are an error, or, with `missing`, a group of their own, the last.
 
         Examples
         --------
@@ -131,8 +131,8 @@ class Samples:
         [1, 2]
         """
         keys, codes = Keys.of(groups)
-        if keys.has_missing and not missing:
-            gaps = codes == len(keys) - 1
+        if keys.missing.any() and not missing:
+            gaps = keys.missing[codes]
             raise ValueError(
                 f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
             )

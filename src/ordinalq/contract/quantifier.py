@@ -238,8 +238,8 @@ def group_codes(groups: Any, n_items: int) -> Codes | None:
     keys, codes = Keys.of(groups)
     if len(codes) != n_items:
         raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
-    if keys.has_missing:
-        raise ValueError(f"groups must have no missing values, got {(codes == len(keys) - 1).sum()}.")
+    if keys.missing.any():
+        raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
     return codes
 
 

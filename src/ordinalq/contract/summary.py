@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.keys import Keys
+from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 
@@ -285,7 +285,7 @@ def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(pd.DataFrame({keys.name: keys.index}), preserve_index=False)
+    table = pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False)
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -297,4 +297,4 @@ def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     import pyarrow as pa
 
     frame = pa.ipc.open_stream(stream.tobytes()).read_pandas()
-    return Keys(pd.Index(frame.iloc[:, 0]), str(frame.columns[0]))
+    return Keys([Column(pd.Index(frame[name]), str(name)) for name in frame.columns])

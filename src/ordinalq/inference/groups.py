@@ -44,7 +44,7 @@ def estimate(
     if not (plan is None or isinstance(plan, Plan)):
         raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
     _check_summary(quantifier, summary)
-    check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
+    check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     plan = Plan() if plan is None else plan
     parts = blocks(summary.n_items, of_items=not quantifier.on_means)
     if len(parts) == 1:

@@ -74,7 +74,7 @@ class LabelsNeeded:
         """Return one row per group as a frame of pandas: the group, n_items, n_labelled, labels, widths, basis."""
         import pandas as pd
 
-        groups = {} if self.keys is None else {self.keys.name: self.keys.index}
+        groups = {} if self.keys is None else self.keys.frame()
         widths = {"width_now": self.now, "width": self.width}
         counts = {"n_items": self.n_items, "n_labelled": self.n_labelled, "labels": self.labels}
         return pd.DataFrame(groups | counts | widths | {"basis": self.basis})

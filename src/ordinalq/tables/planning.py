@@ -1,6 +1,5 @@
 """Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,9 +10,9 @@ from ordinalq.files.cells import as_words, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.files.table import Table
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
-from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.predicting import read_summary
+from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.validation import check_random_state
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class LabelPlan(NamedTuple):
 
     needed: LabelsNeeded
     read: LabelsNeeded
-    by: str | None
+    by: By | None
     labels: str | None
 
 
@@ -33,25 +32,25 @@ def plan_labels(
     model: Any,
     file: Table,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
     width: float = 0.05,
     quantity: Any = "mean",
     level: float = 0.95,
     plan: Plan | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> LabelPlan:
     """Say how many rows of a table, or of each group of its rows, to label.
 
     Parameters
     ----------
-    model, file, by, labels, progress
+    model, file, by, labels, **how
         See :func:`ordinalq.tables.predicting.predict_table`.
     width, quantity, level, plan
         See :func:`ordinalq.inference.labelling.labels_needed`.
     """
-    groups = None if by is None else GroupColumn(by, file.format)
-    summary = read_summary(model, file, groups, labels, with_gaps=True, progress=progress)
+    groups = None if by is None else Grouping(by, file.format)
+    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
     needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
     return LabelPlan(needed, read, by, labels)
@@ -100,10 +99,9 @@ def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[npt.NDArray[np.intp],
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
     keys = [] if plan.read.keys is None else plan.read.keys.tolist()
     position = {key: row for row, key in enumerate(keys)}
-    groups = None if plan.by is None else GroupColumn(plan.by, file.format)
-    by = None if groups is None else groups.name
-    columns = list(dict.fromkeys(filter(None, (by, plan.labels))))
-    native = [] if by is None or file.format != "parquet" else [by]
+    groups = None if plan.by is None else Grouping(plan.by, file.format)
+    columns = list(dict.fromkeys([*([] if groups is None else groups.names), *filter(None, [plan.labels])]))
+    native = [] if groups is None else groups.native
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
     for frame in file.portions(columns or None, native=native):
         code = np.zeros(len(frame), dtype=np.intp)

@@ -1,7 +1,6 @@
 """Estimates of a table in a file, read in portions, and what can be said of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,35 +10,29 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import Keys
-from ordinalq.tables.groups import GroupColumn
+from ordinalq.keys import AND, Column, Keys
+from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.labels import known_labels
-from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.tables.reading import WHOLE, Reading, read_summary
 from ordinalq.text import nearest
 
-# The key of all rows as one group.
-WHOLE = "all"
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
-# Portions that wait until they are merged: often enough for the memory, seldom enough for the time.
-WAITING = 16
 
 
 def predict_table(
     model: Any,
     file: Table,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> Estimates:
     """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
 
@@ -49,24 +42,24 @@ def predict_table(
         A quantifier must have been fitted on a frame of numbers, whose columns the table has.
     file : Table
         The table, of any size.
-    by : str, default=None
-        Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
-        numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
-        last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times with a zone in
-        UTC). None takes all rows as one group, "all".
+    by : str or list of str, default=None
+        Column whose values are the groups, or several. They keep their type and their order; in text files they are
+        whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a group of
+        their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
+        with a zone in UTC). None takes all rows as one group, "all".
     labels : str, default=None
         Column with labels of some rows, a random draw of each group, and gaps.
     level : float, default=None
         Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made.
-    progress : callable, default=None
-        Told how many bytes have been read so far.
+    **how
+        Number of workers and the like, see :func:`ordinalq.tables.reading.read_summary`.
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
-    check_names(quantifier.classes_, by)
-    summary = summarize_table(model, file, by=by, labels=labels, progress=progress)
+    check_names(quantifier.classes_, names_of(by))
+    summary = summarize_table(model, file, by=by, labels=labels, **how)
     return estimate(quantifier, summary, level, plan)
 
 
@@ -74,54 +67,23 @@ def summarize_table(
     model: Any,
     file: Table,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
-    groups = None if by is None else GroupColumn(by, file.format)
-    summary = read_summary(model, file, groups, labels, progress=progress)
+    groups = None if by is None else Grouping(by, file.format)
+    summary = read_summary(Reading(model, groups, labels), file, **how)
     return summary if groups is None else groups.typed(summary)
 
 
-def read_summary(
-    model: Any,
-    file: Table,
-    groups: GroupColumn | None,
-    labels: str | None = None,
-    *,
-    with_gaps: bool = False,
-    progress: Callable[[int], object] | None = None,
-) -> Summary:
-    """Return the summary of a table with the keys as they are read; `with_gaps` makes room for labels to come."""
-    quantifier = fitted_quantifier(model)
-    kinds = needed_columns(model)
-    by = None if groups is None else groups.name
-    columns = list(dict.fromkeys([*kinds, *filter(None, (by, labels))]))
-    if not file.lacks_keys:
-        require_columns(file.columns(), list(kinds), file.name)
-        require_columns(file.columns(), columns, file.name)
-    if labels is not None and labels in kinds:
-        raise ValueError(f"{file.name}: column {labels!r} cannot hold labels, the model learned from it.")
-    numbers = [name for name, kind in kinds.items() if kind == "number" and name != by]
-    parts: list[Summary] = []
-    native = [] if by is None or file.format != "parquet" else [by]
-    for frame in file.portions(columns, progress, numbers=numbers, native=native):
-        samples = None if groups is None else groups.samples(frame)
-        known: Any = [None] * len(frame) if with_gaps else None
-        if labels is not None:
-            known = known_labels(frame, labels, quantifier.classes_)
-        parts.append(quantifier.summarize(scores_of(model, frame), samples, labelled=known).compact())
-        if len(parts) == WAITING:
-            parts = [Summary.merged(parts)]
-    summary = Summary.merged(parts)
-    return summary if groups is not None else replace(summary, keys=Keys(pd.Index([WHOLE])))
-
-
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
-    """Return the summary of some groups, in the order of their names as people are shown them."""
+    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b"."""
     assert summary.keys is not None
     positions = {label: row for row, label in enumerate(summary.keys.labels())}
+    if len(summary.keys.columns) > 1:
+        tight = {label.replace(AND, ","): label for label in positions}
+        names = [name if name in positions else tight.get(name, name) for name in names]
     for name in names:
         if name not in positions:
             known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
@@ -173,4 +135,4 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
 
 def _united(summary: Summary) -> Summary:
     """Return the summary of all samples as one."""
-    return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys(pd.Index([WHOLE])))
+    return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys([Column(pd.Index([WHOLE]))]))
