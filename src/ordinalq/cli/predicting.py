@@ -20,6 +20,7 @@ NAMED = 20
 
 @app.command()
 @asks
+# long: half of it are the options
 def predict(
     job: Job,
     more: Annotated[list[Path] | None, typer.Argument(help="More files of the table.")] = None,

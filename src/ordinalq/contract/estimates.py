@@ -64,20 +64,6 @@ class Estimates:
     basis: npt.NDArray[np.str_] | None = None
     polars: bool = False
 
-    @classmethod
-    def united(cls, parts: Sequence["Estimates"], keys: Keys | None) -> "Estimates":
-        """Return the estimates of all parts, one part after the other, with the keys of all.
-
-        Of more than 100,000 samples the error that they share is not kept: it would take most of the memory.
-        """
-        if len(parts) == 1:
-            return replace(parts[0], keys=keys)
-        dropped = {"keys", *(["shared"] if sum(map(len, parts)) > MAX_SHARED else [])}
-        fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
-        found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
-        bounds = None if parts[0].bounds is None else Bounds.united([part._known_bounds() for part in parts])
-        return replace(parts[0], **(dict.fromkeys(dropped) | found | {"keys": keys, "bounds": bounds}))
-
     def __len__(self) -> int:
         return len(self.prevalences)
 
@@ -240,6 +226,21 @@ class Estimates:
 PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
 # The columns of a table that are there only if known.
 SAID = ("fit", "n_labelled", "basis")
+
+
+def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
+    """Return the estimates of all parts, one part after the other, with the keys of all.
+
+    The error that samples share is not kept of more than 100,000 of them: it would take most of the memory.
+    """
+    if len(parts) == 1:
+        return replace(parts[0], keys=keys)
+    dropped = {"keys", *(["shared"] if sum(map(len, parts)) > MAX_SHARED else [])}
+    fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
+    found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
+    bounds = [part.bounds for part in parts if part.bounds is not None]
+    together = {"keys": keys, "bounds": Bounds.united(bounds) if bounds else None}
+    return replace(parts[0], **(dict.fromkeys(dropped) | found | together))
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:

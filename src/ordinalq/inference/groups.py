@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.estimates import Estimates, check_names, united
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, as_samples, warn_of_failed
 from ordinalq.contract.summary import Summary, blocks
@@ -53,7 +53,7 @@ def estimate(
         plan = plan.repeatable()
         found = [estimate_block(quantifier, summary[rows], level, plan, b) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
-    return Estimates.united([estimates for estimates, _ in found], summary.keys)
+    return united([estimates for estimates, _ in found], summary.keys)
 
 
 def estimate_block(
