@@ -8,7 +8,7 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.contract import estimates as contract
 from ordinalq.contract import summary as module
-from ordinalq.contract.summary import Summary, blocks
+from ordinalq.contract.summary import Summary, blocks, spilled
 from ordinalq.inference.groups import estimate, estimate_block
 
 METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AML()]
@@ -96,12 +96,12 @@ def test_scores_on_disk_give_the_same_estimates(data, monkeypatch, method):
     expected = estimate(quantifier, Summary.merged(parts), 0.9)
     monkeypatch.setattr(module, "IN_MEMORY", 250)
     monkeypatch.setattr(module, "BLOCK_ITEMS", 200)
-    spilled = parts[0]
+    whole = parts[0]
     for part in parts[1:]:
-        spilled = spilled.merge(part).spilled()
-    assert sum(isinstance(part.S, np.memmap) for part in spilled.items) == 2
-    assert sum(len(part.S) for part in spilled.items if not isinstance(part.S, np.memmap)) <= 250
-    found = estimate(quantifier, spilled)
+        whole = spilled(whole.merge(part))
+    assert sum(isinstance(part.S, np.memmap) for part in whole.items) == 2
+    assert sum(len(part.S) for part in whole.items if not isinstance(part.S, np.memmap)) <= 250
+    found = estimate(quantifier, whole)
     assert_allclose(found.prevalences, expected.prevalences, rtol=1e-9, atol=1e-10)
-    turned = spilled.regrouped(np.arange(len(spilled))[::-1].copy(), spilled.keys)
+    turned = whole.regrouped(np.arange(len(whole))[::-1].copy(), whole.keys)
     assert all(isinstance(part.samples.items, np.memmap) or len(part.S) < 250 for part in turned.items)

@@ -155,19 +155,6 @@ class Summary:
         """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6."""
         return replace(self, items=tuple(part._replace(S=part.S.astype(np.float32)) for part in self.items))
 
-    def spilled(self) -> "Summary":
-        """Return the summary with scores in a temporary file, sample by sample, where there are millions in memory."""
-        here = [part for part in self.items if not isinstance(part.S, np.memmap)]
-        if sum(len(part.S) for part in here) <= IN_MEMORY:
-            return self
-        rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in here])
-        S = np.concatenate([part.S[part.samples.items] for part in here])[np.argsort(rows, kind="stable")]
-        distinct, sizes = np.unique(rows, return_counts=True)
-        offsets = np.append(0, np.cumsum(sizes))
-        items = _on_disk(np.arange(len(S), dtype=np.int32 if len(S) < 2**31 else np.int64))
-        there = [part for part in self.items if isinstance(part.S, np.memmap)]
-        return replace(self, items=(*there, Scored(_on_disk(S), Samples(items, offsets, len(S)), distinct)))
-
     def merge(self, other: "Summary") -> "Summary":
         """Return the summary of the items of both, see :meth:`merged`."""
         return Summary.merged([self, other])
@@ -267,6 +254,20 @@ def blocks(n_items: npt.NDArray[np.int64], *, of_items: bool) -> list[slice]:
         found.append(slice(start, stop))
         start = stop
     return found
+
+
+def spilled(summary: Summary) -> Summary:
+    """Return a summary with scores in a temporary file, sample by sample, where there are millions in memory."""
+    here = [part for part in summary.items if not isinstance(part.S, np.memmap)]
+    if sum(len(part.S) for part in here) <= IN_MEMORY:
+        return summary
+    rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in here])
+    S = np.concatenate([part.S[part.samples.items] for part in here])[np.argsort(rows, kind="stable")]
+    distinct, sizes = np.unique(rows, return_counts=True)
+    offsets = np.append(0, np.cumsum(sizes))
+    items = _on_disk(np.arange(len(S), dtype=np.int32 if len(S) < 2**31 else np.int64))
+    there = [part for part in summary.items if isinstance(part.S, np.memmap)]
+    return replace(summary, items=(*there, Scored(_on_disk(S), Samples(items, offsets, len(S)), distinct)))
 
 
 def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:

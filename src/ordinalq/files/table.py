@@ -64,6 +64,15 @@ class Table(ABC):
     def blocks(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block]]":
         """Yield blocks of rows, each with the file that can read it, here or in another process."""
 
+    def pieces(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block | None]]":
+        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
+        for file in self.files:
+            if not file.again:
+                yield file, None
+        for file, block in self.blocks(wanted):
+            if file.again:
+                yield file, file.light(block)
+
     @abstractmethod
     def check_seen(self, wanted: "Wanted", seen: Collection[str]) -> None:
         """Refuse a table in which all rows lack a column, where these were `seen`."""
@@ -195,9 +204,14 @@ class TableFile(Table):
             if empty:
                 raise ValueError(f"{self.name}: expected rows, but the file has none after its header.")
 
+    @property
+    def again(self) -> bool:
+        """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
+        return self._reader().again
+
     def light(self, block: Block) -> Block:
         """Return a block as it is sent to another process."""
-        return block.light(self._reader().again)
+        return block.light(self.again)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple["pd.DataFrame", float]]:
         """Yield the rows of a block in portions, and the part of the block that has been read then."""
@@ -249,7 +263,7 @@ class TableFile(Table):
             frame = rows.to_pandas(ignore_metadata=True)
             for name in set(wanted.native) & set(rows.column_names):
                 if rows[name].null_count and frame[name].dtype.kind in "fO":
-                    frame[name] = rows[name].to_pandas(types_mapper=_nullable)
+                    frame[name] = rows[name].to_pandas(types_mapper=nullable)
         frame.index = pd.Index(part.lines[start:stop], name="row" if self.format == "parquet" else "line")
         for name, (value, kind) in self.fixed.items():
             if wanted.columns is None or name in wanted.columns:
@@ -309,7 +323,7 @@ def format_of(name: str) -> str | None:
     return ENDINGS.get(name.lower().removesuffix(packing(name)).rpartition(".")[2])
 
 
-def _nullable(kind: Any) -> Any:
+def nullable(kind: Any) -> Any:
     """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
     import pandas as pd
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ordinalq.contract.summary import Summary
+from ordinalq.contract.summary import Summary, spilled
 from ordinalq.files.blocks import Block
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table, TableFile, Wanted
@@ -65,12 +65,21 @@ class Reading:
         Column with labels of some rows.
     with_gaps : bool, default=False
         Make room for labels to come, where there are none.
+    compact : bool, default=True
+        Keep scores in single precision, where a method needs those of all items.
     """
 
     def __init__(
-        self, model: Any, groups: Grouping | None = None, labels: str | None = None, *, with_gaps: bool = False
+        self,
+        model: Any,
+        groups: Grouping | None = None,
+        labels: str | None = None,
+        *,
+        with_gaps: bool = False,
+        compact: bool = True,
     ) -> None:
-        self.model, self.groups, self.labels, self.with_gaps = model, groups, labels, with_gaps
+        self.model, self.groups, self.labels = model, groups, labels
+        self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
         by = [] if groups is None else groups.names
         columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
@@ -93,7 +102,8 @@ class Reading:
         known: Any = [None] * len(frame) if self.with_gaps else None
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
-        return quantifier.summarize(scores_of(self.model, frame), samples, labelled=known).compact()
+        summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known)
+        return summary.compact() if self.compact else summary
 
     def portion(self, file: TableFile, block: Block) -> Portion:
         """Return what a block of rows gives."""
@@ -191,7 +201,7 @@ def read_summary(
         n_rows += int(portion.summary.n_items.sum())
         parts.append(portion.summary)
         if len(parts) == WAITING:
-            parts = [Summary.merged(parts).spilled()]
+            parts = [spilled(Summary.merged(parts))]
         read = done.pop(0)
         if progress is not None:
             progress(read, n_rows)
