@@ -48,6 +48,8 @@ class Estimates:
     basis : ndarray (B,) of str, default=None
         With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
         wrong) or "model" (the method, and what it makes of labels).
+    n_effective : ndarray (B,), default=None
+        How many items of equal weight those of each sample are worth, where they have weights.
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
@@ -62,6 +64,7 @@ class Estimates:
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
+    n_effective: Floats | None = None
     polars: bool = False
 
     def __len__(self) -> int:
@@ -147,11 +150,7 @@ class Estimates:
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
         bounds, keys = self._known_bounds(), self.keys
-        rows = [keys.position(group) for group in groups]
-        if len(rows) < 2 or len(set(rows)) < len(rows):
-            given = ", ".join(map(repr, groups)) or "none"
-            raise ValueError(f"compare needs at least two different groups, got {given}.")
-        first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
+        first, second = _pairs(keys, groups)
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
@@ -159,8 +158,8 @@ class Estimates:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
         The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, fit if known, and
-        with labels n_labelled and basis.
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
+        n_effective, fit if known, and with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -223,9 +222,18 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis", "n_effective")
 # The columns of a table that are there only if known.
-SAID = ("fit", "n_labelled", "basis")
+SAID = ("n_effective", "fit", "n_labelled", "basis")
+
+
+def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
+    """Return the rows of the first and of the second group of all pairs, (2, K)."""
+    rows = [keys.position(group) for group in groups]
+    if len(rows) < 2 or len(set(rows)) < len(rows):
+        given = ", ".join(map(repr, groups)) or "none"
+        raise ValueError(f"compare needs at least two different groups, got {given}.")
+    return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
 
 
 def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
@@ -236,6 +244,11 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
     if len(parts) == 1:
         return replace(parts[0], keys=keys)
     dropped = {"keys", *(["shared"] if sum(map(len, parts)) > MAX_SHARED else [])}
+    if any(part.n_effective is not None for part in parts):
+        # Where weights happen to be ones, an item is worth an item.
+        parts = [
+            part if part.n_effective is not None else replace(part, n_effective=part.n_items * 1.0) for part in parts
+        ]
     fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
     found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
     bounds = [part.bounds for part in parts if part.bounds is not None]

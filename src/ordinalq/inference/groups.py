@@ -76,7 +76,9 @@ def estimate_block(
     fit = quantifier.verdicts(summary)
     if fit is None:
         fit = verdicts(quantifier, summary)
-    estimates = Estimates(quantifier.classes_, clean(solution.p), summary.n_items, summary.keys, fit=fit)
+    worth = summary.sizes if summary.has_weights else None
+    P = clean(solution.p)
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
     if level is not None:
         estimates = with_intervals(quantifier, summary, estimates, level, plan, block)
     return with_labels(quantifier, summary, estimates, plan), int((~solution.converged).sum())
