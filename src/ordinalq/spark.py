@@ -3,7 +3,10 @@
 Needs the package pyspark, ``pip install ordinalq[spark]``, a Java runtime, and ordinalq on the executors.
 """
 
+import re
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ordinalq import engines as core
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
 ROW = "block long, origin string, body binary"
+# How the errors of an executor end, and what they are here.
+KINDS: dict[str, Any] = {"ValueError": ValueError, "TypeError": TypeError, "RuntimeError": RuntimeError}
+ERROR = re.compile(rf"^(?:\w+\.)*({'|'.join(KINDS)}): (.+)$", re.MULTILINE)
 # Samples and items of a partition that are sent at once.
 MOST_SAMPLES, MOST_ITEMS = 2**16, 2**18
 
@@ -56,10 +62,11 @@ def predict_groups(
     task = core.prepared(model, frame.columns, by, labelled, level, plan)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
-    parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
-    kept, layout = _laid_out(task, sent, parts, None, max_items)
-    schema = _schema(task, frame.schema, by)
-    return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, _arrow(schema)), schema)
+    with _told():
+        parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
+        kept, layout = _laid_out(task, sent, parts, None, max_items)
+        schema = _schema(task, frame.schema, by)
+        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, _arrow(schema)), schema)
 
 
 def read_table(task: core.Task, file: "Table", session: Any) -> Any:
@@ -67,11 +74,11 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
     task.reading.check(file)
     sent = session.sparkContext.broadcast(core.payload(task))
     rows = [(0, f"{number:012d}", _packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
-    pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
-    parts = pieces.mapInArrow(_remote("read", sent), ROW)
-    kept, layout = _laid_out(task, sent, parts, file)
-    found = _by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW).orderBy("block").collect()
-    kept.unpersist()
+    with _told():
+        pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
+        kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
+        found = _by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW).orderBy("block").collect()
+        kept.unpersist()
     return core.collected(task, [_unpacked(row.body) for row in found], layout.keys)
 
 
@@ -79,9 +86,28 @@ def session(master: str | None) -> Any:
     """Return a Spark session: that of the caller, or a new one with a master such as local[2]."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("ordinalq").config("spark.ui.enabled", "false")
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    builder = SparkSession.builder.appName("ordinalq").config(map=quiet)
     builder = builder if master is None else builder.master(master)
     return builder.getOrCreate()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise an error of an executor as it was raised there; leave out what Spark says of new versions of pandas."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = ERROR.findall(str(error))
+        if not found:
+            raise
+        name, message = found[-1]
+        raise KINDS[name](message) from error
 
 
 def _laid_out(

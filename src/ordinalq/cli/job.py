@@ -129,13 +129,18 @@ class Job:
         how = (self.by, self.labels, self.file.format, self.encoding, self.quoting, self.trust)
         return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns of groups, where there are any."""
+        return columns_of(self.by, self.file)
+
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:
         """Show how far the table is read; give what functions that read it are told."""
         from ordinalq.cli import show
 
         with show.progress(self.file.name, self.file.n_bytes) as progress:
-            yield {"by": columns_of(self.by, self.file), "labels": self.labels, "progress": progress}
+            yield {"by": self.columns, "labels": self.labels, "progress": progress}
 
 
 def columns_of(by: str | None, file: "Table") -> list[str] | None:

@@ -247,7 +247,8 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
     if any(part.n_effective is not None for part in parts):
         # Where weights happen to be ones, an item is worth an item.
         parts = [
-            part if part.n_effective is not None else replace(part, n_effective=part.n_items * 1.0) for part in parts
+            part if part.n_effective is not None else replace(part, n_effective=part.n_items.astype(np.float64))
+            for part in parts
         ]
     fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
     found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}

@@ -103,6 +103,8 @@ class Reading:
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
         summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known)
+        if groups is None:
+            summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
         return summary.compact() if self.compact else summary
 
     def portion(self, file: TableFile, block: Block) -> Portion:
@@ -206,8 +208,7 @@ def read_summary(
         if progress is not None:
             progress(read, n_rows)
     file.check_seen(reading.wanted, seen)
-    summary = Summary.merged(parts)
-    return summary if reading.groups is not None else replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
+    return Summary.merged(parts)
 
 
 def _calls(
