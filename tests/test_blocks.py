@@ -71,7 +71,7 @@ def test_a_generator_is_drawn_from_once(data, monkeypatch):
     quantifier = oq.PACC().fit_scores(S, y)
     summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
     monkeypatch.setattr(module, "BLOCK_SAMPLES", 7)
-    runs = [estimate(quantifier, summary, 0.9, oq.Plan(random_state=np.random.default_rng(3))) for _ in range(2)]
+    runs = [estimate(quantifier, summary, 0.9, oq.Plan(random_state=generator())) for _ in range(2)]
     assert_same(*runs)
 
 

@@ -84,7 +84,7 @@ def _client(where: Where) -> Iterator[None]:
     local: dict[str, Any] = {
         "n_workers": cpu_count() if where.n_jobs < 0 else where.n_jobs,
         "threads_per_worker": 1,
-        "dashboard_address": None,
+        "dashboard_address": ":0",
     }
     try:
         client: Any = Client(where.address, **({} if where.address else local))  # type: ignore[no-untyped-call]
