@@ -8,6 +8,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
 from ordinalq.methods.catalog import find_method
+from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.validation import check_choice
 
@@ -49,6 +50,7 @@ def build_quantifier(
     random_state : int, default=0
         Seed of the folds and of the forests.
     """
+    named = method is not None
     if method is None:
         method = "Default" if classifier is None else "AML"
     entry = find_method(method)
@@ -57,7 +59,8 @@ def build_quantifier(
     for name in parameters:
         if name not in takes - {"classifier"}:
             others = ", ".join(sorted(takes - {"classifier"})) or "none"
-            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
+            hint = "" if named else ", or name a method that has it"
+            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}{hint}.")
     how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
@@ -78,7 +81,7 @@ def fit_table(
     target: str,
     quantifier: Quantifier | None = None,
     *,
-    by: str | None = None,
+    by: By | None = None,
     text: Sequence[str] = (),
     features: Sequence[str] = (),
     categories: Sequence[str] = (),
@@ -102,6 +105,6 @@ def fit_table(
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
     if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *filter(None, [by])], file.name)
-    frame = file.read(list(dict.fromkeys([*asked, target, *filter(None, [by])])) if asked else None)
+        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *names_of(by)], file.name)
+    frame = file.read(list(dict.fromkeys([*asked, target, *names_of(by)])) if asked else None)
     return model.fit(frame, target, by=by, classes=classes, skip_unlabelled=skip_unlabelled)
