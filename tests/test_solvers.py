@@ -419,7 +419,9 @@ def test_only_samples_that_do_not_fit_are_ambiguous():
 def test_emphases_count_one_histogram_after_the_other(rng):
     M = np.concatenate([rng.dirichlet(np.ones(4), 5).T for _ in range(3)])
     data = Data(np.concatenate(rng.dirichlet(np.ones(4), 3))[None], M, np.array([100.0]), 3)
-    found = Hellinger().emphases(data)
+    found = data.emphases()
+    assert data.take(np.array([0])).emphases()[0].n_blocks == 3
+    assert replace(data, n_blocks=1).emphases() == []
     assert len(found) == 3
     fits = []
     for part in (data, *found):

@@ -23,9 +23,6 @@ from ordinalq.validation import Floats, check_choice, check_real
 # A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 4 had a better
 # minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.
 MISFIT = 0.1
-# So many times a histogram counts more than the others in a start, and so many starts there are at most.
-EMPHASIS = 100.0
-MOST_EMPHASES = 12
 
 
 class Loss(BaseEstimator, ABC):
@@ -115,10 +112,6 @@ class Loss(BaseEstimator, ABC):
     def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
         """Say which samples (B,) may have a lower minimum than the one at P (B, n)."""
         return np.zeros(len(data), dtype=bool)
-
-    def emphases(self, data: Data) -> list[Data]:
-        """Return the data with one part after the other counted more: their optima are other starts."""
-        return []
 
 
 class LeastSquares(Loss):
@@ -314,23 +307,6 @@ class Hellinger(Loss):
     def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
         """Say which samples leave misfits behind: a minimum that fits some histograms well may not be the only one."""
         return np.asarray((self._distances(P, data)[3].mean(axis=1) > MISFIT) & (not self.squared))
-
-    def emphases(self, data: Data) -> list[Data]:
-        """Return the data with one histogram after the other counted more: minima are where some of them fit exactly.
-
-        w ||sqrt(q) - sqrt(v)||^2 is the squared distance of w q and w v; the weights w have mean one.
-        """
-        k = data.n_blocks
-        if k == 1:
-            return []
-        weights = np.repeat(1 + (EMPHASIS - 1) * np.eye(k), len(data.M) // k, axis=1)
-        weights /= weights.mean(axis=1, keepdims=True)
-        chosen = np.unique(np.linspace(0, k - 1, min(k, MOST_EMPHASES)).astype(np.intp))
-        o = data.background
-        return [
-            replace(data, Q=w * data.Q, M=w[:, None] * data.M, background=None if o is None else w * o)
-            for w in weights[chosen]
-        ]
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""

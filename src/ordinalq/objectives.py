@@ -210,12 +210,8 @@ class LinearObjective(Objective):
 
     def emphases(self) -> list[Objective]:
         """Return the first stage with one part of the data after the other counted more."""
-        first = self.loss.stages()[:1]
-        return [
-            LinearObjective(loss, self.regularizer, data, self.strengths)
-            for loss in first
-            for data in self.loss.emphases(self.data)
-        ]
+        parts = self.data.emphases() if self.loss.stages() else []
+        return [LinearObjective(self.loss.stages()[0], self.regularizer, part, self.strengths) for part in parts]
 
     def seen(self, rows: Rows) -> Seen | None:
         """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""
