@@ -329,10 +329,12 @@ FIT_OPTIONS = {
     "typo in method": (["--method", "OPAC"], "did you mean OPACC?"),
     "paper name as method": (["--method", "o-PACC"], "did you mean OPACC?"),
     "method without tau": (["--method", "PACC", "--tau", "1"], "PACC has no parameter 'tau'; it has: solver"),
-    "unknown parameter": (["--set", "bins=3"], "OPACC has no parameter 'bins'"),
+    "unknown parameter": (["--set", "bins=3", "--method", "OPACC"], "OPACC has no parameter 'bins'"),
+    "parameter without method": (["--tau", "1"], "Default has no parameter 'tau'"),
+    "unknown budget": (["--budget", "slow"], "budget must be one of 'fast', 'balanced', 'best', got 'slow'"),
     "parameter without value": (["--set", "tau"], "--set must be key=value"),
-    "negative tau": (["--tau", "-1"], "tau must be"),
-    "word as tau": (["--tau", "much"], "tau must be"),
+    "negative tau": (["--tau", "-1", "--method", "OPACC"], "tau must be"),
+    "word as tau": (["--tau", "much", "--method", "OPACC"], "tau must be"),
     "unknown classifier": (["--classifier", "svm"], "classifier must be one of 'logistic', 'forest'"),
     "classifier for HDx": (["--method", "HDx", "--classifier", "forest"], "uses no classifier"),
     "text for HDx": (
@@ -366,6 +368,7 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
     new.write_text(GOOD)
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("mine")
+    (tmp_path / "empty").mkdir()
     fit = ["fit", new, "--target", "stars", "--text", "review", "--out"]
     predict = ["predict", model, new]
     for arguments, message in {
@@ -382,7 +385,8 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
         (*predict, "--interval", "nan"): "--interval must be a level between 0 and 1",
         (*predict, "--interval-of", "stars"): "--interval-of must be one of 'sample', 'population'",
         ("predict", model, tmp_path / "absent.csv"): "absent.csv: no such file",
-        ("predict", model, tmp_path): "expected a file, got a folder",
+        ("predict", model, tmp_path / "empty"): "empty: expected a folder with .csv, .tsv, .jsonl or .parquet files",
+        ("predict", model, tmp_path / "*.tsv"): "*.tsv: no file matches the pattern",
         ("predict", tmp_path / "absent.oq", new): "absent.oq: no such file",
         ("evaluate", model, new, "--protocol", "appoq"): "--protocol must be one of 'app', 'app-oq', 'npp'",
         ("evaluate", model, new, "--protocol", "app-oq"): "--protocol must be app-oq:FRACTION",

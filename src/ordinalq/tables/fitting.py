@@ -6,7 +6,7 @@ from typing import Any
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
@@ -50,6 +50,7 @@ def build_quantifier(
     random_state : int, default=0
         Seed of the folds and of the forests.
     """
+    named = method is not None
     if method is None:
         method = "Default" if classifier is None else "AML"
     entry = find_method(method)
@@ -58,7 +59,8 @@ def build_quantifier(
     for name in parameters:
         if name not in takes - {"classifier"}:
             others = ", ".join(sorted(takes - {"classifier"})) or "none"
-            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
+            hint = "" if named else ", or name a method that has it"
+            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}{hint}.")
     how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
@@ -75,7 +77,7 @@ def build_quantifier(
 
 
 def fit_table(
-    file: TableFile,
+    file: Table,
     target: str,
     quantifier: Quantifier | None = None,
     *,
@@ -91,8 +93,8 @@ def fit_table(
 
     Parameters
     ----------
-    file : TableFile
-        See :func:`ordinalq.files.table.open_table`.
+    file : Table
+        See :func:`ordinalq.files.many.open_table`.
     target : str
         Column of the labels.
     quantifier, text, features, categories, dates
