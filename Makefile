@@ -21,13 +21,14 @@ SEEDS ?= 1 2 3 4 5 6 7 8 9 10
 # Two processes; a file of tests stays in one, so that what its tests share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: help test seeds coverage slow check demo bench hostile docs site lowest release format clean
+.PHONY: help browser-test screenshots test seeds coverage slow check demo bench hostile docs site lowest release format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
 	@echo "make seeds   tests on random data, at ten seeds"
 	@echo "make coverage  the test suite, and which lines it reaches"
+	@echo "make browser-test  the page of \`ordinalq app\` in a real Chromium"
 	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 	@echo "make site    the documentation as a site, docs/_build/html/index.html"
@@ -64,6 +65,15 @@ coverage: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --durations=10
+
+# The page in a real Chromium; installs it where the system's packages can.
+browser-test: $(STAMP)
+	command -v chromedriver > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }
+	$(BIN)/python -m pytest -q -m browser tests/test_browser.py
+
+# The pictures of docs/app.md, made by the same tests.
+screenshots: $(STAMP)
+	ORDINALQ_SCREENSHOTS=docs $(BIN)/python -m pytest -q -m browser tests/test_browser.py -k "built_in or phone"
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 
+from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
 from ordinalq.text import plain
 
@@ -66,11 +67,12 @@ def ending_of(name: str) -> str:
     >>> ending_of("Reviews.CSV.gz"), ending_of("../../x.parquet"), ending_of("model.oq")
     ('.csv.gz', '.parquet', '.oq')
     """
-    lower = name.lower()
-    packed = ".gz" if lower.endswith(".gz") else ""
-    last = lower.removesuffix(".gz").rpartition(".")[2]
+    packed = packing(name)
+    last = name.lower().removesuffix(packed).rpartition(".")[2]
     if last not in (*ENDINGS, MODEL) or (packed and last in ("parquet", "pq", MODEL)):
-        raise Refused(f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also .gz).", 415)
+        raise Refused(
+            f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also packed, as .gz).", 415
+        )
     return f".{last}{packed}"
 
 
