@@ -219,7 +219,7 @@ def measured(method, T, samples, told, setting):
 def report(frame):
     """Print the tables."""
     index = ["data", "split", "setting"]
-    mean = frame.pivot_table("nmd", index, "method", sort=False)
+    mean = frame.pivot_table("nmd", index, "method", sort=False).dropna(subset=[OWN, OWN_TRAINING])
     told = frame[frame["method"] == OWN].groupby(index)[["expected", "covered", "worst"]].mean()
     print("\n| data | split | samples | default | expected | covered, worst class | best other | which | ratio |")
     print("|---|---|---|--:|--:|--:|--:|---|--:|")
