@@ -68,7 +68,7 @@ RIVALS = {
     "o-PDF auto": oq.OPDF(tau="auto"),
     "o-PDF 1e-3": oq.OPDF(tau=1e-3),
 }
-# Those on features, for tables; and those that fit classifiers of their own, with --trees.
+# Those on features, for tables; with --slow, as OQT and ARC, which fit classifiers of their own.
 ON_FEATURES = {"HDx": oq.HDx(n_bins=4), "o-HDx 1e-3": oq.OHDx(n_bins=4, tau=1e-3)}
 QUICK = ("CC", "PACC", "o-EDy 1e-3")
 
@@ -185,10 +185,10 @@ def judge(name, split, arguments, known):
             given = kept(f"{name}_{split}_{key}", lambda classifier=classifier: scored(classifier, data))
         for label in lacking:
             yield from lines(label, RIVALS[label.partition(" (")[0]].fit_scores(given["S"], y), given["T"])
-        for label in ("OQT", "ARC") if arguments.trees and name not in TEXTS else ():
+        for label in ("OQT", "ARC") if arguments.slow and name not in TEXTS else ():
             method = getattr(oq, label)(classifier).fit(data.train.X, y)
             yield from lines(f"{label} ({key})", method, method.scores(data.test.X))
-    for label, method in ON_FEATURES.items() if name not in TEXTS else ():
+    for label, method in ON_FEATURES.items() if arguments.slow and name not in TEXTS else ():
         if any((name, split, *one, label) not in known for one in keys(drawn)):
             items, pool_items = (np.asarray(part.X, dtype=np.float64) for part in (data.train, data.test))
             yield from lines(label, method.fit_scores(items, y), pool_items)
@@ -268,7 +268,7 @@ def main():
     parser.add_argument("--budget", default="balanced")
     parser.add_argument("--samples", type=int, default=N_SAMPLES)
     parser.add_argument("--rows", type=Path, help="CSV file of the errors of every method; read, and added to")
-    parser.add_argument("--trees", action="store_true", help="also OQT and ARC on tables, which fit their own forests")
+    parser.add_argument("--slow", action="store_true", help="also OQT, ARC, HDx and o-HDx on tables")
     parser.add_argument("--tiny", action="store_true", help="fried only, one split, few items, trees and samples")
     arguments = parser.parse_args()
     if arguments.tiny:
