@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalq.cli.app import EncodingOption, FormatOption, JsonOption, ModelArgument, QuotingOption, TrustOption
+from ordinalq.cli.app import (
+    EncodingOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    QuotingOption,
+    TrustOption,
+    WeightOption,
+    WeightsOption,
+)
 from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
@@ -47,6 +56,8 @@ class Job:
             help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto').",
         ),
     ] = "auto"
+    weight: WeightOption = None
+    weights: WeightsOption = "survey"
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
@@ -106,7 +117,13 @@ class Job:
         from ordinalq.cli import show
 
         with show.progress(self.file.name, self.file.n_bytes) as progress:
-            yield {"by": columns_of(self.by, self.file), "labels": self.labels, "progress": progress}
+            yield {
+                "by": columns_of(self.by, self.file),
+                "labels": self.labels,
+                "weight": self.weight,
+                "weights": self.weights,
+                "progress": progress,
+            }
 
 
 def columns_of(by: str | None, file: "TableFile") -> list[str] | None:

@@ -21,6 +21,7 @@ from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.tables.weights import row_weights
 from ordinalq.text import nearest
 
 # The key of all rows as one group.
@@ -39,6 +40,8 @@ def predict_table(
     labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     progress: Callable[[int], object] | None = None,
 ) -> Estimates:
     """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
@@ -60,13 +63,18 @@ def predict_table(
         Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made.
+    weight : str, default=None
+        Column of weights of the rows.
+    weights : {"survey", "frequency"}, default="survey"
+        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
     progress : callable, default=None
         Told how many bytes have been read so far.
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
     check_names(quantifier.classes_, names_of(by))
-    summary = summarize_table(model, file, by=by, labels=labels, progress=progress)
+    how: dict[str, Any] = {"weight": weight, "weights": weights, "progress": progress}
+    summary = summarize_table(model, file, by=by, labels=labels, **how)
     return estimate(quantifier, summary, level, plan)
 
 
@@ -76,11 +84,13 @@ def summarize_table(
     *,
     by: By | None = None,
     labels: str | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
     groups = None if by is None else Grouping(by, file.format)
-    summary = read_summary(model, file, groups, labels, progress=progress)
+    summary = read_summary(model, file, groups, labels, weight=weight, weights=weights, progress=progress)
     return summary if groups is None else groups.typed(summary)
 
 
@@ -91,13 +101,15 @@ def read_summary(
     labels: str | None = None,
     *,
     with_gaps: bool = False,
+    weight: str | None = None,
+    weights: str = "survey",
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return the summary of a table with the keys as they are read; `with_gaps` makes room for labels to come."""
     quantifier = fitted_quantifier(model)
     kinds = needed_columns(model)
     by = [] if groups is None else groups.names
-    columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
+    columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels, weight])]))
     if not file.lacks_keys:
         require_columns(file.columns(), list(kinds), file.name)
         require_columns(file.columns(), columns, file.name)
@@ -111,9 +123,15 @@ def read_summary(
         known: Any = [None] * len(frame) if with_gaps else None
         if labels is not None:
             known = known_labels(frame, labels, quantifier.classes_)
-        parts.append(quantifier.summarize(scores_of(model, frame), samples, labelled=known).compact())
+        w = None if weight is None else row_weights(frame, weight)
+        if w is not None and not w.any():
+            continue
+        S = scores_of(model, frame)
+        parts.append(quantifier.summarize(S, samples, labelled=known, sample_weight=w, weights=weights).compact())
         if len(parts) == WAITING:
             parts = [Summary.merged(parts)]
+    if weight is not None and not parts:
+        raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
     summary = Summary.merged(parts)
     return summary if groups is not None else replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
 
