@@ -21,6 +21,7 @@ def row_weights(frame: "pd.DataFrame", column: str) -> Floats:
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
         at = int(bad.argmax())
-        got = short(as_words(frame[column])[at] or "") or "nothing"
+        word = as_words(frame[column])[at]
+        got = short(word) if word else "nothing"
         raise ValueError(f"{place(frame, frame.index[at])}: expected a weight >= 0 in column {column!r}, got {got}.")
     return values
