@@ -174,10 +174,8 @@ class SampleSearch(Services, BaseEstimator):
 
         Parameters
         ----------
-        protocol : str, default=None
-            Name of the samples; may be left out where there is only one.
-        measure : str or callable, default=None
-            May be left out where there is only one.
+        protocol, measure : str, default=None
+            Names of samples and measure; each may be left out where there is only one.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])

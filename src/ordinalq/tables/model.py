@@ -35,7 +35,88 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class TableModel(BaseEstimator):
+class _Answers:
+    """What a fitted model of tables says of a frame."""
+
+    quantifier_: Quantifier
+    columns_: TypedColumns
+    encoder_: Any
+
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+        check_is_fitted(self, "quantifier_")
+        return self.quantifier_
+
+    def encode(self, frame: Any) -> Any:
+        """Return what the quantifier takes for items, (N, d)."""
+        check_is_fitted(self, "quantifier_")
+        return self.encoder_.transform(self.columns_.transform(frame))
+
+    def scores(self, frame: Any) -> Floats:
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
+
+    def predict(self, frame: Any, weight: Any = None, weights: str = "survey") -> Floats:
+        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
+        return np.asarray(distributions(self.fitted().solve(_summary(self, frame, None, None, weight, weights)))[0])
+
+    def predict_groups(
+        self,
+        frame: Any,
+        by: Any,
+        *,
+        level: float | None = None,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        weight: Any = None,
+        weights: str = "survey",
+    ) -> Estimates:
+        """Estimate the class distribution of each group of rows.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            With the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
+        level : float, default=None
+            Level of the intervals, such as 0.95; None gives none.
+        labelled : str or array-like (N,), default=None
+            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+        weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+
+        Returns
+        -------
+        Estimates
+        """
+        summary = _summary(self, frame, by, labelled, weight, weights)
+        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
+        return replace(found, polars=is_polars(frame) or is_polars(by))
+
+    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        return self.predict_groups(frame, by, level=check_level(level), **how)
+
+    def labels_needed(
+        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
+    ) -> LabelsNeeded:
+        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        labelled = how.pop("labelled", None)
+        known = [None] * len(frame) if labelled is None else labelled
+        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
+
+    def diagnose(self, frame: Any, weight: Any = None, weights: str = "survey") -> Diagnosis:
+        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        return diagnose(self.fitted(), _summary(self, frame, None, None, weight, weights))
+
+
+class TableModel(_Answers, BaseEstimator):
     """Columns of a table, the encoder that makes numbers of them, and a quantifier.
 
     Parameters
@@ -180,86 +261,13 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "columns_")
         return dict(self.columns_.kinds)
 
-    def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
-        check_is_fitted(self, "quantifier_")
-        return self.quantifier_
-
-    def encode(self, frame: Any) -> Any:
-        """Return what the quantifier takes for items, (N, d)."""
-        check_is_fitted(self, "quantifier_")
-        return self.encoder_.transform(self.columns_.transform(frame))
-
-    def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
-        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
-
-    def predict(self, frame: Any, weight: Any = None, weights: str = "survey") -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
-        return np.asarray(distributions(self.fitted().solve(_summary(self, frame, None, None, weight, weights)))[0])
-
-    def predict_groups(
-        self,
-        frame: Any,
-        by: Any,
-        *,
-        level: float | None = None,
-        labelled: Any = None,
-        plan: Plan | None = None,
-        weight: Any = None,
-        weights: str = "survey",
-    ) -> Estimates:
-        """Estimate the class distribution of each group of rows.
-
-        Parameters
-        ----------
-        frame : pandas or polars DataFrame (N, ...)
-            With the columns that the model was fitted on.
-        by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
-            and come sorted, categories in their own order; rows without a group are one of their own, the last.
-        level : float, default=None
-            Level of the intervals, such as 0.95; None gives none.
-        labelled : str or array-like (N,), default=None
-            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
-        plan : Plan, default=None
-            How intervals are made, see :class:`ordinalq.Plan`.
-        weight : str or array-like (N,), default=None
-            Weights of the rows, or their column.
-        weights : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
-
-        Returns
-        -------
-        Estimates
-        """
-        summary = _summary(self, frame, by, labelled, weight, weights)
-        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
-        return replace(found, polars=is_polars(frame) or is_polars(by))
-
-    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
-        return self.predict_groups(frame, by, level=check_level(level), **how)
-
-    def labels_needed(
-        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
-    ) -> LabelsNeeded:
-        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
-        labelled = how.pop("labelled", None)
-        known = [None] * len(frame) if labelled is None else labelled
-        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
-
-    def diagnose(self, frame: Any, weight: Any = None, weights: str = "survey") -> Diagnosis:
-        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
-        return diagnose(self.fitted(), _summary(self, frame, None, None, weight, weights))
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model to a file, see :func:`ordinalq.save_model`."""
         save_model(self, path, overwrite=overwrite)
 
 
 def _summary(
-    model: TableModel, frame: Any, by: Any, labelled: Any, weight: Any = None, weights: str = "survey"
+    model: _Answers, frame: Any, by: Any, labelled: Any, weight: Any = None, weights: str = "survey"
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier, groups = model.fitted(), by
