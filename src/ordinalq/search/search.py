@@ -177,8 +177,7 @@ class SampleSearch(Services, BaseEstimator):
         protocol, measure : str, default=None
             Names of samples and measure; each may be left out where there is only one.
         """
-        column = self._column(protocol, measure)
-        return dict(self._configurations[self._best[column][1]])
+        return dict(self._configurations[self._best[self._column(protocol, measure)][1]])
 
     def best_quantifier(self, protocol: str | None = None, measure: Any = None) -> Quantifier:
         """Return the quantifier with the parameters of `best`, fitted on all training items."""
