@@ -16,8 +16,9 @@ from ordinalq.contract.facts import Replicates
 from ordinalq.contract.fitting import Fitting
 from ordinalq.contract.labelled import label_totals
 from ordinalq.contract.plan import Draws
-from ordinalq.contract.scoring import minus_mean_nmd
+from ordinalq.contract.scoring import labelled_samples
 from ordinalq.contract.summary import Summary
+from ordinalq.measures import nmd
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
@@ -93,8 +94,9 @@ class Quantifier(Fitting):
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`fit`.
         """
-        check_is_fitted(self, "p_train_")
-        return minus_mean_nmd(self, X, y, sample_weight, weights)
+        S = self.scores(X)
+        S, samples, truth = labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weights, len(S)))
+        return -float(nmd(truth, clean(self.solve(self.summarize(S, samples, checks=False)).p)).mean())
 
     def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
         """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""

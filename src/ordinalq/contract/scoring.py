@@ -1,16 +1,14 @@
-"""How good a fitted quantifier is on labelled items, as one number that is larger for better ones."""
+"""The samples of labelled items that a score is the mean over."""
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ordinalq.contract.summary import Summary
 from ordinalq.drawing import draw_items, streams
 from ordinalq.labels import encode_labels
-from ordinalq.measures import nmd
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.simplex import clean
 from ordinalq.validation import Floats
 from ordinalq.weights import Weights
 
@@ -30,16 +28,14 @@ def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[
     return samples, samples.average(np.eye(n_classes)[codes])
 
 
-def minus_mean_nmd(quantifier: Any, X: Any, y: Any, sample_weight: Any, kind: str) -> float:
-    """Return minus the mean NMD of the estimates of APP samples of labelled items."""
-    _, codes = encode_labels(y, quantifier.classes_)
-    S = quantifier.scores(X)
+def labelled_samples(
+    S: Floats, y: Any, classes: npt.NDArray[Any], weights: Weights | None
+) -> tuple[Floats, Samples, Floats]:
+    """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
+    _, codes = encode_labels(y, classes)
     if len(S) != len(codes):
         raise ValueError(f"y must have one label per item, {len(S)}, got {len(codes)}.")
-    weights = Weights.of(sample_weight, kind, len(codes))
     if weights is not None:
         kept = weights.values > 0
         S, codes, weights = S[kept], codes[kept], weights.take(kept)
-    samples, truth = drawn_samples(codes, len(quantifier.classes_), weights)
-    summary: Summary = quantifier.summarize(S, samples, checks=False)
-    return -float(nmd(truth, clean(quantifier.solve(summary).p)).mean())
+    return S, *drawn_samples(codes, len(classes), weights)
