@@ -166,8 +166,7 @@ class SampleSearch(Services, BaseEstimator):
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
-        everything = list(range(len(task.quantifiers)))
-        return self._collect(task, [(everything, judge(task, Material(None, S, S_pool)))])
+        return self._collect(task, [(list(range(len(task.quantifiers))), judge(task, Material(None, S, S_pool)))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
         """Return the parameters of the smallest mean error (ties: first in the order of the grid).
@@ -177,7 +176,8 @@ class SampleSearch(Services, BaseEstimator):
         protocol, measure : str, default=None
             Names of samples and measure; each may be left out where there is only one.
         """
-        return dict(self._configurations[self._best[self._column(protocol, measure)][1]])
+        column = self._column(protocol, measure)
+        return dict(self._configurations[self._best[column][1]])
 
     def best_quantifier(self, protocol: str | None = None, measure: Any = None) -> Quantifier:
         """Return the quantifier with the parameters of `best`, fitted on all training items."""
