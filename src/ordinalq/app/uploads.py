@@ -146,7 +146,8 @@ class _Sink:
         self._limit = self.room()
         self.upload = Upload(path, shown_name(name))
         # Nobody else on this machine may read it.
-        self._stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        self._stream = os.fdopen(os.open(path, how, 0o600), "wb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._stream is None:
