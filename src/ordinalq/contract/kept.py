@@ -1,6 +1,7 @@
 """What a fitted quantifier keeps of its training items, for intervals and the fit test."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from ordinalq.samples import OneHot
 from ordinalq.validation import Floats
 
 Codes = npt.NDArray[np.intp]
+T = TypeVar("T")
 
 
 class Kept(Facts):
@@ -46,12 +48,30 @@ class Kept(Facts):
         From their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
         intervals were off.
         """
+        self.forget()
         self.held_out_ = (S, codes)
         self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
         if groups is not None:
             functions = self.checks()
             self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups)
             self.check_covariance_ = None if functions is None else effect_on_looks(functions.values(S), codes, groups)
+
+    def once(self, derive: Callable[[Self], T]) -> T:
+        """Return derive(self), computed at the first call: for what follows from V and the representation alone."""
+        found = self.__dict__.setdefault("_derived", {})
+        if derive not in found:
+            found[derive] = derive(self)
+        derived: T = found[derive]
+        return derived
+
+    def forget(self) -> None:
+        """Forget what was derived from other held-out items."""
+        self.__dict__.pop("_derived", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of copies and files what can be derived again."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_derived"}
 
     @property
     def knows_groups(self) -> bool:
@@ -79,4 +99,8 @@ class Kept(Facts):
 
     def checks(self) -> ScoreChecks | None:
         """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
-        return ScoreChecks.of(*self.held_out_) if self.on == "scores" else None
+        return self.once(_score_checks) if self.on == "scores" else None
+
+
+def _score_checks(kept: Kept) -> ScoreChecks:
+    return ScoreChecks.of(*kept.held_out_)

@@ -131,7 +131,7 @@ def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] |
     summary : Summary
         Summary of B samples, with the sums of the checks.
     """
-    test = FitTest.of(quantifier)
+    test = quantifier.once(FitTest.of)
     if test is None or test.name not in summary.totals:
         return None
     p = test.p_values(summary)

@@ -225,6 +225,7 @@ class MatrixMethod(SmoothedMethod):
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
+        self.forget()
         kept = ("held_out_", "group_covariance_", "check_covariance_")
         for name in ("classes_", "p_train_", *kept, "representation_", "M_"):
             setattr(self, name, getattr(fitted, name))

@@ -211,7 +211,7 @@ def _pack(model: Any, quantifier: Quantifier) -> tuple[Any, list[str]]:
     """Return a copy in which dictionaries of the quantifier with keys that JSON lacks are lists of pairs, and which."""
     odd = [
         name
-        for name, value in vars(quantifier).items()
+        for name, value in quantifier.__getstate__().items()
         if isinstance(value, dict) and not all(isinstance(key, str) for key in value)
     ]
     if not odd:
