@@ -9,7 +9,7 @@ import numpy as np
 
 from ordinalq.cli.wording import say
 from ordinalq.terminal import MAX_ROWS, screen, table
-from ordinalq.text import plain, shortened
+from ordinalq.text import percent, plain, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,8 +104,8 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
     say(
-        f"{facts['level']:.0%} intervals of {model['estimate']} hold {model['covered']:.0%} of the shares and "
-        f"{model['mean_class_covered']:.0%} of the mean classes; mean width of a share {model['width']:.3f}"
+        f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
+        f"and {percent(model['mean_class_covered'], 0)} of the mean classes; mean width of a share {model['width']:.3f}"
     )
     say(f"the mean class is off by {model['mean_class']:.2f} {unit} on average")
     say(facts["verdict"])

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.comparison import Comparison, compared
+from ordinalq.contract.trend import Trend, trend_of
 from ordinalq.keys import Keys
+from ordinalq.text import percent
 from ordinalq.validation import Floats, check_integer
 
 Index = npt.NDArray[np.intp]
@@ -39,6 +41,8 @@ class Estimates:
     shared : ndarray (B, n, k), default=None
         Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
         covariance between the errors of two different samples a and b.
+    own : ndarray (B, n, n), default=None
+        Covariance of the part of each error that no other sample shares.
     fit : ndarray (B,) of str, default=None
         How well each sample fits the training items.
     n_labelled : ndarray (B,), default=None
@@ -57,6 +61,7 @@ class Estimates:
     bounds: Bounds | None = None
     covariance: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
+    own: Floats | None = None
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
@@ -153,6 +158,22 @@ class Estimates:
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
+    def trend(self) -> Trend:
+        """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
+
+        Of groups by several columns the last is the time, and each group of the others is a series of its own.
+
+        Returns
+        -------
+        Trend
+            ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
+            question is about the samples or the populations, as the intervals of the estimates are.
+        """
+        if self.keys is None:
+            raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
+        self._known_bounds()
+        return trend_of(self)
+
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
@@ -221,7 +242,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "own", "fit", "n_labelled", "basis")
 # The columns of a table that are there only if known.
 SAID = ("fit", "n_labelled", "basis")
 
@@ -275,7 +296,7 @@ def _text(value: Any) -> str:
 def _lines(estimates: Estimates) -> list[str]:
     """Return what is printed of the first samples."""
     bounds, keys, means = estimates.bounds, estimates.keys, estimates.mean
-    lines = [] if bounds is None else [f"{bounds.level:.0%} intervals of the {bounds.of}"]
+    lines = [] if bounds is None else [f"{percent(bounds.level)} intervals of the {bounds.of}"]
     width = max(10, *(len(str(label)) for label in estimates.classes))
     names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
     for b in range(min(len(estimates), SHOWN)):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.bounds import Bounds
+from ordinalq.contract.facts import ClosedForm
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.bounds import bounds
 from ordinalq.effects.features import logits_pay, with_logits
@@ -106,10 +106,10 @@ class BLP(Method):
         Q = (summary.totals["f"] - labels.sums) / np.maximum(n_others, 1)[:, None]
         return predict_labelled(self.group_model_, Q, n_others, labels, of)
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
+    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
         """Return bounds and covariances by the formula."""
         prediction = self._prediction(summary, of)
-        return bounds(prediction, level), prediction.covariance
+        return ClosedForm(bounds(prediction, level), prediction.covariance)
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
         """Say which samples are unlike the training groups or a single item; None where there were no such groups."""

@@ -1,0 +1,222 @@
+"""Whether groups in their order, such as months, differ at all, and where their mean class goes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc, ndtri
+
+from ordinalq.keys import Keys
+from ordinalq.text import percent
+from ordinalq.validation import Floats
+
+if TYPE_CHECKING:
+    from ordinalq.contract.estimates import Estimates
+
+Index = npt.NDArray[np.intp]
+
+# Series that are printed.
+SHOWN = 20
+# A test below this level speaks of a change.
+LEVEL = 0.05
+# P-values below this are said to be so: the tails are no better known.
+SMALLEST = 0.001
+# Directions whose variance is below this part of the largest one have none but for rounding errors.
+RANK_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trend:
+    """How K series of groups go, such as those of several products month by month.
+
+    Parameters
+    ----------
+    estimates : Estimates (B,)
+        All groups that have a time.
+    series : Keys (K,), default=None
+        What each series stands for; None of a single one.
+    rows : list of ndarray
+        The groups of each series, in their order.
+    chi2, degrees_of_freedom : ndarray (K,)
+        The test whether the shares of the classes differ within the series at all.
+    p_value : ndarray (K,)
+        P-value of the test; of several series times their number (Bonferroni).
+    mean_p_value : ndarray (K,)
+        The same of the mean class alone.
+    slope, slope_lower, slope_upper : ndarray (K,)
+        By how much the mean class rises from one group to the next on average (weighted least squares), with an
+        interval at the level of the estimates.
+    """
+
+    estimates: "Estimates"
+    series: Keys | None
+    rows: Sequence[Index]
+    chi2: Floats
+    degrees_of_freedom: npt.NDArray[np.int64]
+    p_value: Floats
+    mean_p_value: Floats
+    slope: Floats
+    slope_lower: Floats
+    slope_upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def frame(self) -> Any:
+        """Return one row per series as a frame of pandas: its keys, n_groups, and the fields above."""
+        import pandas as pd
+
+        keys: dict[str, Any] = {} if self.series is None else dict(self.series.frame())
+        return pd.DataFrame(keys | {"n_groups": [len(rows) for rows in self.rows]} | self._numbers())
+
+    def _numbers(self) -> dict[str, npt.NDArray[Any]]:
+        names = ("chi2", "degrees_of_freedom", "p_value", "mean_p_value", "slope", "slope_lower", "slope_upper")
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tests as plain numbers, strings, lists and dicts; series as text."""
+        lists = {name: values.tolist() for name, values in self._numbers().items()} | {"sentence": self.sentences()}
+        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+        head = {"level": self.estimates.level, "of": self._bounds().of}
+        if self.series is None:
+            return head | rows[0]
+        named = [{"series": name, **row} for name, row in zip(self.series.labels(), rows, strict=True)]
+        return head | {"by": self.series.name, "adjusted": "Bonferroni" if len(self) > 1 else None, "series": named}
+
+    def sentences(self) -> list[str]:
+        """Return what is known of each series, in one sentence."""
+        names = [""] * len(self) if self.series is None else [f"{name}: " for name in self.series.labels()]
+        return [name + self._sentence(k) for k, name in enumerate(names)]
+
+    def _sentence(self, k: int) -> str:
+        rows, time = self.rows[k], self._time()
+        if not np.isfinite(self.p_value[k]):
+            return f"there are too few items or {time} to tell whether there is a change."
+        p = self.p_value[k]
+        shown = f"p < {SMALLEST}" if p < SMALLEST else f"p = {p:.3f}" if p < LEVEL else f"p = {p:.2f}"
+        change = "the distribution changes" if p < LEVEL else "no change of the distribution can be seen"
+        test = f"{len(rows)} groups by {time}, chi-square {self.chi2[k]:.1f}, {self.degrees_of_freedom[k]} degrees of "
+        low, high = self.slope_lower[k], self.slope_upper[k]
+        if low > 0 or high < 0:
+            goes = f"{'rises' if low > 0 else 'falls'} by {abs(self.slope[k]):.3f} from one to the next"
+        else:
+            goes = "neither rises nor falls beyond doubt"
+        ends = f"{percent(self._bounds().level)} interval {low:+.3f} to {high:+.3f}"
+        return f"{change} ({test}freedom, {shown}); the mean class {goes} ({ends})."
+
+    def _time(self) -> str:
+        return "" if self.estimates.keys is None else self.estimates.keys.names[-1]
+
+    def _bounds(self) -> Any:
+        bounds = self.estimates.bounds
+        assert bounds is not None
+        return bounds
+
+    def __str__(self) -> str:
+        what = "the populations" if self._bounds().of == "population" else "these very items"
+        lines = [sentence[0].upper() + sentence[1:] for sentence in self.sentences()[:SHOWN]]
+        if len(self) > SHOWN:
+            lines.append(f"and {len(self) - SHOWN} more series")
+        adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""
+        return "\n".join([*lines, f"(Of {what}{adjusted}.)"])
+
+    def __repr__(self) -> str:
+        return f"Trend({len(self)} series of {len(self.estimates)} groups)"
+
+
+def trend_of(estimates: "Estimates") -> Trend:
+    """Return the trend of estimates with intervals, whose last column of groups is the time."""
+    assert estimates.keys is not None
+    last = estimates.keys.columns[-1]
+    dated = np.array([value is not None and value != "" for value in last.tolist()], dtype=bool)
+    found = estimates.take(dated)
+    assert found.keys is not None
+    series, codes = None, np.zeros(len(found), dtype=np.intp)
+    if len(found.keys.columns) > 1:
+        series, codes = Keys.of(Keys(found.keys.columns[:-1]).frame())
+    rows = [np.flatnonzero(codes == k) for k in range(1 if series is None else len(series))]
+    tests = [_test(found.take(one)) for one in rows]
+    K, z = len(rows), float(ndtri(0.5 + _level(found) / 2))
+    chi2, freedom, p, mean_p, slope, error = (np.array(column) for column in zip(*tests, strict=True))
+    return Trend(
+        found,
+        series,
+        rows,
+        chi2,
+        freedom.astype(np.int64),
+        np.minimum(K * p, 1),
+        np.minimum(K * mean_p, 1),
+        slope,
+        slope - z * error,
+        slope + z * error,
+    )
+
+
+def _level(estimates: "Estimates") -> float:
+    assert estimates.level is not None
+    return estimates.level
+
+
+class _Tests(NamedTuple):
+    """Chi-square, degrees of freedom and p-value of the shares, p-value of the mean class, its slope and error."""
+
+    chi2: float
+    degrees_of_freedom: int
+    p_value: float
+    mean_p_value: float
+    slope: float
+    slope_error: float
+
+
+def _test(estimates: "Estimates") -> _Tests:
+    """Test whether T groups have the same distribution, and find how their mean class goes.
+
+    If all are the same, the error that groups share because they share M is the same in all, and differences do not
+    have it. The rest of the error of group t has covariance W_t, taken as s_t W: its size s_t = a + b / N_t for N_t
+    items (a is the group effect), its shape W the same for all, since it depends on the distribution. So no group
+    counts as certain because its own estimate lies on the edge of the simplex. With x_t the cumulated shares of all
+    classes but the last and x their mean with weights 1 / s_t,
+
+        chi2 = sum_t (x_t - x)' W^-1 (x_t - x) / s_t
+
+    has (T - 1) rank(W) degrees of freedom.
+    """
+    T, n = estimates.prevalences.shape
+    W, size = _own(estimates)
+    U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
+    V, X = U.T @ W @ U, estimates.prevalences @ U
+    values, vectors = np.linalg.eigh(V[:-1, :-1])
+    kept = values > RANK_TOLERANCE * max(float(values[-1]), 0)
+    rank = int(kept.sum())
+    if T < 2 or rank == 0 or V[-1, -1] <= 0:
+        return _Tests(np.nan, 0, np.nan, np.nan, np.nan, np.nan)
+    weight = 1 / size
+    D = X - weight @ X / weight.sum()
+    Z = D[:, :-1] @ vectors[:, kept] / np.sqrt(values[kept])
+    chi2 = float(weight @ (Z * Z).sum(axis=1))
+    of_mean = float(weight @ D[:, -1] ** 2 / V[-1, -1])
+    t = np.arange(T) - weight @ np.arange(T) / weight.sum()
+    spread = float(weight @ t**2)
+    slope, error = float(weight * t @ D[:, -1]) / spread, float(np.sqrt(V[-1, -1] / spread))
+    freedom = (T - 1) * rank
+    return _Tests(chi2, freedom, float(chdtrc(freedom, chi2)), float(chdtrc(T - 1, of_mean)), slope, error)
+
+
+def _own(estimates: "Estimates") -> tuple[Floats, Floats]:
+    """Return W (n, n) and s (T,): the covariance s_t W of what each group's error does not share with the others."""
+    # Imported here because it takes long to load.
+    from scipy.optimize import nnls
+
+    E = estimates.own
+    assert E is not None
+    total = np.maximum(np.trace(E, axis1=1, axis2=2), 0)
+    # a + b / N without negative parts, by least squares of relative errors: large groups count as much as small ones.
+    inverse = 1 / estimates.n_items
+    columns = np.column_stack([np.ones(len(E)), inverse]) * estimates.n_items[:, None]
+    a, b = nnls(columns, total * estimates.n_items)[0]
+    size = a + b * inverse
+    if not size.all():
+        return np.zeros_like(E[0]), np.ones(len(E))
+    return E.sum(axis=0) / size.sum(), size
