@@ -44,7 +44,10 @@ COMMANDS = "ordinalq.cli"
 # The one import that points upwards, at call time.
 UPWARDS = {("ordinalq.contract.estimates", "ordinalq.plot")}
 # Modules that may name options, and why.
-OPTIONS = {"ordinalq.experiments.runner": "records the command that repeats a run"}
+OPTIONS = {
+    "ordinalq.app.commands": "shows the command that does the same",
+    "ordinalq.experiments.runner": "records the command that repeats a run",
+}
 
 
 @dataclass(frozen=True)

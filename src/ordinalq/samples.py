@@ -122,7 +122,7 @@ class Samples:
     def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
         """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
 
-        Of a frame of several columns, one sample per distinct row. Ordered categories of pandas and polars keep their
+        A frame of several columns gives one sample per distinct row. Ordered categories of pandas and polars keep their
         order. Missing values are an error, or, with `missing`, a group of their own, the last.
 
         Examples

@@ -66,6 +66,14 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         What the models call the classes: ``classes_``, or the labels that a part of them was fitted on before.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> model = CrossFitted(cv=5).fit(y[:, None] + rng.normal(size=(300, 2)), y)
+    >>> model.held_out_scores_.shape, len(model.estimators_)
+    ((300, 3), 5)
     """
 
     scores_training_items = True
@@ -124,6 +132,13 @@ class InSample(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         None stands for ``LogisticRegression(max_iter=1000)``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> InSample().fit(y[:, None] + rng.normal(size=(300, 2)), y).held_out_scores_.shape
+    (300, 3)
     """
 
     scores_training_items = True

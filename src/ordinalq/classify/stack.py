@@ -62,6 +62,14 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     estimators_ : list of lists of fitted regressors
         Per fold those of the index, and last that of the deviation.
     classes_ : ndarray (n,)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 6, 500)
+    >>> model = OrdinalProbit().fit(y[:, None] + rng.normal(size=(500, 2)), y)
+    >>> model.predict([[1.0, 1.0], [3.0, 3.0], [5.0, 5.0]])
+    array([1, 3, 5])
     """
 
     scores_training_items = gives_posteriors_ = True

@@ -19,7 +19,6 @@ from ordinalq.cli.app import (
     app,
 )
 from ordinalq.cli.job import columns_of
-from ordinalq.cli.show import smoothing_of
 from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
@@ -122,6 +121,8 @@ def fit(
 
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
+    from ordinalq.cli.show import smoothing_of
+
     smoothing = smoothing_of(model.fitted())
     return {
         "method": info.method,
@@ -138,7 +139,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import percentages
+    from ordinalq.cli.show import percentages, smoothing_of
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:

@@ -43,6 +43,17 @@ class Comparison:
         Two-sided, that the mean classes are the same; of several pairs times their number (Bonferroni).
     cumulative, cumulative_lower, cumulative_upper : ndarray (K, n)
         Difference of the share of each class and all below, and its interval.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 6, 1000)
+    >>> X = y[:, None] + rng.normal(size=(1000, 3))
+    >>> estimates = oq.PACC().fit(X, y).predict_groups(X, np.where(y > 2, "A", "B"), level=0.95)
+    >>> found = estimates.compare("A", "B")
+    >>> bool(found.clear[0])
+    True
     """
 
     classes: npt.NDArray[Any]

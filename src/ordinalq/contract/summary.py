@@ -46,6 +46,18 @@ class Summary:
         Portions of scored items, for methods on items.
     keys : Keys, default=None
         The groups that the samples stand for.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> X = y[:, None] + rng.normal(size=(300, 2))
+    >>> q = oq.PACC().fit(X, y)
+    >>> months = oq.Samples.from_groups(y[:100] % 2), oq.Samples.from_groups(y[100:] % 2)
+    >>> first, second = q.summarize(q.scores(X[:100]), months[0]), q.summarize(q.scores(X[100:]), months[1])
+    >>> int(first.merge(second).n_items.sum())
+    300
     """
 
     n_items: npt.NDArray[np.int64]
