@@ -60,6 +60,12 @@ def prevalences(estimates: "Estimates") -> None:
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
 
+def sentences(text: str) -> None:
+    """Print sentences, broken at words where the terminal ends."""
+    for line in text.split("\n"):
+        screen().print(plain(line), soft_wrap=False)
+
+
 def others(estimates: "Estimates", n_groups: int) -> None:
     """Say how many of all groups are in the last row, if these are."""
     from ordinalq.inference.selecting import OTHER

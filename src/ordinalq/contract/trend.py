@@ -88,7 +88,9 @@ class Trend:
     def sentences(self) -> list[str]:
         """Return what is known of each series, in one sentence."""
         names = [""] * len(self) if self.series is None else [f"{name}: " for name in self.series.labels()]
-        return [name + self._sentence(k) for k, name in enumerate(names)]
+        told = [self._sentence(k) for k in range(len(self))]
+        # Names stay as they are written.
+        return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, told, strict=True)]
 
     def _sentence(self, k: int) -> str:
         rows, time = self.rows[k], self._time()
@@ -104,7 +106,8 @@ class Trend:
         else:
             goes = "neither rises nor falls beyond doubt"
         ends = f"{percent(self._bounds().level)} interval {low:+.3f} to {high:+.3f}"
-        return f"{change} ({test}freedom, {shown}); the mean class {goes} ({ends})."
+        but = "but " if p >= LEVEL and "by" in goes else ""
+        return f"{change} ({test}freedom, {shown}); {but}the mean class {goes} ({ends})."
 
     def _time(self) -> str:
         return "" if self.estimates.keys is None else self.estimates.keys.names[-1]
@@ -116,7 +119,7 @@ class Trend:
 
     def __str__(self) -> str:
         what = "the populations" if self._bounds().of == "population" else "these very items"
-        lines = [sentence[0].upper() + sentence[1:] for sentence in self.sentences()[:SHOWN]]
+        lines = self.sentences()[:SHOWN]
         if len(self) > SHOWN:
             lines.append(f"and {len(self) - SHOWN} more series")
         adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""

@@ -22,7 +22,7 @@ AxesArray = npt.NDArray[np.object_]
 # Series that can be told apart in one picture.
 MAX_SERIES = len(style.LOOKS)
 # Shares below this part are too low for a number, and more groups than that have bars too narrow for one.
-LOWEST_NUMBER = 0.07
+LOWEST_NUMBER = 0.05
 MAX_NUMBERS = 16
 
 
