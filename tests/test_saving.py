@@ -40,6 +40,7 @@ from ordinalq.tables import description, saving
 from ordinalq.tables.columns import TypedColumns
 from ordinalq.tables.description import META
 from ordinalq.tables.saving import PAYLOAD, load_model_and_info, own_types, read_info
+from ordinalq.weights import Weights
 
 
 @pytest.fixture(scope="module")
@@ -327,6 +328,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         Training,
         Tuning,
         GroupModel,
+        Weights,
     }
     expected |= {TypedColumns, oq.TableModel}
     for module in modules:

@@ -61,6 +61,7 @@ ALIASES = {
     "NewtonSolver": "ordinalq.solvers.newton:NewtonSolver",
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
     "SoftmaxSolver": "ordinalq.solvers.softmax:SoftmaxSolver",
+    "Weights": "ordinalq.weights:Weights",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
     "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",

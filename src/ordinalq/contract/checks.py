@@ -6,6 +6,7 @@ import numpy.typing as npt
 from ordinalq.representations import expected_rank
 from ordinalq.samples import OneHot, Samples
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, class_shares
 
 Codes = npt.NDArray[np.intp]
 
@@ -28,11 +29,11 @@ class ScoreChecks:
         self.top_edges = top_edges
 
     @classmethod
-    def of(cls, S: Floats, codes: Codes) -> "ScoreChecks":
-        """Return the functions for held-out scores S (N, n) and codes (N,)."""
+    def of(cls, S: Floats, codes: Codes, weights: Weights | None = None) -> "ScoreChecks":
+        """Return the functions for held-out scores S (N, n), codes (N,) and weights."""
         n = S.shape[1]
-        weights = 1 / np.bincount(codes, minlength=n)[codes]
-        return cls(weighted_quantiles(expected_rank(S), weights, 2 * n), weighted_quantiles(_highest(S), weights, n))
+        w = class_shares(codes, n, weights)
+        return cls(weighted_quantiles(expected_rank(S), w, 2 * n), weighted_quantiles(_highest(S), w, n))
 
     def total(self, S: Floats, samples: Samples) -> Floats:
         """Return the sums of g over samples of items with scores S (N, n), (B, 4 n)."""

@@ -50,6 +50,8 @@ class Estimates:
     basis : ndarray (B,) of str, default=None
         With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
         wrong) or "model" (the method, and what it makes of labels).
+    n_effective : ndarray (B,), default=None
+        How many items of equal weight those of each sample are worth, where they have weights.
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
@@ -65,6 +67,7 @@ class Estimates:
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
+    n_effective: Floats | None = None
     polars: bool = False
 
     def __len__(self) -> int:
@@ -150,11 +153,7 @@ class Estimates:
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
         bounds, keys = self._known_bounds(), self.keys
-        rows = [keys.position(group) for group in groups]
-        if len(rows) < 2 or len(set(rows)) < len(rows):
-            given = ", ".join(map(repr, groups)) or "none"
-            raise ValueError(f"compare needs at least two different groups, got {given}.")
-        first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
+        first, second = _pairs(keys, groups)
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
@@ -178,8 +177,8 @@ class Estimates:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
         The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, fit if known, and
-        with labels n_labelled and basis.
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
+        n_effective, fit if known, and with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -242,9 +241,29 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "own", "fit", "n_labelled", "basis")
+PER_SAMPLE = (
+    "prevalences",
+    "n_items",
+    "keys",
+    "covariance",
+    "shared",
+    "own",
+    "fit",
+    "n_labelled",
+    "basis",
+    "n_effective",
+)
 # The columns of a table that are there only if known.
-SAID = ("fit", "n_labelled", "basis")
+SAID = ("n_effective", "fit", "n_labelled", "basis")
+
+
+def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
+    """Return the rows of the first and of the second group of all pairs, (2, K)."""
+    rows = [keys.position(group) for group in groups]
+    if len(rows) < 2 or len(set(rows)) < len(rows):
+        given = ", ".join(map(repr, groups)) or "none"
+        raise ValueError(f"compare needs at least two different groups, got {given}.")
+    return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:

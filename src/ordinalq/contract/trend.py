@@ -216,10 +216,9 @@ def _own(estimates: "Estimates") -> tuple[Floats, Floats]:
     assert E is not None
     total = np.maximum(np.trace(E, axis1=1, axis2=2), 0)
     # a + b / N without negative parts, by least squares of relative errors: large groups count as much as small ones.
-    inverse = 1 / estimates.n_items
-    columns = np.column_stack([np.ones(len(E)), inverse]) * estimates.n_items[:, None]
-    a, b = nnls(columns, total * estimates.n_items)[0]
-    size = a + b * inverse
+    N = estimates.n_items if estimates.n_effective is None else estimates.n_effective
+    a, b = nnls(np.column_stack([N, np.ones(len(N))]), total * N)[0]
+    size = a + b / N
     if not size.all():
         return np.zeros_like(E[0]), np.ones(len(E))
     return E.sum(axis=0) / size.sum(), size

@@ -48,7 +48,8 @@ def estimate(
     fit = quantifier.verdicts(summary)
     if fit is None:
         fit = verdicts(quantifier, summary)
-    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit)
+    worth = summary.sizes if summary.has_weights else None
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
     plan = Plan() if plan is None else plan
     if level is not None:
         estimates = with_intervals(quantifier, summary, estimates, level, plan)

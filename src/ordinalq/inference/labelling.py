@@ -151,6 +151,8 @@ def labels_needed(
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labelled=..., if only of gaps: all items None.")
+    if summary.has_weights:
+        raise ValueError("the items must have no weights: how many to label is known only for a draw without.")
     estimates = estimate(quantifier, summary, None, replace(plan, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, plan)
     known = np.asarray(summary.n_labelled)

@@ -11,6 +11,7 @@ from ordinalq.classify.stack import OrdinalStack
 from ordinalq.inference.expected import expected_error
 from ordinalq.methods.aml import AML
 from ordinalq.validation import check_choice
+from ordinalq.weights import Weights
 
 # Sizes of samples for which the expected error is told.
 SIZES = (100, 1000)
@@ -112,13 +113,21 @@ class Default(AML):
         check_choice("budget", self.budget, BUDGETS)
         super().check_parameters(n_classes)
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> NoReturn:
+    def fit_scores(
+        self,
+        S: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> NoReturn:
         """Refuse: the scores are those of its own stack."""
         raise TypeError("Default fits a stack of its own and cannot be fitted on scores: use fit(X, y), or AML.")
 
-    def fit_items(self, X: Any, codes: Any, groups: Any = None) -> None:
+    def fit_items(self, X: Any, codes: Any, groups: Any = None, weights: Weights | None = None) -> None:
         """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
-        super().fit_items(X, codes, groups)
+        super().fit_items(X, codes, groups, weights)
         stack: Any = self.classifier_
         method = AML(
             prior=self.prior, strength=self.strength, instrument=self.instrument, group_effect=self.group_effect
