@@ -175,6 +175,9 @@ def evaluate(
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
     interval: Annotated[float, typer.Option(help="Level of the intervals of groups.")] = 0.95,
+    methods: Annotated[
+        str, typer.Option(help="Other methods on the same scores, comma-separated: which errs least?")
+    ] = "",
     skip_unlabelled: SkipOption = False,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     trust: TrustOption = "",
@@ -186,12 +189,20 @@ def evaluate(
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
     from ordinalq.files.table import open_table
-    from ordinalq.tables.evaluating import evaluate_table
+    from ordinalq.tables.evaluating import compare_table, evaluate_table
     from ordinalq.tables.saving import load_model_and_info
 
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
+    if methods:
+        how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
+        compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
+        if json:
+            say_json({"samples": compared.samples, "methods": compared.rows()})
+        else:
+            show.methods(compared, show.unit(target or info.target, info.classes))
+        return
     groups = None
     if by is not None:
         groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)

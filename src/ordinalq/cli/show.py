@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq.cli.wording import say
-from ordinalq.terminal import MAX_ROWS, screen, table
+from ordinalq.terminal import MAX_ROWS, Bold, screen, table
 from ordinalq.text import percent, plain, shortened
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ordinalq.contract.facts import Smoothing
     from ordinalq.contract.quantifier import Quantifier
     from ordinalq.keys import Keys
+    from ordinalq.search.comparing import MethodComparison
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6
@@ -115,6 +116,20 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     )
     say(f"the mean class is off by {model['mean_class']:.2f} {unit} on average")
     say(facts["verdict"])
+
+
+def methods(compared: "MethodComparison", unit: str) -> None:
+    """Print the errors of several methods, the best first, and which of them are as good."""
+    say(f"mean errors on {compared.samples}, on the scores of the model's classifier")
+    rows = []
+    for row in compared.rows():
+        p = "" if row["method"] == compared.best else "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
+        distance = f"{(compared.n_classes - 1) * row['mean']:.2f}"
+        name = Bold(row["method"]) if row["as_good"] else row["method"]
+        rows.append((name, f"{row['mean']:.4f} ± {row['std']:.4f}", distance, f"{row['ratio']:.2f}", p))
+    headers = ("method", compared.measure.upper(), f"distance\n({unit})", "times the\nbest", "p against\nthe best")
+    table(headers, rows)
+    sentences(compared.sentence())
 
 
 def unit(target: str | None, classes: Sequence[Any]) -> str:

@@ -170,8 +170,10 @@ class Estimates:
         """
         if self.keys is None:
             raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
-        self._known_bounds()
-        return trend_of(self)
+        bounds = self._known_bounds()
+        assert self.own is not None
+        sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
+        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.of)
 
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.

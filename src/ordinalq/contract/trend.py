@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,6 @@ from scipy.special import chdtrc, ndtri
 from ordinalq.keys import Keys
 from ordinalq.text import percent
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
 
 Index = npt.NDArray[np.intp]
 
@@ -33,12 +30,14 @@ class Trend:
 
     Parameters
     ----------
-    estimates : Estimates (B,)
-        All groups that have a time.
+    time : str
+        Name of the column that the groups are ordered by.
+    level, of : float, {"sample", "population"}
+        Level of the intervals, and what the estimates are of.
     series : Keys (K,), default=None
         What each series stands for; None of a single one.
     rows : list of ndarray
-        The groups of each series, in their order.
+        Positions of the groups of each series among all that were given, in their order.
     chi2, degrees_of_freedom : ndarray (K,)
         The test whether the shares of the classes differ within the series at all.
     p_value : ndarray (K,)
@@ -50,7 +49,9 @@ class Trend:
         interval at the level of the estimates.
     """
 
-    estimates: "Estimates"
+    time: str
+    level: float
+    of: str
     series: Keys | None
     rows: Sequence[Index]
     chi2: Floats
@@ -79,7 +80,7 @@ class Trend:
         """Return the tests as plain numbers, strings, lists and dicts; series as text."""
         lists = {name: values.tolist() for name, values in self._numbers().items()} | {"sentence": self.sentences()}
         rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        head = {"level": self.estimates.level, "of": self._bounds().of}
+        head: dict[str, Any] = {"level": self.level, "of": self.of}
         if self.series is None:
             return head | rows[0]
         named = [{"series": name, **row} for name, row in zip(self.series.labels(), rows, strict=True)]
@@ -93,7 +94,7 @@ class Trend:
         return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, told, strict=True)]
 
     def _sentence(self, k: int) -> str:
-        rows, time = self.rows[k], self._time()
+        rows, time = self.rows[k], self.time
         if not np.isfinite(self.p_value[k]):
             return f"there are too few items or {time} to tell whether there is a change."
         p = self.p_value[k]
@@ -105,20 +106,12 @@ class Trend:
             goes = f"{'rises' if low > 0 else 'falls'} by {abs(self.slope[k]):.3f} from one to the next"
         else:
             goes = "neither rises nor falls beyond doubt"
-        ends = f"{percent(self._bounds().level)} interval {low:+.3f} to {high:+.3f}"
+        ends = f"{percent(self.level)} interval {low:+.3f} to {high:+.3f}"
         but = "but " if p >= LEVEL and "by" in goes else ""
         return f"{change} ({test}freedom, {shown}); {but}the mean class {goes} ({ends})."
 
-    def _time(self) -> str:
-        return "" if self.estimates.keys is None else self.estimates.keys.names[-1]
-
-    def _bounds(self) -> Any:
-        bounds = self.estimates.bounds
-        assert bounds is not None
-        return bounds
-
     def __str__(self) -> str:
-        what = "the populations" if self._bounds().of == "population" else "these very items"
+        what = "the populations" if self.of == "population" else "these very items"
         lines = self.sentences()[:SHOWN]
         if len(self) > SHOWN:
             lines.append(f"and {len(self) - SHOWN} more series")
@@ -126,25 +119,37 @@ class Trend:
         return "\n".join([*lines, f"(Of {what}{adjusted}.)"])
 
     def __repr__(self) -> str:
-        return f"Trend({len(self)} series of {len(self.estimates)} groups)"
+        return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"
 
 
-def trend_of(estimates: "Estimates") -> Trend:
-    """Return the trend of estimates with intervals, whose last column of groups is the time."""
-    assert estimates.keys is not None
-    last = estimates.keys.columns[-1]
-    dated = np.array([value is not None and value != "" for value in last.tolist()], dtype=bool)
-    found = estimates.take(dated)
-    assert found.keys is not None
-    series, codes = None, np.zeros(len(found), dtype=np.intp)
-    if len(found.keys.columns) > 1:
-        series, codes = Keys.of(Keys(found.keys.columns[:-1]).frame())
-    rows = [np.flatnonzero(codes == k) for k in range(1 if series is None else len(series))]
-    tests = [_test(found.take(one)) for one in rows]
-    K, z = len(rows), float(ndtri(0.5 + _level(found) / 2))
+def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of: str) -> Trend:
+    """Return the trend of groups whose last column is the time.
+
+    Parameters
+    ----------
+    keys : Keys (B,)
+        The groups; those without a time are left out.
+    P : ndarray (B, n)
+        Estimated shares.
+    own : ndarray (B, n, n)
+        Covariances of what each error does not share with the others.
+    sizes : ndarray (B,)
+        Numbers of items.
+    level, of : float, str
+        What is said of intervals.
+    """
+    dated = np.flatnonzero([value is not None and value != "" for value in keys.columns[-1].tolist()])
+    series, codes = None, np.zeros(len(dated), dtype=np.intp)
+    if len(keys.columns) > 1:
+        series, codes = Keys.of(Keys(keys[dated].columns[:-1]).frame())
+    rows = [dated[codes == k] for k in range(1 if series is None else len(series))]
+    tests = [_test(P[one], own[one], sizes[one]) for one in rows]
+    K, z = len(rows), float(ndtri(0.5 + level / 2))
     chi2, freedom, p, mean_p, slope, error = (np.array(column) for column in zip(*tests, strict=True))
     return Trend(
-        found,
+        keys.names[-1],
+        level,
+        of,
         series,
         rows,
         chi2,
@@ -155,11 +160,6 @@ def trend_of(estimates: "Estimates") -> Trend:
         slope - z * error,
         slope + z * error,
     )
-
-
-def _level(estimates: "Estimates") -> float:
-    assert estimates.level is not None
-    return estimates.level
 
 
 class _Tests(NamedTuple):
@@ -173,7 +173,7 @@ class _Tests(NamedTuple):
     slope_error: float
 
 
-def _test(estimates: "Estimates") -> _Tests:
+def _test(P: Floats, own: Floats, sizes: Floats) -> _Tests:
     """Test whether T groups have the same distribution, and find how their mean class goes.
 
     If all are the same, the error that groups share because they share M is the same in all, and differences do not
@@ -186,10 +186,10 @@ def _test(estimates: "Estimates") -> _Tests:
 
     has (T - 1) rank(W) degrees of freedom.
     """
-    T, n = estimates.prevalences.shape
-    W, size = _own(estimates)
+    T, n = P.shape
+    W, size = _common_shape(own, sizes)
     U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
-    V, X = U.T @ W @ U, estimates.prevalences @ U
+    V, X = U.T @ W @ U, P @ U
     values, vectors = np.linalg.eigh(V[:-1, :-1])
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 0)
     rank = int(kept.sum())
@@ -207,18 +207,15 @@ def _test(estimates: "Estimates") -> _Tests:
     return _Tests(chi2, freedom, float(chdtrc(freedom, chi2)), float(chdtrc(T - 1, of_mean)), slope, error)
 
 
-def _own(estimates: "Estimates") -> tuple[Floats, Floats]:
-    """Return W (n, n) and s (T,): the covariance s_t W of what each group's error does not share with the others."""
+def _common_shape(own: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return W (n, n) and s (T,) whose s_t W are nearest to covariances `own` (T, n, n) of groups of N items (T,)."""
     # Imported here because it takes long to load.
     from scipy.optimize import nnls
 
-    E = estimates.own
-    assert E is not None
-    total = np.maximum(np.trace(E, axis1=1, axis2=2), 0)
+    total = np.maximum(np.trace(own, axis1=1, axis2=2), 0)
     # a + b / N without negative parts, by least squares of relative errors: large groups count as much as small ones.
-    N = estimates.n_items if estimates.n_effective is None else estimates.n_effective
-    a, b = nnls(np.column_stack([N, np.ones(len(N))]), total * N)[0]
-    size = a + b / N
-    if not size.all():
-        return np.zeros_like(E[0]), np.ones(len(E))
-    return E.sum(axis=0) / size.sum(), size
+    a, b = nnls(np.column_stack([sizes, np.ones(len(sizes))]), total * sizes)[0] if len(sizes) else (0.0, 0.0)
+    size = a + b / sizes
+    if len(sizes) == 0 or not size.all():
+        return np.zeros(own.shape[1:]), np.ones(len(own))
+    return own.sum(axis=0) / size.sum(), size

@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.evaluation import errors
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
+from ordinalq.search.comparing import MethodComparison, checked_methods
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
@@ -75,6 +77,75 @@ def evaluate_table(
         ``comparisons`` with the others, and the ``verdict`` in one sentence.
     """
     quantifier = fitted_quantifier(model)
+    S, samples = scored_samples(
+        model,
+        file,
+        protocol,
+        by=by,
+        target=target,
+        n_samples=n_samples,
+        sample_size=sample_size,
+        skip_unlabelled=skip_unlabelled,
+        random_state=random_state,
+    )
+    if by is None:
+        table = judged(_estimates(quantifier, S, samples), samples)
+    else:
+        summary = quantifier.summarize(S, samples)
+        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
+        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
+    table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
+    return table
+
+
+def compare_table(
+    model: Any, file: TableFile, methods: Sequence[str], protocol: str = "app", *, measure: str = "nmd", **how: Any
+) -> MethodComparison:
+    """Compare the model's method with others, on its own scores: the classifier is not fitted again.
+
+    Parameters
+    ----------
+    model, file, protocol
+        See :func:`evaluate_table`.
+    methods : list of str
+        Names in the catalog; each learns from the scores that the model keeps of its training items.
+    measure : str, default="nmd"
+        Error of an estimate.
+    **how
+        See :func:`evaluate_table`.
+    """
+    quantifier = fitted_quantifier(model)
+    if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
+        raise ValueError(f"methods need the scores of a classifier, which {type(quantifier).__name__} does not have.")
+    others = checked_methods(methods)
+    for name, method in others.items():
+        if method.on == "features" or not method.fits_scores:
+            why = "needs the columns themselves" if method.on == "features" else "has models of its own"
+            raise ValueError(f"methods must share the scores of the model, but {name} {why}: fit a model with it.")
+    V, codes = quantifier.held_out_
+    S, samples = scored_samples(model, file, protocol, **how)
+    found = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
+    for name, method in others.items():
+        if name not in found:
+            found[name] = method.fit_scores(V, codes, np.arange(len(quantifier.classes_))).predict_scores(S, samples)
+    kind = "samples" if how.get("by") is None else "groups"
+    by_name = {name: errors(P, samples.prevalences, measure) for name, P in found.items()}
+    return MethodComparison(measure, by_name, len(quantifier.classes_), f"{len(samples):,} {kind}")
+
+
+def scored_samples(
+    model: Any,
+    file: TableFile,
+    protocol: str = "app",
+    *,
+    by: By | None = None,
+    target: str | None = None,
+    n_samples: int = 1000,
+    sample_size: int = 100,
+    skip_unlabelled: bool = False,
+    random_state: int = 0,
+) -> tuple[Floats, Samples]:
+    """Return the scores (N, n) of the labelled rows of a table, and samples of them with their prevalences."""
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
@@ -86,15 +157,7 @@ def evaluate_table(
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
-    S = scores_of(model, frame)
-    if by is None:
-        table = judged(_estimates(quantifier, S, samples), samples)
-    else:
-        summary = quantifier.summarize(S, samples)
-        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
-        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
-    table.attrs |= {"n_samples": len(samples), "n_items": len(codes)}
-    return table
+    return scores_of(model, frame), samples
 
 
 def _labelled(
