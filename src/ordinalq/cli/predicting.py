@@ -1,5 +1,6 @@
 """The verb that estimates the class distribution of a table, or of each group of its rows."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,6 +75,15 @@ def predict(
     show.prevalences(estimates)
     show.others(estimates, n_groups)
     show.basis(estimates)
+    _say(job, estimates, trend, found, outputs)
+
+
+def _say(
+    job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
+) -> None:
+    """Say what there is below the table."""
+    from ordinalq.cli import show
+
     if trend is not None:
         show.sentences(f"\n{trend}")
     elif not outputs:
@@ -82,7 +92,7 @@ def predict(
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    show.fit(estimates, knows_groups=quantifier.knows_groups)
+    show.fit(estimates, knows_groups=job.quantifier.knows_groups)
 
 
 def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:

@@ -161,12 +161,8 @@ class Estimates:
         """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
 
         Of groups by several columns the last is the time, and each group of the others is a series of its own.
-
-        Returns
-        -------
-        Trend
-            ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
-            question is about the samples or the populations, as the intervals of the estimates are.
+        ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
+        question is about the samples or the populations, as the intervals of the estimates are.
         """
         if self.keys is None:
             raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
@@ -209,23 +205,7 @@ class Estimates:
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
-        extra = self._said()
-        if self.bounds is not None:
-            names = ("lower", "upper", "mean_lower", "mean_upper")
-            extra |= {name.replace("mean", "mean_class"): getattr(self.bounds, name) for name in names}
-        columns = {"n_items": self.n_items, "prevalences": self.prevalences, "mean_class": self.mean} | extra
-        lists = {name: column.tolist() for name, column in columns.items()}
-        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        head: dict[str, Any] = {"classes": _plain(self.classes.tolist()), "level": self.level}
-        if self.bounds is not None:
-            head["of"] = self.bounds.of
-        if self.keys is None:
-            return head | {"samples": rows}
-        by, values = self.keys.names, [_plain(column.tolist()) for column in self.keys.columns]
-        # Of several columns, a group is an object of their values.
-        named = values[0] if len(by) == 1 else [dict(zip(by, v, strict=True)) for v in zip(*values, strict=True)]
-        groups = [{"group": key, **row} for key, row in zip(named, rows, strict=True)]
-        return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
+        return _json(self)
 
     def plot(self, **options: Any) -> Any:
         """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
@@ -279,6 +259,27 @@ def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:
         return np.asarray(E[first] + E[second])
     S = shared[first].astype(np.float64) @ shared[second].transpose(0, 2, 1)
     return np.asarray(E[first] + E[second] - S - S.transpose(0, 2, 1))
+
+
+def _json(estimates: Estimates) -> dict[str, Any]:
+    """Return what :meth:`Estimates.to_json` does."""
+    extra = estimates._said()
+    if estimates.bounds is not None:
+        names = ("lower", "upper", "mean_lower", "mean_upper")
+        extra |= {name.replace("mean", "mean_class"): getattr(estimates.bounds, name) for name in names}
+    columns = {"n_items": estimates.n_items, "prevalences": estimates.prevalences, "mean_class": estimates.mean} | extra
+    lists = {name: column.tolist() for name, column in columns.items()}
+    rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+    head: dict[str, Any] = {"classes": _plain(estimates.classes.tolist()), "level": estimates.level}
+    if estimates.bounds is not None:
+        head["of"] = estimates.bounds.of
+    if estimates.keys is None:
+        return head | {"samples": rows}
+    by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]
+    # Of several columns, a group is an object of their values.
+    named = values[0] if len(by) == 1 else [dict(zip(by, v, strict=True)) for v in zip(*values, strict=True)]
+    groups = [{"group": key, **row} for key, row in zip(named, rows, strict=True)]
+    return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
 
 
 def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.int64], P: Floats) -> Index:

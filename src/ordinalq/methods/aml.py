@@ -154,26 +154,11 @@ class AML(Method):
         found, start, shared = list(self._posteriors(summary, of)), 0, []
         for one in found:
             stop = start + len(one.solution.p)
-            shared.append(self._shared(one, summary.sizes[start:stop]).astype(np.float32))
+            shared.append(_shared(self, one, summary.sizes[start:stop]).astype(np.float32))
             start = stop
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
         shown = P if of == "sample" else self.solve(summary).p
         return ClosedForm(normal_bounds(P, E, shown, summary.sizes, level, of), E, np.concatenate(shared))
-
-    def _shared(self, found: Posterior, sizes: Floats) -> Floats:
-        """Return what errors of M do to the shares, as a factor (B, n, n^2).
-
-        Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
-        instrument stands for that of each sample: both see the same labelled items, nearly alike.
-        """
-        P, n = clean(found.solution.p), len(self.classes_)
-        C, M = self.covariances_, np.broadcast_to(self.M_, (len(P), n, n))
-        Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), C, 1)
-        seen = Observed(P, M, Omega, np.broadcast_to(self._common(), P.shape))
-        values, vectors = np.linalg.eigh(C * (self.trust_ / self.counts_)[:, None, None])
-        roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-        D = np.einsum("bi,ijk->bjik", P, roots).reshape(len(P), n, -1)
-        return found.moved(pull(seen, sizes, P, D))
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
@@ -234,3 +219,19 @@ class AML(Method):
 
     def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
         return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength), sizes, P, of=of)
+
+
+def _shared(method: AML, found: Posterior, sizes: Floats) -> Floats:
+    """Return what errors of M do to the shares, as a factor (B, n, n^2).
+
+    Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
+    instrument stands for that of each sample: both see the same labelled items, nearly alike.
+    """
+    P, n = clean(found.solution.p), len(method.classes_)
+    C, M = method.covariances_, np.broadcast_to(method.M_, (len(P), n, n))
+    Omega = np.tensordot(error_shares(P, sizes, method.counts_, method.trust_), C, 1)
+    seen = Observed(P, M, Omega, np.broadcast_to(method._common(), P.shape))
+    values, vectors = np.linalg.eigh(C * (method.trust_ / method.counts_)[:, None, None])
+    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    D = np.einsum("bi,ijk->bjik", P, roots).reshape(len(P), n, -1)
+    return found.moved(pull(seen, sizes, P, D))
