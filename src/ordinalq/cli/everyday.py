@@ -122,6 +122,7 @@ def fit(
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
     from ordinalq.cli.show import smoothing_of
+    from ordinalq.tables.quality import absent
 
     smoothing = smoothing_of(model.fitted())
     return {
@@ -129,7 +130,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "n_items": model.n_items_,
         "n_skipped": model.n_skipped_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
-        "accuracy": model.accuracy_,
+        **(model.quality_ or {"accuracy": None}),
+        "absent": absent(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,
@@ -139,7 +141,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import percentages, smoothing_of
+    from ordinalq.cli.show import percentages, smoothing_of, unit
+    from ordinalq.tables.quality import sentences
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
@@ -151,8 +154,8 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
     say(f"training:  {percentages(info.p_train, info.classes)}")
-    if model.accuracy_ is not None:
-        say(f"accuracy:  {100 * model.accuracy_:.0f} % of the items, held out")
+    for word, text in sentences(model.quality_, info.classes, unit(model.target_, info.classes)):
+        say(f"{word + ':':<11}{text}")
     if (training := _training(model)) is not None:
         say(f"chosen:    {training}")
 

@@ -160,7 +160,7 @@ class Estimates:
     def trend(self) -> Trend:
         """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
 
-        Of groups by several columns the last is the time, and each group of the others is a series of its own.
+        Groups by several columns have the time in the last, and each group of the others is a series of its own.
         ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
         question is about the samples or the populations, as the intervals of the estimates are.
         """

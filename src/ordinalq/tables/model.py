@@ -27,6 +27,7 @@ from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
 from ordinalq.validation import Floats
 
@@ -57,6 +58,8 @@ class TableModel(BaseEstimator):
         Classes in ascending order.
     target_ : str
         Column of the labels.
+    quality_ : dict or None
+        How good the classifier is, see :func:`ordinalq.tables.quality.quality`.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
 
@@ -146,7 +149,8 @@ class TableModel(BaseEstimator):
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if keys is None else len(keys)
-        self.accuracy_ = _accuracy(self.quantifier_, y)
+        self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
+        self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
         return self
 
     def asked_columns(self, target: str) -> list[str]:
@@ -280,16 +284,6 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
             f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
             f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
         )
-
-
-def _accuracy(quantifier: Quantifier, y: Any) -> float | None:
-    """Return the part of the training items whose class the classifier finds when they are held out."""
-    S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
-    if S is None:
-        return None
-    _, codes = encode_labels(y, quantifier.classes_)
-    scored = ~np.isnan(S).any(axis=1)
-    return float((S[scored].argmax(axis=1) == codes[scored]).mean())
 
 
 def needed_columns(model: Any) -> dict[str, str]:
