@@ -43,7 +43,7 @@ def methods(json: JsonOption = False) -> None:
         (*names, ", ".join(f"{name}={_short(value)}" for name, value in parameters.items() if name not in hidden))
         for *names, parameters in rows
     ]
-    table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3)
+    table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3, wrap=True)
 
 
 @app.command()
@@ -141,15 +141,15 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import percentages, smoothing_of, unit
+    from ordinalq.cli.show import counted, percentages, smoothing_of, unit
     from ordinalq.tables.quality import sentences
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
-    groups = "" if model.n_groups_ is None else f" in {model.n_groups_:,} groups"
-    say(f"{out}: {info.method} on {model.n_items_:,} items{groups}{strength}")
+    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
+    say(f"{out}: {info.method} on {counted(model.n_items_, 'item')}{groups}{strength}")
     if model.n_skipped_:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
@@ -198,13 +198,14 @@ def evaluate(
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
+    unit = show.unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
         compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
         if json:
             say_json({"samples": compared.samples, "methods": compared.rows()})
         else:
-            show.methods(compared, show.unit(target or info.target, info.classes))
+            show.methods(compared, unit)
         return
     groups = None
     if by is not None:
@@ -221,11 +222,11 @@ def evaluate(
         say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        show.evaluation_of_groups(groups, str(by), show.unit(target or info.target, info.classes))
+        show.evaluation_of_groups(groups, str(by), unit)
     if drawn is not None:
         if groups is not None:
             say("\nThe same on artificial samples, whose items of a class look alike:\n")
-        show.evaluation(drawn, str(protocol))
+        show.evaluation(drawn, str(protocol), len(info.classes), unit)
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -133,8 +133,10 @@ def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | N
 
 
 def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
+    from ordinalq.cli import show
+
     say("" if by is None else f"\nof the whole table, not of each {by}:")
-    say(f"{found.whole}")
+    show.sentences(f"{found.whole}")
     if found.judged:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"

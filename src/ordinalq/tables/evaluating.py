@@ -1,6 +1,7 @@
 """How good a model is: its errors on samples of a labelled table, beside simple estimates."""
 
 import logging
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +154,7 @@ def scored_samples(
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
+    _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
@@ -173,6 +175,16 @@ def _labelled(
     frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
     classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
     return frame, classes, codes
+
+
+def _warn_of_training_items(quantifier: Quantifier, codes: npt.NDArray[np.intp], table: str) -> None:
+    """Warn of labels that are those of the training items, in their order."""
+    if hasattr(quantifier, "held_out_") and np.array_equal(quantifier.held_out_[1], codes):
+        warnings.warn(
+            f"{table} seems to be the table that the model was fitted on: errors on new items will be larger.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:

@@ -133,16 +133,7 @@ class TableModel(BaseEstimator):
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
-        try:
-            X = self.encoder_.fit_transform(table)
-        except ValueError as error:
-            if "vocabulary" in str(error) or "no terms remain" in str(error):
-                words = [name for name, kind in kinds.items() if kind == "text"]
-                raise ValueError(
-                    f"{where(frame)}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
-                    "is it the right column?"
-                ) from error
-            raise
+        X = _encoded(self.encoder_, table, kinds, where(frame))
         keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups)
         self.classes_ = self.quantifier_.classes_
@@ -284,6 +275,20 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
             f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
             f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
         )
+
+
+def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
+    """Fit the encoder and return what it makes of a table (N, ...); the error says which texts have no words."""
+    try:
+        return encoder.fit_transform(table)
+    except ValueError as error:
+        if "vocabulary" in str(error) or "no terms remain" in str(error):
+            words = [column for column, kind in kinds.items() if kind == "text"]
+            raise ValueError(
+                f"{name}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
+                "is it the right column?"
+            ) from error
+        raise
 
 
 def needed_columns(model: Any) -> dict[str, str]:
