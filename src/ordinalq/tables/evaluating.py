@@ -12,7 +12,7 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
@@ -33,7 +33,7 @@ logger = logging.getLogger("ordinalq")
 
 def evaluate_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     protocol: str = "app",
     *,
     by: By | None = None,
@@ -50,7 +50,7 @@ def evaluate_table(
     ----------
     model : TableModel or quantifier
         See :func:`ordinalq.tables.predicting.predict_table`.
-    file : TableFile
+    file : Table
         Labelled, and none of the items that the model was fitted on.
     protocol : str, default="app"
         "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random.
@@ -100,7 +100,7 @@ def evaluate_table(
 
 
 def compare_table(
-    model: Any, file: TableFile, methods: Sequence[str], protocol: str = "app", *, measure: str = "nmd", **how: Any
+    model: Any, file: Table, methods: Sequence[str], protocol: str = "app", *, measure: str = "nmd", **how: Any
 ) -> MethodComparison:
     """Compare the model's method with others, on its own scores: the classifier is not fitted again.
 
@@ -136,7 +136,7 @@ def compare_table(
 
 def scored_samples(
     model: Any,
-    file: TableFile,
+    file: Table,
     protocol: str = "app",
     *,
     by: By | None = None,
@@ -163,7 +163,7 @@ def scored_samples(
 
 
 def _labelled(
-    model: Any, file: TableFile, target: str, by: Sequence[str], skip_unlabelled: bool
+    model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
 ) -> tuple["pd.DataFrame", npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
