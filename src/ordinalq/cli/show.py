@@ -1,6 +1,7 @@
 """Estimates in the terminal: a table, bars and a progress bar."""
 
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,7 +66,9 @@ def prevalences(estimates: "Estimates") -> None:
 def sentences(text: str) -> None:
     """Print sentences, broken at words where the terminal ends."""
     for line in text.split("\n"):
-        screen().print(plain(line), soft_wrap=False)
+        # An empty line stays one.
+        for part in textwrap.wrap(plain(line), screen().width, break_on_hyphens=False) or [""]:
+            say(part)
 
 
 def counted(n: int, what: str) -> str:

@@ -47,6 +47,16 @@ class Trend:
     slope, slope_lower, slope_upper : ndarray (K,)
         By how much the mean class rises from one group to the next on average (weighted least squares), with an
         interval at the level of the estimates.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 600)
+    >>> X, month = rng.normal(y[:, None], 1, (600, 2)), np.where(y == 1, 1, rng.integers(1, 4, 600))
+    >>> found = oq.PACC().fit(X, y).predict_groups(X, month, level=0.95).trend()
+    >>> bool(found.p_value[0] < 0.001), bool(found.slope_lower[0] > 0)
+    (True, True)
     """
 
     time: str

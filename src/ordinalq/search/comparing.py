@@ -43,6 +43,15 @@ class MethodComparison:
         Number of classes n: n - 1 times NMD is the mean distance of an item from where it belongs, in classes.
     samples : str
         What the samples are, in words.
+
+    Examples
+    --------
+    >>> errors = {"CC": np.linspace(0.1, 0.2, 50), "PACC": np.linspace(0, 0.1, 50)}
+    >>> found = MethodComparison("nmd", errors, 5, "50 samples")
+    >>> found.frame()[["method", "as_good"]]
+      method  as_good
+    0   PACC     True
+    1     CC    False
     """
 
     measure: str
