@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import time
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -244,7 +245,7 @@ def test_deleting_removes_the_files(app, tables):
     assert client.get(walk).status == 404
 
 
-def test_periods_of_a_date_give_a_trend(app, walked, tables):
+def test_periods_of_a_date_give_a_trend(app, walked, tables, tmp_path, monkeypatch, capsys):
     client, walk = walked
     model = client.get(f"{walk}/file/model.oq").content
     other = Client(app.port)
@@ -253,9 +254,16 @@ def test_periods_of_a_date_give_a_trend(app, walked, tables):
     other.done(own)
     other.post(f"{own}/predict", {"by": "day:month"})
     page = other.done(own).text
-    assert "The mean class from 2024-01 to 2024-03 with intervals" in page
-    assert len(re.findall("<circle", page)) == 3
-    assert "The mean class from" not in client.get(f"{walk}/results").text, "shops have no order in time"
+    assert "Over time" in page
+    assert b"<svg" in other.get(f"{own}/trend.svg").content
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.oq").write_bytes(model)
+    (tmp_path / "new.csv").write_bytes(csv(tables[1]))
+    command = "predict model.oq new.csv --by day:month --interval 0.95 --interval-of sample --json"
+    assert main(command.split()) == 0
+    sentence = json.loads(capsys.readouterr().out)["trend"]["sentence"]
+    assert sentence in unescape(page), "as on the command line"
+    assert "Over time" not in client.get(f"{walk}/results").text, "shops have no order in time"
 
 
 def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch):
