@@ -9,6 +9,7 @@ from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -24,10 +25,13 @@ from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
 from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.simplex import Derivatives
+from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "CrossFitted",
     "Dataset",
     "Default",
+    "Derivatives",
     "EDy",
     "Estimates",
     "HDx",
@@ -59,6 +64,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "InSample",
     "LeastAbsoluteDeviation",
     "NPP",
+    "NumericalLoss",
     "OACC",
     "OEDy",
     "OHDx",
@@ -82,11 +88,13 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SLD",
     "SampleSearch",
     "Samples",
+    "Solution",
     "Summary",
     "TableModel",
     "bin_target",
     "catalog",
     "difference_matrix",
+    "errors",
     "jaggedness",
     "load_dataset",
     "load_model",
@@ -101,6 +109,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "save_model",
     "solve",
     "train",
+    "wilcoxon",
 ]
 
 
