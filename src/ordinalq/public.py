@@ -9,6 +9,7 @@ from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.contract.trend import Trend
 from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
@@ -30,6 +31,7 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.simplex import Derivatives
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
@@ -63,6 +65,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "IBU",
     "InSample",
     "LeastAbsoluteDeviation",
+    "MethodComparison",
     "NPP",
     "NumericalLoss",
     "OACC",
@@ -91,8 +94,10 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "Solution",
     "Summary",
     "TableModel",
+    "Trend",
     "bin_target",
     "catalog",
+    "compare_methods",
     "difference_matrix",
     "errors",
     "jaggedness",
