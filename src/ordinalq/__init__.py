@@ -29,6 +29,7 @@ from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.strength import Auto
 from ordinalq.training import train
+from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty, Unfolding, unfold
 from ordinalq.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Alternative",
     "Auto",
     "BLP",
     "Binning",
@@ -82,8 +84,11 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SLD",
     "SampleSearch",
     "Samples",
+    "SimulatedEvents",
     "Summary",
     "TableModel",
+    "Uncertainty",
+    "Unfolding",
     "bin_target",
     "catalog",
     "difference_matrix",
@@ -101,6 +106,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "save_model",
     "solve",
     "train",
+    "unfold",
 ]
 
 

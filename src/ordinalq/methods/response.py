@@ -80,13 +80,13 @@ def solve(
     chosen = RUN() if method is None else method
     as_result = result_type(q, M)
     check_axes(q, M, acceptance, background)
-    R, a = _response(M, acceptance)
+    R, a = read_response(M, acceptance)
     single = is_histogram(q) or np.ndim(q) == 1
     Q, sizes = _observed(q, N, len(R), single=single)
     if not isinstance(chosen, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
     if a is not None:
-        _check_acceptance(chosen, a)
+        check_proportional(chosen, a)
     if not isinstance(counts, bool | np.bool_):
         raise TypeError(f"counts must be True or False, got {counts!r}.")
     if sizes is None and (counts or background is not None):
@@ -94,7 +94,7 @@ def solve(
             "N must be given where q are fractions and numbers of items are asked for (counts, background)."
         )
     total = np.ones(len(Q)) if sizes is None else sizes
-    known, signal = (None, total) if background is None else _background(background, total, Q.shape)
+    known, signal = (None, total) if background is None else read_background(background, total, Q.shape)
     data = Data(Q * (total / signal)[:, None], R, signal, background=known)
     P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
     if a is not None:
@@ -106,7 +106,7 @@ def solve(
     return as_result(P[0] if single else P)
 
 
-def _response(M: Any, acceptance: Any) -> tuple[Floats, Floats | None]:
+def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
     if is_histogram(M):
         R = bin_contents("M", M, n_axes=2, counted=False)
@@ -178,7 +178,7 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
     return Q / totals[:, None], sizes
 
 
-def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+def read_background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the background in units of the signal, (B, d), and the number of items of the signal, (B,)."""
     if is_histogram(background):
         background = bin_contents("background", background, n_axes=1, counted=False)
@@ -198,7 +198,7 @@ def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple
     return known / signal[:, None], signal
 
 
-def _check_acceptance(method: Quantifier, a: Floats) -> None:
+def check_proportional(method: Quantifier, a: Floats) -> None:
     """Refuse a method whose own acceptance is not proportional to this one (n,)."""
     parameters = method.get_params()
     own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))

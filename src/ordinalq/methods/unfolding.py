@@ -9,6 +9,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
 from ordinalq.objectives import LinearObjective
+from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance
 from ordinalq.representations import HardVotes
@@ -21,6 +22,8 @@ from ordinalq.validation import Floats, check_choice, check_integer, check_real,
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
+# More iterations than this are no choice of a strength.
+MOST_STEPS = 100
 
 
 class RUN(LinearQuantifier):
@@ -122,6 +125,14 @@ class RUN(LinearQuantifier):
         _, loss, regularizer = self._parts()
         H, K, _ = self._hessians(loss, regularizer, data)
         return tau_for(self.n_df, H, K)
+
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
+        _, loss, regularizer = self._parts()
+        H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), data)
+        n = data.n_classes
+        free = n - int(np.linalg.matrix_rank(difference_matrix(n, self.order)))
+        return np.array([tau_for(n_df, H, K) for n_df in np.linspace(n, free, size + 2)[1:-1]])
 
     def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
@@ -243,6 +254,11 @@ class IBU(MatrixMethod):
             return self._iterate(ahead, smoothing, strengths).p - self._iterate(behind, smoothing, strengths).p
 
         return move
+
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return ever fewer iterations, (size, B) at most."""
+        steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
+        return np.tile(steps[:, None], (1, len(data)))
 
     def response_strengths(self, data: Data, solution: Solution) -> Floats:
         """Return the numbers of iterations (B,)."""
