@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.plot import spectrum, strength_scan
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.scan import Scan
 from ordinalq.validation import Floats, check_real
@@ -174,14 +175,10 @@ class Unfolding:
 
     def plot(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draw the spectrum, see :func:`ordinalq.plot.spectrum`."""
-        from ordinalq.plot import spectrum
-
         return spectrum(self, ax=ax, **look)
 
     def plot_scan(self, ax: "Axes | None" = None) -> "Axes":
         """Draw what the rule for the strength saw, see :func:`ordinalq.plot.strength_scan`."""
-        from ordinalq.plot import strength_scan
-
         if self.scan is None:
             raise ValueError("there was no scan: give unfold a rule, for example tau='information'.")
         return strength_scan(self.scan, ax=ax)
