@@ -222,7 +222,7 @@ def method_row(fitted, samples, target):
 def measure_methods(workload, batches):
     """Measure every method of the catalog; return the rows and the names that were left out."""
     rows, left_out = [], []
-    for entry in oq.catalog():
+    for entry in oq.catalog(beyond=False):
         for parameters in SETTINGS.get(entry.name, [{}]):
             fitted = fit(entry, workload, parameters)
             if fitted is None:
@@ -302,7 +302,7 @@ class Ours:
 
 def measure_peers(workload, samples, n_first):
     """Run the peers that are installed on the first samples."""
-    entries = {entry.name: entry for entry in oq.catalog()}
+    entries = {entry.name: entry for entry in oq.catalog(beyond=False)}
     ours, rows = {}, []
     for peer in available():
         if peer.method not in entries:
@@ -330,7 +330,7 @@ def measure_peers(workload, samples, n_first):
 def measure_loops(workload, samples, n_first):
     """Run the scipy loops on the first samples."""
     rows = []
-    for entry in oq.catalog():
+    for entry in oq.catalog(beyond=False):
         if entry.name not in LOOP_METHODS:
             continue
         fitted = fit(entry, workload, {})

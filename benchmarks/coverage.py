@@ -5,6 +5,9 @@ ORDINALQ_DATA names, and left out without it. Both are cut into ten classes of a
 random halves of the items trains, the other half is the pool of APP samples without repeated items: the uncertainty of
 M is part of the intervals, and shows only over several M. For the target "population" the composition of each sample is
 drawn from its prevalences, which are then the truth.
+
+With ``--weights 1`` all items, those of training and those of the samples, have log-normal weights, whose logarithm has
+that standard deviation; the truth of a sample then is its weighted composition.
 """
 
 import os
@@ -31,6 +34,7 @@ from sklearn.preprocessing import StandardScaler
 import ordinalq as oq
 from ordinalq.datasets.fried import make_fried
 from ordinalq.simplex import uniform_simplex
+from ordinalq.weights import Weights
 
 N_CLASSES, MIN_COUNT = 10, 1000
 LEVEL = 0.95
@@ -61,6 +65,7 @@ METHODS = {
     "PCC": lambda: oq.PCC(),
     "OQT": lambda: oq.OQT(),
     "ARC": lambda: oq.ARC(),
+    "AML": lambda: oq.AML(),
 }
 # Those that fit classifiers of their own.
 TREES = {"OQT": oq.OQT, "ARC": oq.ARC}
@@ -110,14 +115,22 @@ def draw(y, n_samples, size, target, seed):
     return oq.Samples.from_index(items, len(y)), np.array(truth)
 
 
-def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates, seed):
+def with_weights(samples, truth, y, w, target):
+    """Return the samples with weights w (N,) of the pool's items, and what is true of them then, (B, n)."""
+    samples = samples.weighted(Weights(w))
+    return samples, samples.average(np.eye(N_CLASSES)[y]) if target == "sample" else truth
+
+
+def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates, seed, spread=None):
     """Return {(method, target, size): what is covered}.
 
     That is: classes (B, n), cumulative classes (B, n - 1), mean class (B,), present classes; then widths (B, n) and the
     seconds per sample (1,).
     """
     a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
-    scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a])
+    w = None if spread is None else np.random.default_rng([seed, 7]).lognormal(sigma=spread, size=len(y))
+    given_weights = {} if w is None else {"sample_weight": w[a]}
+    scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a], **given_weights)
     S, S_pool = scorer.held_out_[0], scorer.scores(X[b])
     codes = scorer.held_out_[1]
     found = {}
@@ -125,14 +138,16 @@ def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates
         if name in TREES:
             # They hold items out themselves.
             binary = "forest, out of bag" if classifier == "forest" else classifier
-            quantifier = TREES[name](CLASSIFIERS[binary]()).fit(X[a], y[a])
+            quantifier = TREES[name](CLASSIFIERS[binary]()).fit(X[a], y[a], **given_weights)
             pool = quantifier.scores(X[b])
         else:
             quantifier = METHODS[name]()
             given, pool, labels = (X[a], X[b], y[a]) if name in ON_FEATURES else (S, S_pool, codes)
-            quantifier.fit_scores(given, labels)
+            quantifier.fit_scores(given, labels, **given_weights)
         for target, size in itertools.product(targets, sizes):
             samples, truth = draw(y[b], n_samples, size, target, seed)
+            if w is not None:
+                samples, truth = with_weights(samples, truth, y[b], w[b], target)
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -169,6 +184,9 @@ def main():
     parser.add_argument("--samples", type=int, default=500, help="over all splits")
     parser.add_argument("--sizes", type=int, nargs="+", default=[500], help="of the samples")
     parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument(
+        "--weights", type=float, help="standard deviation of the logarithm of the weights; none without"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--tiny", action="store_true", help="seconds, for two methods")
     args = parser.parse_args()
@@ -193,7 +211,16 @@ def main():
             n_samples = args.samples // args.splits
             parts = Parallel(n_jobs=args.jobs)(
                 delayed(one_split)(
-                    X, y, classifier, args.methods, args.targets, n_samples, args.sizes, args.replicates, seed
+                    X,
+                    y,
+                    classifier,
+                    args.methods,
+                    args.targets,
+                    n_samples,
+                    args.sizes,
+                    args.replicates,
+                    seed,
+                    args.weights,
                 )
                 for seed in range(args.splits)
             )

@@ -14,14 +14,18 @@ BOUNDS = ("lower", "upper", "cumulative_lower", "cumulative_upper", "mean_lower"
 class Before:
     """Services with `_scores` twins: `predict_interval_scores` gives Intervals, `predict_groups_scores` a frame."""
 
-    def intervals(self, q: Any, S: Any, samples: Any, level: float, of: str, **options: Any) -> dict[str, Any]:
-        """Return estimates and bounds of samples of items with scores S (N, n): name -> array."""
+    def intervals(
+        self, q: Any, S: Any, samples: Any, level: float, of: str, *, fit: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        """Return estimates and bounds of samples of items with scores S (N, n): name -> array; there is no `fit`."""
         found = q.predict_interval_scores(S, level, samples, target=of, **options)
         parts = {name: getattr(found, name) for name in (*BOUNDS, "covariance", "n_items")}
         return parts | {"prevalences": found.estimate}
 
-    def groups(self, q: Any, S: Any, groups: Any, level: float | None = None, **options: Any) -> dict[str, Any]:
-        """Return the table of groups of items with scores S (N, n): name of a column -> array."""
+    def groups(
+        self, q: Any, S: Any, groups: Any, level: float | None = None, *, fit: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        """Return the table of groups of items with scores S (N, n): name of a column -> array; there is no `fit`."""
         return columns(q.predict_groups_scores(S, groups, level=level, **options))
 
     def portions(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
@@ -42,18 +46,22 @@ class Before:
 class Now:
     """Services of a Summary: functions in `ordinalq.inference` that give Estimates."""
 
-    def intervals(self, q: Any, S: Any, samples: Any, level: float, of: str, **options: Any) -> dict[str, Any]:
+    def intervals(
+        self, q: Any, S: Any, samples: Any, level: float, of: str, *, fit: bool = True, **options: Any
+    ) -> dict[str, Any]:
         """Return estimates and bounds of samples of items with scores S (N, n): name -> array."""
         from ordinalq.contract.plan import Plan
         from ordinalq.inference.groups import estimate
 
-        found = estimate(q, q.summarize(S, samples), level, Plan(of=of, **options))
+        found = estimate(q, q.summarize(S, samples, checks=fit), level, Plan(of=of, **options))
         parts = {name: getattr(found.bounds, name) for name in BOUNDS}
         return parts | {"covariance": found.covariance, "n_items": found.n_items, "prevalences": found.prevalences}
 
-    def groups(self, q: Any, S: Any, groups: Any, level: float | None = None, **options: Any) -> dict[str, Any]:
+    def groups(
+        self, q: Any, S: Any, groups: Any, level: float | None = None, *, fit: bool = True, **options: Any
+    ) -> dict[str, Any]:
         """Return the table of groups of items with scores S (N, n): name of a column -> array."""
-        return self._table(q, self._summary(q, S, groups), level, **options)
+        return self._table(q, self._summary(q, S, groups, checks=fit), level, **options)
 
     def portions(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
         """Return the table of groups whose items were summarized in portions, index arrays `parts`, and merged."""
@@ -70,10 +78,10 @@ class Now:
         record: dict[str, Any] = diagnose(q, q.summarize(S, checks=True)).to_dict()
         return record
 
-    def _summary(self, q: Any, S: Any, groups: Any) -> Any:
+    def _summary(self, q: Any, S: Any, groups: Any, *, checks: bool = True) -> Any:
         from ordinalq.samples import Samples
 
-        return q.summarize(S, Samples.from_groups(groups))
+        return q.summarize(S, Samples.from_groups(groups), checks=checks)
 
     def _table(self, q: Any, summary: Any, level: float | None, **options: Any) -> dict[str, Any]:
         from ordinalq.contract.plan import Plan

@@ -14,6 +14,7 @@ release = version = __version__
 
 extensions = [
     "mathml",
+    "method_examples",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",

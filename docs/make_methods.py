@@ -24,8 +24,8 @@ def written(value):
 def short_table():
     """Return the README's table: one row per group."""
     rows = ["| group | methods |", "|---|---|"]
-    for group in dict.fromkeys(entry.group for entry in oq.catalog(beyond=True)):
-        names = [f"`{entry.name}`" for entry in oq.catalog(beyond=True) if entry.group == group]
+    for group in dict.fromkeys(entry.group for entry in oq.catalog()):
+        names = [f"`{entry.name}`" for entry in oq.catalog() if entry.group == group]
         rows.append(f"| {group} | {' '.join(names)} |")
     return "\n".join(rows)
 
@@ -33,7 +33,7 @@ def short_table():
 def long_table():
     """Return the table of docs/methods.md: one row per method, with the paper's grids for ten classes."""
     rows = ["| class | paper | group | what it does | grid (reference settings, n = 10) |", "|---|---|---|---|---|"]
-    for entry in oq.catalog(beyond=True):
+    for entry in oq.catalog():
         grid = "; ".join(f"{name}: {', '.join(map(written, values))}" for name, values in entry.grid(10).items())
         what = summary(entry.cls).replace("|", "\\|")
         rows.append(f"| `{entry.name}` | {entry.paper_name} | {entry.group} | {what} | {grid or '-'} |")

@@ -33,7 +33,7 @@ def make_outcome(
 ):
     """Return an outcome whose estimates are the truth plus noise, less of it for the methods of later groups."""
     rng = np.random.default_rng(seed)
-    entries = {entry.name: entry for entry in oq.catalog()}
+    entries = {entry.name: entry for entry in oq.catalog(beyond=False)}
     if methods is None:
         methods = list(entries)
         if kind == "classifiers":

@@ -28,10 +28,10 @@ FOREIGN = {
 }
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
-    ("ordinalq", "ordinalq.classify.ordinal"): "the public names; scikit-learn's linear models and SVMs take .1 s",
-    ("ordinalq", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
-    ("ordinalq", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
-    ("ordinalq", "ordinalq.tables.saving"): "the public names; skops and zipfile",
+    ("ordinalq.public", "ordinalq.classify.ordinal"): "the public names; scikit-learn's linear models, SVMs: .1 s",
+    ("ordinalq.public", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
+    ("ordinalq.public", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
+    ("ordinalq.public", "ordinalq.tables.saving"): "the public names; skops and zipfile",
     ("ordinalq.classify.factory", "ordinalq.classify.ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.contract.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
@@ -44,7 +44,10 @@ COMMANDS = "ordinalq.cli"
 # The one import that points upwards, at call time.
 UPWARDS = {("ordinalq.contract.estimates", "ordinalq.plot")}
 # Modules that may name options, and why.
-OPTIONS = {"ordinalq.experiments.runner": "records the command that repeats a run"}
+OPTIONS = {
+    "ordinalq.app.commands": "shows the command that does the same",
+    "ordinalq.experiments.runner": "records the command that repeats a run",
+}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ordinalq.losses import Energy
 from ordinalq.representations import MeanDistances
 
 N_CLASSES = 5
-METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
 SPREAD = np.array([1.0, 1.5, 1.2, 2.0])
 EVEN = np.full(N_CLASSES, 1 / N_CLASSES)
 

@@ -37,7 +37,8 @@ def reviews(tmp_path_factory):
     """The synthetic reviews, and a model of them."""
     folder = tmp_path_factory.mktemp("reviews")
     subprocess.run([sys.executable, ROOT / "examples" / "make_reviews.py", folder], check=True)
-    run("fit", folder / "train.csv", "--target", "stars", "--text", "review", "--out", folder / "stars.oq")
+    method = ["--method", "OPACC"]
+    run("fit", folder / "train.csv", "--target", "stars", "--text", "review", *method, "--out", folder / "stars.oq")
     return folder
 
 
@@ -378,9 +379,25 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
 # fit
 
 
+def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp_path, capsys):
+    train = written(mixed_table(), tmp_path / "train.csv")
+    fit = ["fit", train, "--target", "stars", "--features", "price,week", "--out", tmp_path / "m.oq"]
+    run(*fit, "--budget", "fast")
+    text = capsys.readouterr().out
+    assert "m.oq: Default on" in text
+    assert "chosen:    AML on a stack for items of the kind 'few', budget 'fast'" in text
+    assert "ridge regression: a regressor" in text
+    assert "expected error (NMD): 0." in text
+    run(*fit, "--budget", "fast", "--json")
+    assert set(json.loads(capsys.readouterr().out)["training"]["expected"]) == {"100", "1000"}
+    run(*fit, "--classifier", "logistic")
+    assert "m.oq: AML on" in capsys.readouterr().out
+
+
 def test_forests_columns_and_parameters_can_be_chosen(tmp_path, capsys):
     train = written(mixed_table(), tmp_path / "train.csv")
     options = ["--features", "price,week", "--categories", "week", "--classifier", "forest", "--set", "order=2"]
+    options += ["--method", "OPACC"]
     run("fit", train, "--target", "stars", *options, "--tau", "0.01", "--out", tmp_path / "m.oq", "--json")
     result = json.loads(capsys.readouterr().out)
     assert result["columns"] == {"price": "number", "week": "category"}
@@ -611,10 +628,10 @@ def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, 
 def test_methods_lists_the_catalog(capsys):
     run("methods")
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == [entry.name for entry in oq.catalog(beyond=True)]
+    assert [line.split()[0] for line in lines[2:]] == [entry.name for entry in oq.catalog()]
     run("methods", "--json")
     names = [entry["name"] for entry in json.loads(capsys.readouterr().out)]
-    assert names == [entry.name for entry in oq.catalog(beyond=True)]
+    assert names == [entry.name for entry in oq.catalog()]
 
 
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):

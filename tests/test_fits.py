@@ -1,5 +1,7 @@
 """The fit of every group, tested in closed form from sums: the column `fit` of estimates."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,6 +9,7 @@ from scipy.stats import binom
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
+from ordinalq.contract.checks import ScoreChecks
 from ordinalq.inference import fits
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.fits import FitTest
@@ -182,3 +185,19 @@ def test_degrees_of_freedom_are_those_that_the_mixture_leaves(rng):
     # A chi-square variable has its degrees of freedom as mean, here up to 4.7 standard errors, which are less than one.
     error = np.sqrt(2 * fit.degrees_of_freedom / n_samples)
     assert abs(np.mean(excess)) < 4.7 * error < 1
+
+
+def test_test_is_derived_once_and_again_after_another_fit(rng, monkeypatch):
+    made = []
+    monkeypatch.setattr(fits, "checked", lambda quantifier: made.append(quantifier) or checked(quantifier))
+    q = fitted(rng)
+    summary = q.summarize(*groups(rng, 5, 60))
+    first = estimate(q, summary).fit
+    assert_array_equal(estimate(q, summary).fit, first)
+    assert len(made) == 1
+    assert "_derived" in vars(q)
+    assert "_derived" not in vars(pickle.loads(pickle.dumps(q)))
+    other = fitted(rng, q)
+    assert_array_equal(other.checks().rank_edges, ScoreChecks.of(*other.held_out_).rank_edges)
+    estimate(other, other.summarize(*groups(rng, 5, 60)))
+    assert len(made) == 2

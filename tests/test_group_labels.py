@@ -57,7 +57,7 @@ def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
         assert oq.nmd(truth, got.prevalences).mean() < oq.nmd(truth, without.prevalences).mean()
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in oq.catalog(beyond=True)])
+@pytest.mark.parametrize("name", [entry.name for entry in oq.catalog()])
 def test_every_method_takes_labels(name, rng):
     X, y, _ = make(rng, 30, 30)
     cls = getattr(oq, name)

@@ -11,7 +11,7 @@ from summaries import intervals
 import ordinalq as oq
 from ordinalq.inference.groups import estimate
 
-METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
 LABELS = ["low", "middle", "good", "best"]
 
 
@@ -266,7 +266,7 @@ def test_a_summary_survives_a_file(problem, name, groups, tmp_path):
     same = oq.Summary.load(tmp_path / "summary.npz")
     assert_array_equal(quantifier.solve(same).p, quantifier.solve(summary).p)
     assert same.keys.tolist() == summary.keys.tolist()
-    assert same.keys.index.dtype == summary.keys.index.dtype
+    assert same.keys.same(summary.keys)
     assert same.merge(summary).keys.tolist() == summary.keys.tolist()
     assert_array_equal(same.totals["checks"], summary.totals["checks"])
 

@@ -27,7 +27,7 @@ from ordinalq.classify.held_out import AlreadyFitted, InSample, OutOfBag, class_
 WEIGHTED_BOOTSTRAP = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 VOTERS = [LinearSVC(), RidgeClassifier(), make_pipeline(StandardScaler(), LinearSVC())]
-METHODS = {entry.name: entry.cls for entry in oq.catalog()}
+METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
 VOTE_METHODS = [METHODS[name] for name in METHODS if name in ("CC", "ACC", "OACC", "RUN", "IBU")]
 POSTERIOR_METHODS = [
     METHODS[name]

@@ -236,7 +236,7 @@ def test_plan_of_a_whole_table_has_a_column_for_the_labels(tables, tmp_path, cap
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert rows.columns.tolist() == ["line", "a", "b", "stars"]
     assert rows["stars"].isna().all()
-    assert f"{len(rows):,} labels in 1 groups" in capsys.readouterr().out
+    assert f"{len(rows):,} labels in 1 group" in capsys.readouterr().out
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------------

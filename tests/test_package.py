@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import ordinalq as oq
 
 ROOT = Path(__file__).parents[1]
@@ -19,9 +21,13 @@ def loaded_modules(statement):
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-def test_import_loads_nothing_heavy_beyond_scikit_learn():
-    added = loaded_modules("import ordinalq") - loaded_modules("import sklearn")
-    assert "ordinalq" in added
+def test_import_and_command_line_start_without_numpy():
+    assert not {"numpy", "pandas", "sklearn"} & loaded_modules("import ordinalq.cli")
+
+
+def test_names_load_nothing_heavy_beyond_scikit_learn():
+    added = loaded_modules("import ordinalq; ordinalq.PACC") - loaded_modules("import sklearn")
+    assert "ordinalq.public" in added
     assert not {name.partition(".")[0] for name in added} & set(HEAVY)
 
 
@@ -29,6 +35,10 @@ def test_public_names_are_sorted_and_exist():
     assert oq.__all__ == sorted(oq.__all__)
     for name in oq.__all__:
         assert hasattr(oq, name)
+        assert name in dir(oq)
+    assert oq.losses.Poisson is not None
+    with pytest.raises(AttributeError, match="'ordinalq' has no attribute 'PACCC'"):
+        oq.PACCC  # noqa: B018
 
 
 def test_example_of_the_readme_prints_what_it_says():
@@ -95,7 +105,7 @@ def test_lists_of_methods_are_what_the_catalog_says():
 
 
 def test_all_twenty_methods_are_in_the_catalog():
-    assert [entry.paper_name for entry in oq.catalog()] == list(oq.reference.results())
+    assert [entry.paper_name for entry in oq.catalog(beyond=False)] == list(oq.reference.results())
 
 
 def test_no_file_speaks_of_package_indexes():

@@ -116,8 +116,8 @@ def test_columns_of_the_paper_appear_only_where_it_prints_figures(outcome):
 
 def test_rows_follow_the_catalog_in_its_groups(outcome):
     rows = tables.results_table(outcome, "nmd").rows
-    assert [row.cells[0].text for row in rows] == [entry.paper_name for entry in oq.catalog()]
-    assert [row.group for row in rows] == [entry.group for entry in oq.catalog()]
+    assert [row.cells[0].text for row in rows] == [entry.paper_name for entry in oq.catalog(beyond=False)]
+    assert [row.group for row in rows] == [entry.group for entry in oq.catalog(beyond=False)]
 
 
 def test_a_failed_method_is_a_dash_with_a_footnote(outcome):
@@ -190,7 +190,7 @@ def test_selected_table_has_the_row_of_the_smallest_validation_error(outcome):
 def test_hyperparameters_are_those_of_the_catalog_beside_the_printed_ones(outcome):
     table = tables.hyperparameter_table(outcome)
     data = table.data.set_index(["method", "parameter", "settings", "n_classes"])
-    for entry in oq.catalog():
+    for entry in oq.catalog(beyond=False):
         for settings in ("reference", "paper"):
             for n in (5, 10, 12):
                 for name, values in entry.grid(n, settings).items():
@@ -366,7 +366,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     methods = ["CC", "OPACC", "Steady"]
     outcome = make_outcome(**SHORT, methods=methods, protocols=("APP",), measures=("nmd",))
     if in_catalog:
-        known = [*oq.catalog(), Entry(Steady, BEYOND)]
+        known = [*oq.catalog(beyond=False), Entry(Steady, BEYOND)]
         monkeypatch.setattr("ordinalq.experiments.methods.catalog", lambda: known)
     text = Page(write_report(outcome, tmp_path).read_text(encoding="utf-8")).text
     assert "beyond the paper" in text
@@ -545,7 +545,10 @@ def test_ranks_of_the_paper_come_from_its_printed_means():
         for method, cell in table.items()
     }
     assert ranking.n_blocks == 6
-    assert_allclose([ranking.ranks[entry.name] for entry in oq.catalog()], [naive[e.paper_name] for e in oq.catalog()])
+    assert_allclose(
+        [ranking.ranks[entry.name] for entry in oq.catalog(beyond=False)],
+        [naive[e.paper_name] for e in oq.catalog(beyond=False)],
+    )
 
 
 # Departures
@@ -558,7 +561,7 @@ def test_departures_are_those_of_the_ledger():
 
 
 def test_conditions_of_departures_name_things_that_exist():
-    methods = {entry.name for entry in oq.catalog()}
+    methods = {entry.name for entry in oq.catalog(beyond=False)}
     for entry in departures():
         assert set(entry.applies.get("methods", [])) <= methods, entry.number
         assert set(entry.applies.get("data", [])) <= {"amazon", "fact", "uci"}, entry.number
@@ -882,5 +885,5 @@ def test_page_sorts_in_a_browser_without_any_error(report, tmp_path):
     order = [display_name(method) for method in data["method"]]
     assert ascending == f"ascending: {' '.join([*order, 'o-HDx'])}"
     assert descending == f"descending: {' '.join([*order[::-1], 'o-HDx'])}"
-    assert restored == f"none: {' '.join(entry.paper_name for entry in oq.catalog())}"
+    assert restored == f"none: {' '.join(entry.paper_name for entry in oq.catalog(beyond=False))}"
     assert 'data-wide="false"' in body  # tables scroll, the page does not

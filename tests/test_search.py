@@ -25,7 +25,7 @@ from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
 from ordinalq.search import SampleSearch, configurations_of, configured, estimate_all
 
-METHODS = {entry.name: entry for entry in oq.catalog()}
+METHODS = {entry.name: entry for entry in oq.catalog(beyond=False)}
 FITS = []
 
 

@@ -1,7 +1,10 @@
 """The site: every public name has a page, every page can be reached, nothing waits for the network."""
 
+import importlib.util
 import re
 from pathlib import Path
+
+import pytest
 
 import ordinalq as oq
 
@@ -51,3 +54,28 @@ def test_texts_are_free_of_the_old_idioms():
         text = path.read_text(encoding="utf-8")
         for idiom in idioms if path.suffix == ".py" else idioms[1:]:
             assert not re.search(idiom, text, re.MULTILINE), (path.name, idiom)
+
+
+def methods_of_the_site():
+    """Return the module that gives every method an example."""
+    made = importlib.util.spec_from_file_location("method_examples", DOCS / "_ext" / "method_examples.py")
+    module = importlib.util.module_from_spec(made)
+    made.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_has_an_example():
+    made = methods_of_the_site()
+    known = {*made.METHODS, *made.OTHERS}
+    assert [name for name in oq.__all__ if name not in known and ">>>" not in (getattr(oq, name).__doc__ or "")] == []
+    for name in made.OTHERS:
+        assert not made.example(name)[-1].startswith(">>>")
+
+
+@pytest.mark.parametrize("name", ["CC", "OHDx", "ARC", "AML"])
+def test_the_example_of_a_method_prints_what_it_finds(name):
+    lines = methods_of_the_site().example(name)
+    assert lines[-2].startswith(">>> q.predict")
+    shares = [float(number) for number in re.findall(r"\d\.\d*", lines[-1])]
+    assert len(shares) == 5
+    assert sum(shares) == pytest.approx(1, abs=0.03)

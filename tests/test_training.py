@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 import ordinalq as oq
-from ordinalq.training import BUDGETS, choose, expected_error
-from ordinalq.training.choice import FEW, MEMBERS, WIDE, kind_of
+from ordinalq.classify.members import BUDGETS, FEW, MEMBERS, WIDE, choose, kind_of
+from ordinalq.inference.expected import expected_error
 
 
 def items(rng, n_items=1200, n_classes=4):
@@ -33,11 +33,10 @@ def test_every_choice_is_made_of_public_parts_with_a_reason_each(kind, budget):
     shape = {"table": (FEW, 3), "few": (50, 3), "vectors": (50, WIDE + 1), "sparse": (50, 9)}[kind]
     X = csr_array(np.zeros(shape)) if kind == "sparse" else np.zeros(shape)
     choice = choose(X, budget=budget)
-    stack = choice.quantifier.classifier
     assert choice.kind == kind
-    assert isinstance(stack, oq.OrdinalStack)
-    assert len(choice.reasons) == len(stack.members) + 1
-    clone(choice.quantifier)
+    assert len(choice.reasons) == len(choice.members)
+    assert all(is_regressor(member) or is_classifier(member) for member in choice.members)
+    clone(oq.OrdinalStack(choice.members))
 
 
 @pytest.mark.parametrize("kind", ["few", "vectors", "sparse"])
@@ -55,7 +54,7 @@ def test_kinds_that_are_cheap_can_be_trained(kind, rng):
 def test_default_is_the_choice_fitted_and_nothing_else(rng):
     X, y = items(rng)
     q = oq.train(X, y, budget="fast", random_state=3)
-    same = choose(X, budget="fast", random_state=3).quantifier.fit(X, y)
+    same = oq.AML(oq.OrdinalStack(choose(X, budget="fast", random_state=3).members, random_state=3)).fit(X, y)
     assert_array_equal(q.predict(X), same.predict(X))
 
 
@@ -102,6 +101,13 @@ def test_nobody_knows_the_error_where_a_class_has_a_single_item(rng):
     assert np.isnan(expected_error(oq.PACC(), S, codes))
 
 
+def test_few_groups_are_enough_to_fit_but_not_to_know_the_error(rng):
+    X, y = items(rng, 400)
+    q = oq.Default(budget="fast").fit(X, y, groups=np.arange(400) % 4)
+    assert np.isnan(q.training_.expected["groups"])
+    assert "unknown for groups" in str(q.training_)
+
+
 def test_default_is_saved_with_what_it_said(rng, tmp_path):
     X, y = items(rng, 400)
     q = oq.train(X, y, budget="fast")
@@ -116,3 +122,14 @@ def test_mistakes_are_named(rng):
         oq.train(X, y, budget="slow")
     with pytest.raises(ValueError, match="classes"):
         oq.train(X, np.array(["a", "b"])[y % 2])
+    with pytest.raises(TypeError, match="cannot be fitted on scores"):
+        oq.Default().fit_scores(np.eye(4)[y], y)
+
+
+def test_search_puts_the_default_beside_others(rng):
+    X, y = items(rng, 1000)
+    samples = oq.APP(20, 50, small_pool="repeat", random_state=1).draw(y[600:])
+    search = oq.SampleSearch(oq.Default(), {"budget": ["fast"], "prior": ["any", "training"]}, samples=samples)
+    search.fit(X[:600], y[:600], X[600:])
+    assert search.best() == {"budget": "fast", "prior": "any"}
+    assert search.best_estimator_.training_.kind == "few"

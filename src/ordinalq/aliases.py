@@ -33,11 +33,12 @@ ALIASES = {
     "OPDF": "ordinalq.methods.ranking:OPDF",
     "BLP": "ordinalq.methods.groups:BLP",
     "AML": "ordinalq.methods.aml:AML",
+    "Default": "ordinalq.methods.default:Default",
     "GroupModel": "ordinalq.effects.model:GroupModel",
     "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
     # What methods consist of.
     "Auto": "ordinalq.strength:Auto",
-    "Training": "ordinalq.training.default:Training",
+    "Training": "ordinalq.methods.default:Training",
     "Tuning": "ordinalq.inference.tuning:Tuning",
     "CumulativeSquares": "ordinalq.losses:CumulativeSquares",
     "Energy": "ordinalq.losses:Energy",
@@ -60,6 +61,7 @@ ALIASES = {
     "NewtonSolver": "ordinalq.solvers.newton:NewtonSolver",
     "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
     "SoftmaxSolver": "ordinalq.solvers.softmax:SoftmaxSolver",
+    "Weights": "ordinalq.weights:Weights",
     # Classifiers.
     "Calibration": "ordinalq.classify.calibration:Calibration",
     "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",

@@ -1,6 +1,7 @@
-"""The values that groups stand for, in the user's own type and order."""
+"""The values that groups stand for, in the user's own types and order: of one column, or of several."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,110 +16,33 @@ Index = npt.NDArray[np.intp]
 MISSING = "(missing)"
 # The name of the column of groups where nobody gave one.
 UNNAMED = "group"
+# Between the values of several columns, as people read them.
+AND = ", "
 # Units of time that polars has.
 UNITS = ("D", "ms", "us", "ns")
 
 
-class Keys:
-    """B distinct values, sorted; ordered categories are in their own order, a missing value comes last.
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One value for each of B groups.
 
     Parameters
     ----------
     index : pandas.Index (B,)
-        Distinct and sorted, of whatever type the user's column has.
+        Values of whatever type the user's column has.
     name : str, default="group"
         Name of the user's column.
     native : NumPy or polars type, default=None
         What the column had before pandas took it; None where pandas has it.
     """
 
-    def __init__(self, index: "pd.Index[Any]", name: str = UNNAMED, native: Any = None) -> None:
-        self.index = index
-        self.name = name
-        self.native = native
+    index: "pd.Index[Any]"
+    name: str = UNNAMED
+    native: Any = None
 
-    @classmethod
-    def of(cls, groups: Any) -> tuple["Keys", Index]:
-        """Return the distinct values of a column (N,), and the position of each item's value among them.
-
-        Parameters
-        ----------
-        groups : array-like, series of pandas or polars (N,)
-            One value per item; None, NaN and the like are a value of their own.
-
-        Examples
-        --------
-        >>> keys, codes = Keys.of(["pen", "ink", "pen"])
-        >>> keys.tolist(), codes.tolist()
-        (['ink', 'pen'], [1, 0, 1])
-        """
-        import pandas as pd
-
-        if groups is None or isinstance(groups, str):
-            raise TypeError(
-                f"groups must be one value per item, got {groups!r:.60}; give the column itself, not its name."
-            )
-        column, native = _column(groups)
-        given = getattr(groups, "name", None)
-        name = str(given) if given is not None and str(given) else UNNAMED
-        codes, values = pd.factorize(column)
-        values, rank = _sorted(pd.Index(values))
-        missing = codes < 0
-        if missing.any():
-            values = values.append(pd.Index([None], dtype=_nullable(values.dtype)))
-            codes = np.where(missing, len(rank), codes)
-            rank = np.append(rank, len(rank))
-        return cls(values, name, native), rank[codes]
-
-    @classmethod
-    def merged(cls, parts: Sequence["Keys"]) -> tuple["Keys", list[Index]]:
-        """Return all values of several sets of keys, and the positions of the values of each among them."""
-        first = parts[0]
-        if all(part.index.equals(first.index) and part.index.dtype == first.index.dtype for part in parts[1:]):
-            return first, [np.arange(len(first))] * len(parts)
-        values = first.index
-        for part in parts[1:]:
-            _check_kinds(first.index, part.index)
-            values = values.append(part.index)
-        try:
-            keys, codes = cls.of(values)
-        except TypeError as error:
-            raise TypeError("groups must be of one kind in all portions; make them strings.") from error
-        ends = np.cumsum([len(part) for part in parts])
-        native = first.native if all(part.native == first.native for part in parts) else None
-        return cls(keys.index, first.name, native), np.split(codes, ends[:-1])
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, rows: Any) -> "Keys":
-        """Return the keys of some rows."""
-        return Keys(self.index[rows], self.name, self.native)
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether the last value is a missing one."""
-        return len(self) > 0 and bool(self.index.isna()[-1])
-
-    def position(self, value: Any) -> int:
-        """Return the row of a value; the error names near ones."""
-        missing = np.flatnonzero(self.index.isna())
-        if value is None and len(missing):  # not every type finds it by the name None
-            return int(missing[0])
-        try:
-            row = self.index.get_loc(value)
-        except (KeyError, TypeError, ValueError) as error:
-            shown = ", ".join(map(repr, self.tolist()[:5]))
-            raise KeyError(
-                f"{self.name} {value!r} is not among the {len(self)} groups {shown}{', ...' * (len(self) > 5)}"
-            ) from error
-        if not isinstance(row, int | np.integer):
-            raise TypeError(f"a group must be one value, got {value!r}.")
-        return int(row)
-
-    def to_numpy(self) -> npt.NDArray[Any]:
-        """Return the values as an array, of the type that they came in if that was one of NumPy."""
-        return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
+    def take(self, rows: Any) -> "Column":
+        """Return the values of some rows."""
+        return replace(self, index=self.index[rows])
 
     def tolist(self) -> list[Any]:
         """Return the values as plain objects, None where missing."""
@@ -128,6 +52,10 @@ class Keys:
     def labels(self) -> list[str]:
         """Return the values as people read them."""
         return [MISSING if value is None else _text(value) for value in self.tolist()]
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Return the values as an array, of the type that they came in if that was one of NumPy."""
+        return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
 
     def polars(self) -> Any:
         """Return the values as a series of polars, of the type that they came in if that was one of polars."""
@@ -143,10 +71,197 @@ class Keys:
         # Polars has no other units.
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
+    def matches(self, value: Any) -> npt.NDArray[np.bool_]:
+        """Say which rows have a value, (B,)."""
+        if value is None:  # not every type finds it by this name
+            return np.asarray(self.index.isna())
+        found = np.zeros(len(self.index), dtype=bool)
+        found[self.index.get_loc(value)] = True
+        return found
+
+
+class Keys:
+    """B distinct groups, sorted; ordered categories are in their own order, a missing value comes last.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        One, or several, by whose values together groups are told apart; the first is the first to sort by.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = tuple(columns)
+
+    @classmethod
+    def of(cls, groups: Any) -> tuple["Keys", Index]:
+        """Return the distinct groups of N items, and the position of each item's group among them.
+
+        Parameters
+        ----------
+        groups : array-like or series (N,), frame of pandas or polars or dict of these (N, k)
+            One value per item, or one of each column; None, NaN and the like are a value of their own.
+
+        Examples
+        --------
+        >>> keys, codes = Keys.of(["pen", "ink", "pen"])
+        >>> keys.tolist(), codes.tolist()
+        (['ink', 'pen'], [1, 0, 1])
+        >>> keys, codes = Keys.of({"ware": ["pen", "ink", "pen"], "year": [2024, 2025, 2023]})
+        >>> keys.tolist(), codes.tolist()
+        ([('ink', 2025), ('pen', 2023), ('pen', 2024)], [2, 0, 1])
+        """
+        if groups is None or isinstance(groups, str):
+            raise TypeError(
+                f"groups must be one value per item, got {groups!r:.60}; give the column itself, not its name."
+            )
+        parts = [_distinct(column, name) for name, column in _columns(groups).items()]
+        if len({len(codes) for _, codes in parts}) > 1:
+            raise ValueError(f"groups must have columns of one length, got {[len(codes) for _, codes in parts]}.")
+        codes = parts[0][1]
+        if len(parts) == 1:
+            return cls([parts[0][0]]), codes
+        # Numbers of pairs of the groups so far and the values of the next column, in their order; made dense again
+        # each time, they are no larger than the square of the number of items.
+        for column, values in parts[1:]:
+            _, codes = np.unique(codes * len(column.index) + values, return_inverse=True)
+        _, first = np.unique(codes, return_index=True)
+        return cls([column.take(values[first]) for column, values in parts]), codes
+
+    @classmethod
+    def merged(cls, parts: Sequence["Keys"]) -> tuple["Keys", list[Index]]:
+        """Return all groups of several sets of keys, and the positions of those of each among them."""
+        first = parts[0]
+        if all(first.same(part) for part in parts[1:]):
+            return first, [np.arange(len(first))] * len(parts)
+        together = {}
+        for j, column in enumerate(first.columns):
+            values = column.index
+            for part in parts[1:]:
+                _check_kinds(column.index, part.columns[j].index)
+                values = values.append(part.columns[j].index)
+            together[column.name] = values
+        try:
+            keys, codes = cls.of(together)
+        except TypeError as error:
+            raise TypeError("groups must be of one kind in all portions; make them strings.") from error
+        ends = np.cumsum([len(part) for part in parts])
+        native = [
+            column.native if all(part.columns[j].native == column.native for part in parts) else None
+            for j, column in enumerate(first.columns)
+        ]
+        columns = [replace(column, native=kind) for column, kind in zip(keys.columns, native, strict=True)]
+        return cls(columns), np.split(codes, ends[:-1])
+
+    def same(self, other: "Keys") -> bool:
+        """Say whether other keys are these, of the same types."""
+        pairs = [(a.index, b.index) for a, b in zip(self.columns, other.columns, strict=True)]
+        return all(a.equals(b) and a.dtype == b.dtype for a, b in pairs)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].index)
+
+    def __getitem__(self, rows: Any) -> "Keys":
+        """Return the keys of some rows."""
+        return Keys([column.take(rows) for column in self.columns])
+
+    def __contains__(self, group: Any) -> bool:
+        try:
+            self.position(group)
+        except (KeyError, TypeError):
+            return False
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        """Name of each column."""
+        return [column.name for column in self.columns]
+
+    @property
+    def name(self) -> str:
+        """The names of all columns, as people read them."""
+        return AND.join(self.names)
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """Which groups have a missing value, (B,)."""
+        return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
+
+    def position(self, group: Any) -> int:
+        """Return the row of a value, or of a tuple of one value of each column; the error shows some."""
+        parts = group if isinstance(group, tuple) and len(self.columns) > 1 else (group,)
+        if len(parts) != len(self.columns):
+            raise KeyError(f"a group of {self.name} must be a tuple of {len(self.columns)} values, got {group!r}")
+        try:
+            found = [column.matches(value) for column, value in zip(self.columns, parts, strict=True)]
+            rows = np.flatnonzero(np.all(found, axis=0))
+        except (KeyError, TypeError, ValueError):
+            rows = np.zeros(0, dtype=np.intp)
+        if len(rows) == 0:
+            shown = ", ".join(map(repr, self[:5].tolist()))
+            raise KeyError(
+                f"{self.name} {group!r} is not among the {len(self)} groups {shown}{', ...' * (len(self) > 5)}"
+            )
+        if len(rows) > 1:
+            raise TypeError(f"a group must be one value, got {group!r}.")
+        return int(rows[0])
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
+        if len(self.columns) == 1:
+            return self.columns[0].to_numpy()
+        tuples = np.empty(len(self), dtype=object)
+        tuples[:] = self.tolist()
+        return tuples
+
+    def tolist(self) -> list[Any]:
+        """Return the values, or tuples of those of several columns, as plain objects, None where missing."""
+        lists = [column.tolist() for column in self.columns]
+        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    def labels(self) -> list[str]:
+        """Return the groups as people read them."""
+        words = zip(*(column.labels() for column in self.columns), strict=True)
+        return [AND.join(filter(None, parts)) if len(parts) > 1 else parts[0] for parts in words]
+
+    def frame(self, prefix: str = "") -> dict[str, "pd.Index[Any]"]:
+        """Return the columns for a frame of pandas, by their names."""
+        return {prefix + column.name: column.index for column in self.columns}
+
 
 def is_polars(value: Any) -> bool:
     """Say whether a frame or a series is one of polars."""
     return type(value).__module__.partition(".")[0] == "polars"
+
+
+def _columns(groups: Any) -> Mapping[str, Any]:
+    """Return the columns of groups by their names."""
+    if len(getattr(groups, "shape", ())) == 2 and hasattr(groups, "columns"):
+        columns = {str(name): groups[name] for name in groups.columns}
+        if len(columns) < len(groups.columns):
+            raise ValueError("groups must have columns of different names.")
+    elif isinstance(groups, Mapping):
+        columns = {str(name): column for name, column in groups.items()}
+    else:
+        given = getattr(groups, "name", None)
+        return {str(given) if given is not None and str(given) else UNNAMED: groups}
+    if not columns:
+        raise ValueError("groups must have at least one column, got none.")
+    return columns
+
+
+def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
+    """Return the distinct values of a column (N,), sorted, and the position of each item's value among them."""
+    import pandas as pd
+
+    column, native = _column(groups)
+    codes, values = pd.factorize(column)
+    values, rank = _sorted(pd.Index(values))
+    missing = codes < 0
+    if missing.any():
+        values = values.append(pd.Index([None], dtype=_nullable(values.dtype)))
+        codes = np.where(missing, len(rank), codes)
+        rank = np.append(rank, len(rank))
+    return Column(values, name, native), rank[codes]
 
 
 def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
@@ -165,7 +280,10 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
         words = any(isinstance(value, str) for value in groups)
         groups = np.asarray(groups, dtype=object if words else None)
     if np.ndim(groups) != 1 or len(groups) == 0:
-        raise ValueError(f"groups must be a one-dimensional array with items, got shape {np.shape(groups)}.")
+        raise ValueError(
+            "groups must be a one-dimensional array with items, or a frame of several columns, "
+            f"got shape {np.shape(groups)}."
+        )
     if isinstance(groups, np.ndarray):
         native = groups.dtype if native is None and groups.dtype.kind in "UMm" else native
         if groups.dtype.kind == "S":

@@ -242,8 +242,8 @@ class Block(NamedTuple):
     """The score ratios of a few samples.
 
     ``rows`` (b,) are their positions among the requested ones, R (b, n, m) the ratios of their items (items last, so
-    that products run along contiguous memory), W (b, m) the weights of the items: 1 / size, or 0 where a shorter sample
-    is padded.
+    that products run along contiguous memory), W (b, m) the weights of the items: 1 / size, or their own over the sum,
+    or 0 where a shorter sample is padded.
     """
 
     rows: Rows
@@ -307,8 +307,12 @@ class MixtureObjective(Objective):
         items, offsets = self.samples.items, self.samples.offsets[rows]
         ramp = np.arange(sizes.max())
         inside = ramp < sizes[:, None]
-        index = items[np.where(inside, offsets[:, None] + ramp, offsets[:, None])]
-        return Block(chosen, self.ratios[index].transpose(0, 2, 1).copy(), inside / sizes[:, None])
+        places = np.where(inside, offsets[:, None] + ramp, offsets[:, None])
+        R = self.ratios[items[places]].transpose(0, 2, 1).copy()
+        if self.samples.weights is None:
+            return Block(chosen, R, inside / sizes[:, None])
+        W = self.samples.weights.values[places] * inside
+        return Block(chosen, R, W / W.sum(axis=1, keepdims=True))
 
     def split(self) -> tuple[Objective, Penalty] | None:
         """Return the likelihood alone, and the parts of the regularizer."""

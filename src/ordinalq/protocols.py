@@ -139,6 +139,12 @@ class APPOQ(Protocol):
         Number of APP samples before the selection, and their size.
     rounding, min_per_class, small_pool, random_state
         See :class:`Protocol`.
+
+    Examples
+    --------
+    >>> y_pool = np.repeat([1, 2, 3, 4, 5], 200)
+    >>> APPOQ(0.2, 100, 50, random_state=7).draw(y_pool)  # the smoothest fifth of a hundred
+    Samples(21 samples of 50 items, pool of 1000)
     """
 
     fraction: float
@@ -177,6 +183,16 @@ class RealPrevalences(Protocol):
         as prevalences: the counts that a telescope sees.
     rounding, min_per_class, small_pool, random_state
         See :class:`Protocol`.
+
+    Examples
+    --------
+    >>> y_pool = np.repeat([1, 2, 3], 500)
+    >>> samples = RealPrevalences([[0.1, 0.3, 0.6], [0.5, 0.3, 0.2]], 4, 100, random_state=7).draw(y_pool)
+    >>> samples.prevalences
+    array([[0.5, 0.3, 0.2],
+           [0.1, 0.3, 0.6],
+           [0.5, 0.3, 0.2],
+           [0.1, 0.3, 0.6]])
     """
 
     vectors: Any
@@ -219,6 +235,12 @@ class NPP:
         What to do where the pool has fewer items than a sample, see :class:`Protocol`.
     random_state : int, Generator or None, default=None
         An integer makes every draw the same.
+
+    Examples
+    --------
+    >>> y_pool = np.repeat([1, 2, 3], [100, 200, 700])
+    >>> NPP(1000, 50, random_state=7).draw(y_pool).prevalences.mean(axis=0).round(2)
+    array([0.1, 0.2, 0.7])
     """
 
     n_samples: int
@@ -263,6 +285,12 @@ def matching_fraction(
     -------
     float
         In (0, 1]; 1 if the real distributions are as jagged as APP, or more.
+
+    Examples
+    --------
+    >>> smooth = [[0.1, 0.15, 0.2, 0.25, 0.3], [0.3, 0.25, 0.2, 0.15, 0.1]]
+    >>> matching_fraction(smooth, sample_size=100, n_draws=1000, random_state=7) < 0.2
+    True
     """
     V = np.atleast_2d(check_distributions("vectors", vectors))
     target = float(np.mean(jaggedness(V)))
@@ -302,6 +330,12 @@ def protocol_table(
     pandas.DataFrame
         Columns data, protocol, xi1, xi1_paper, nmd, nmd_paper: xi1 is the mean of xi_1 over the samples, nmd the mean
         NMD(p_L, p). What cannot be recomputed is NaN.
+
+    Examples
+    --------
+    >>> table = protocol_table(n_draws=500, sample_size=100)
+    >>> list(table.columns)
+    ['data', 'protocol', 'xi1', 'xi1_paper', 'nmd', 'nmd_paper']
     """
     import pandas as pd
 

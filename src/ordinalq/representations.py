@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from ordinalq.samples import OneHot
 from ordinalq.validation import Floats, check_choice, check_integer, check_real
+from ordinalq.weights import Weights, item_counts
 
 Codes = npt.NDArray[np.intp]
 
@@ -45,8 +46,8 @@ class Representation(BaseEstimator, ABC):
     def check(self) -> None:
         """Refuse parameters out of range."""
 
-    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Representation":
-        """Learn what f needs (bin edges, distances) from the held-out scores or features."""
+    def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Representation":
+        """Learn what f needs (bin edges, distances) from the held-out scores or features and weights, if any."""
         return self
 
     @abstractmethod
@@ -107,7 +108,7 @@ class Histograms(Representation):
         check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("on", self.on, ("scores", "features"))
 
-    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Histograms":
+    def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Histograms":
         """Set the bin edges."""
         self.edges_ = np.array([inner_edges(column.min(), column.max(), self.n_bins) for column in S.T])
         self.n_blocks_ = S.shape[1]
@@ -135,6 +136,9 @@ class MeanDistances(Representation):
     """
 
     gives_distances = True
+    # Of the training items, and their sums per class; models of older versions have none.
+    weights_: Floats | None = None
+    totals_: Floats | None = None
 
     def __init__(self, metric: str = "md", *, on: str = "scores") -> None:
         self.metric = metric
@@ -147,12 +151,15 @@ class MeanDistances(Representation):
         if self.metric == "md" and self.on == "features":
             raise ValueError("metric must be 'euclidean' with on='features': the match distance needs class scores.")
 
-    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "MeanDistances":
+    def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "MeanDistances":
         """Keep the training items, sorted per coordinate for "md"."""
         self.counts_ = np.bincount(codes, minlength=n_classes)
+        self.weights_ = None
+        self.totals_ = item_counts(codes, n_classes, weights)
         if self.metric == "euclidean":
             order = np.argsort(codes, kind="stable")
             self.items_ = S[order]
+            self.weights_ = None if weights is None else weights.values[order]
             return self
         A = np.cumsum(S, axis=1)[:, :-1]  # (N, n - 1)
         order = np.argsort(A, axis=0, kind="stable")
@@ -161,6 +168,8 @@ class MeanDistances(Representation):
         self.below_ = np.zeros((A.shape[1], len(A) + 1, 2, n_classes))
         for k in range(A.shape[1]):
             members = one_hot(codes[order[:, k]], n_classes)
+            if weights is not None:
+                members *= weights.values[order[:, k], None]
             np.cumsum(members, axis=0, out=self.below_[k, 1:, 0])
             np.cumsum(members * self.values_[k][:, None], axis=0, out=self.below_[k, 1:, 1])
         return self
@@ -170,21 +179,25 @@ class MeanDistances(Representation):
         if self.metric == "euclidean":
             return self._all_pairs(S)
         A = np.cumsum(S, axis=1)[:, :-1]
-        F = np.zeros((len(A), len(self.counts_)))
+        totals = self.counts_ if self.totals_ is None else self.totals_
+        F = np.zeros((len(A), len(totals)))
         for a, values, below in zip(A.T, self.values_, self.below_, strict=True):
             number, total = below[np.searchsorted(values, a)].transpose(1, 0, 2)  # (N, n) each
             # sum of |a - v| over a class: a - v for the values below, v - a for the others
-            F += a[:, None] * (2 * number - self.counts_) + below[-1, 1] - 2 * total
-        return F / self.counts_
+            F += a[:, None] * (2 * number - totals) + below[-1, 1] - 2 * total
+        return F / totals
 
     def _all_pairs(self, S: Floats) -> Floats:
         """Return mean Euclidean distances, a block of items at a time: at most 2^24 distances are in memory."""
-        F = np.empty((len(S), len(self.counts_)))
+        totals = self.counts_ if self.totals_ is None else self.totals_
+        F = np.empty((len(S), len(totals)))
         starts = np.cumsum(self.counts_) - self.counts_
         step = max(1, 2**24 // len(self.items_))
         for i in range(0, len(S), step):
             distances = cdist(S[i : i + step], self.items_)
-            F[i : i + step] = np.add.reduceat(distances, starts, axis=1) / self.counts_
+            if self.weights_ is not None:
+                distances *= self.weights_
+            F[i : i + step] = np.add.reduceat(distances, starts, axis=1) / totals
         return F
 
 
@@ -210,7 +223,7 @@ class RankHistogram(Representation):
             check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("span", self.span, ("classes", "data"))
 
-    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "RankHistogram":
+    def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "RankHistogram":
         """Set the bin edges."""
         self.n_bins_ = 5 * (n_classes - 1) if self.n_bins is None else self.n_bins
         r = expected_rank(S)
@@ -254,7 +267,7 @@ class Partition(Representation):
         if self.fit_fraction == 1:
             raise ValueError("fit_fraction must be below 1, got 1.0: class means need items the tree has not seen.")
 
-    def fit(self, S: Floats, codes: Codes, n_classes: int) -> "Partition":
+    def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Partition":
         """Grow the tree."""
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
         from sklearn.model_selection import train_test_split
@@ -270,7 +283,7 @@ class Partition(Representation):
             np.arange(len(S)), train_size=self.fit_fraction, stratify=codes, random_state=self.random_state
         )
         tree = DecisionTreeClassifier(max_leaf_nodes=self.max_leaf_nodes, random_state=self.random_state)
-        self.tree_ = tree.fit(S[grown], codes[grown])
+        self.tree_ = tree.fit(S[grown], codes[grown], None if weights is None else weights.values[grown])
         self.leaves_ = np.flatnonzero(self.tree_.tree_.children_left == -1)
         self.for_means_ = np.zeros(len(S), dtype=bool)
         self.for_means_[rest] = True

@@ -15,6 +15,7 @@ from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
 from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.weights import Weights
 
 # Drawn items treated at once: what belongs to them stays in the cache, and memory does not grow with the samples.
 CHUNK_ITEMS = 2**16
@@ -44,15 +45,83 @@ class OneHot:
         ones: Floats = np.eye(self.width, dtype=dtype)[self.codes].reshape(self.shape)
         return ones
 
-    def count(self, items: npt.NDArray[Any], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def count(
+        self, items: npt.NDArray[Any], sizes: npt.NDArray[np.int64], weights: Floats | None = None
+    ) -> npt.NDArray[Any]:
         """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding."""
         B = len(sizes)
         first = np.repeat(np.arange(B) * self.width, sizes)
-        blocks = [np.bincount(first + column[items], minlength=B * self.width) for column in self.codes.T]
+        blocks = [np.bincount(first + column[items], weights, B * self.width) for column in self.codes.T]
         return np.stack([block.reshape(B, self.width) for block in blocks], axis=1).reshape(B, -1)
 
 
-class Samples:
+class _Rows:
+    """Successive items of B samples, and what their weights make of them; see :class:`Samples`."""
+
+    items: npt.NDArray[np.integer[Any]]
+    offsets: npt.NDArray[np.int64]
+    n_items: int
+    classes: npt.NDArray[Any] | None
+    prevalences: Floats | None
+    keys: Keys | None
+    weights: Weights | None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Number of items of each sample, (B,)."""
+        return np.diff(self.offsets)
+
+    def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
+        """Return the items of sample b, (sizes[b],)."""
+        return self.items[self.offsets[b] : self.offsets[b + 1]]
+
+    def weighted(self, weights: Weights | None) -> "Samples":
+        """Return the samples with the weights of the pool's items, in which those of weight zero are left out.
+
+        A group all of whose items have weight zero is left out, too; a sample like that is an error. Prevalences, which
+        hold without weights, are not kept.
+        """
+        assert isinstance(self, Samples)
+        if weights is None:
+            return self
+        drawn = weights.take(self.items)
+        kept = drawn.values > 0
+        sizes = np.diff(np.append(0, np.cumsum(kept))[self.offsets])
+        some = sizes > 0
+        if not some.all() and self.keys is None:
+            raise ValueError(
+                f"sample_weight must be positive for some item of every sample, but sample {np.argmin(some)} has none."
+            )
+        return Samples(
+            self.items[kept],
+            np.append(0, np.cumsum(sizes[some])),
+            self.n_items,
+            classes=self.classes,
+            keys=None if self.keys is None else self.keys if some.all() else self.keys[np.flatnonzero(some)],
+            weights=drawn.take(kept),
+        )
+
+    @property
+    def weight(self) -> Floats:
+        """Sum of the weights of each sample, (B,): its size where there are none."""
+        return self._sums(None if self.weights is None else self.weights.values)
+
+    @property
+    def squared_weight(self) -> Floats:
+        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.weights.Weights`."""
+        return self._sums(None if self.weights is None else self.weights.squares)
+
+    def _sums(self, values: Floats | None) -> Floats:
+        if values is None:
+            return self.sizes.astype(np.float64)
+        sums = np.bincount(np.repeat(np.arange(len(self)), self.sizes), weights=values, minlength=len(self))
+        return sums.astype(np.float64, copy=False)
+
+
+class Samples(_Rows):
     """B samples of items 0..N-1; an item may be in many samples, and several times in one.
 
     Make them with :meth:`from_index`, :meth:`from_groups` or :meth:`whole`, or draw them with a protocol. The memory is
@@ -72,6 +141,8 @@ class Samples:
         Class distribution of each sample, where labels were given.
     keys : Keys or None
         The value that each sample stands for, where :meth:`from_groups` made it; ``groups_`` has them as an array.
+    weights : Weights or None
+        Weights of the drawn items, in the order of `items`; see :meth:`weighted`.
     """
 
     def __init__(
@@ -83,6 +154,7 @@ class Samples:
         classes: npt.NDArray[Any] | None = None,
         prevalences: Floats | None = None,
         keys: Keys | None = None,
+        weights: Weights | None = None,
     ) -> None:
         self.items = items
         self.offsets = offsets
@@ -90,6 +162,7 @@ class Samples:
         self.classes = classes
         self.prevalences = prevalences
         self.keys = keys
+        self.weights = weights
 
     @classmethod
     def from_index(cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
@@ -122,8 +195,8 @@ class Samples:
     def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
         """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
 
-        Ordered categories of pandas and polars keep their order. Missing values are an error, or, with `missing`, a
-        group of their own, the last.
+        A frame of several columns gives one sample per distinct row. Ordered categories of pandas and polars keep their
+        order. Missing values are an error, or, with `missing`, a group of their own, the last.
 
         Examples
         --------
@@ -131,8 +204,8 @@ class Samples:
         [1, 2]
         """
         keys, codes = Keys.of(groups)
-        if keys.has_missing and not missing:
-            gaps = codes == len(keys) - 1
+        if keys.missing.any() and not missing:
+            gaps = keys.missing[codes]
             raise ValueError(
                 f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
             )
@@ -149,8 +222,10 @@ class Samples:
     @classmethod
     def stacked(cls, parts: "Sequence[Samples]") -> "Samples":
         """Return the samples of several sets over the same pool as one, in order; with prevalences if all have them."""
-        if len({part.n_items for part in parts}) != 1:
-            raise ValueError(f"parts must be at least one set of samples of the same pool, got {list(parts)!r}.")
+        if len({part.n_items for part in parts}) != 1 or any(part.weights is not None for part in parts):
+            raise ValueError(
+                f"parts must be at least one set of samples of the same pool, without weights, got {list(parts)!r}."
+            )
         sizes = np.concatenate([part.sizes for part in parts])
         known = [part.prevalences for part in parts if part.prevalences is not None]
         return cls(
@@ -160,9 +235,6 @@ class Samples:
             classes=parts[0].classes,
             prevalences=np.concatenate(known) if len(known) == len(parts) else None,
         )
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     def __repr__(self) -> str:
         sizes = self.sizes
@@ -185,21 +257,13 @@ class Samples:
             classes=self.classes,
             prevalences=None if self.prevalences is None else self.prevalences[chosen],
             keys=None if self.keys is None else self.keys[chosen],
+            weights=None if self.weights is None else self.weights.take(positions),
         )
 
     @property
     def groups_(self) -> npt.NDArray[Any] | None:
         """The value that each sample stands for, (B,), or None."""
         return None if self.keys is None else self.keys.to_numpy()
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """Number of items of each sample, (B,)."""
-        return np.diff(self.offsets)
-
-    def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
-        """Return the items of sample b, (sizes[b],)."""
-        return self.items[self.offsets[b] : self.offsets[b + 1]]
 
     def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:
         """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each."""
@@ -213,6 +277,8 @@ class Samples:
     def average(self, F: Any) -> Floats:
         """Mean embedding of each sample, q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding).
 
+        Where there are weights the mean is a weighted one.
+
         Parameters
         ----------
         F : array, sparse array or OneHot (N, d)
@@ -222,10 +288,10 @@ class Samples:
         -------
         ndarray (B, d)
         """
-        return np.asarray(self.total(F) / self.sizes[:, None])
+        return np.asarray(self.total(F) / (self.sizes if self.weights is None else self.weight)[:, None])
 
     def total(self, F: Any) -> Floats:
-        """Return the sums of f over each sample, (B, d), see :meth:`average`."""
+        """Return the (weighted) sums of f over each sample, (B, d), see :meth:`average`."""
         if not (isinstance(F, OneHot) or sparse.issparse(F)):
             F = np.ascontiguousarray(F, dtype=np.float64)
         if len(F.shape) != 2 or F.shape[0] != self.n_items:
@@ -235,10 +301,12 @@ class Samples:
         for rows in self.chunks():
             offsets = self.offsets[rows.start : rows.stop + 1]
             items = self.items[offsets[0] : offsets[-1]]
+            w = None if self.weights is None else self.weights.values[offsets[0] : offsets[-1]]
             if isinstance(F, OneHot):
-                Q[rows] = F.count(items, np.diff(offsets))
+                Q[rows] = F.count(items, np.diff(offsets), w)
                 continue
-            drawn, shape = (np.ones(len(items)), items, offsets - offsets[0]), (len(offsets) - 1, self.n_items)
+            values = np.ones(len(items)) if w is None else w
+            drawn, shape = (values, items, offsets - offsets[0]), (len(offsets) - 1, self.n_items)
             total = sparse.csr_array(drawn, shape=shape) @ F
             Q[rows] = total.toarray() if sparse.issparse(total) else total
         return Q
@@ -254,11 +322,16 @@ class Samples:
         return self[smoothest_mask(self.prevalences, fraction)]
 
 
-def class_means(F: Any, codes: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_] | None = None) -> Floats:
+def class_means(
+    F: Any,
+    codes: npt.NDArray[np.intp],
+    chosen: npt.NDArray[np.bool_] | None = None,
+    weights: Weights | None = None,
+) -> Floats:
     """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too."""
     items = np.arange(len(codes)) if chosen is None else np.flatnonzero(chosen)
     members = [items[codes[items] == c] for c in range(codes.max() + 1)]
-    return Samples.from_index(members, len(codes)).average(F).T
+    return Samples.from_index(members, len(codes)).weighted(weights).average(F).T
 
 
 def smoothest_mask(P: Floats, fraction: float) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, class_shares, item_counts, worth
 
 Codes = npt.NDArray[np.intp]
 
@@ -38,23 +39,23 @@ class LabelledRatios:
     W : ndarray (N, n)
         Weights of the items in the class means: M = F'W.
     counts : ndarray (n,)
-        Items of each class.
+        Items of each class; what they are worth, where they have weights.
     trust : ndarray (n,)
         lambda: how far the mean of a class is its own.
     """
 
-    def __init__(self, R: Floats, codes: Codes) -> None:
+    def __init__(self, R: Floats, codes: Codes, weights: Weights | None = None) -> None:
         n = R.shape[1]
-        total = np.bincount(codes, minlength=n)
+        total = item_counts(codes, n, weights)
         kept = thinned(codes, MOST_ITEMS)
-        self.R, codes = R[kept], codes[kept]
-        self.counts = np.bincount(codes, minlength=n).astype(np.float64)
+        self.R, codes, weights = R[kept], codes[kept], None if weights is None else weights.take(kept)
+        self.counts = worth(codes, n, weights)
+        share = class_shares(codes, n, weights)
         # The model sees the items as they were before thinning.
-        weight = (total / self.counts)[codes]
-        model = self.R * (weight / (self.R @ (total / total.sum())))[:, None]
+        model = self.R * (total[codes] * share / (self.R @ (total / total.sum())))[:, None]
         model /= model.sum(axis=0)
         own = np.zeros_like(model)
-        own[np.arange(len(codes)), codes] = 1 / self.counts[codes]
+        own[np.arange(len(codes)), codes] = share
         self.W = model
         M, C = self.at(np.full(n, 1 / n))
         F = self.R / self.R.mean(axis=1, keepdims=True)

@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
 from ordinalq.validation import Floats, check_choice
+from ordinalq.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")
 # Scores are mixed with this much of the uniform distribution before their logarithm: a forest's zeros are no proofs.
@@ -41,8 +42,8 @@ class Calibration(BaseEstimator):
         """Refuse an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
-    def fit(self, S: Floats, codes: npt.NDArray[np.intp]) -> "Calibration":
-        """Fit w and c on held-out scores S (N, n) and codes (N,)."""
+    def fit(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> "Calibration":
+        """Fit w and c on held-out scores S (N, n), codes (N,) and weights of the items."""
         n = S.shape[1]
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
         if self.kind == "none":
@@ -51,18 +52,19 @@ class Calibration(BaseEstimator):
         n_weights = n if self.kind == "vector" else 1
         observed = np.zeros_like(L)
         observed[np.arange(len(L)), codes] = 1
-        counts = np.bincount(codes, minlength=n)
-        weights = (1 / (n * counts))[codes, None] if self.balanced else 1 / len(L)
+        counts = item_counts(codes, n, weights)
+        each: Any = 1 / (n * counts)[codes, None] if self.balanced else 1 / counts.sum()
+        each = each if weights is None else each * weights.values[:, None]
 
         def loss(x: Floats) -> tuple[float, Any]:
             w, c = x[:n_weights], x[n_weights:]
             logits = log_softmax(L * w + c, axis=1)
-            error = (np.exp(logits) - observed) * weights  # derivative in the logits
+            error = (np.exp(logits) - observed) * each  # derivative in the logits
             slope = (error * L).sum(axis=0)
             slope = slope if n_weights > 1 else slope.sum(keepdims=True)
-            return -(logits * observed * weights).sum(), np.concatenate([slope, error.sum(axis=0)])
+            return -(logits * observed * each).sum(), np.concatenate([slope, error.sum(axis=0)])
 
-        start = np.concatenate([np.ones(n_weights), -np.log(counts / len(L)) if self.balanced else np.zeros(n)])
+        start = np.concatenate([np.ones(n_weights), -np.log(counts / counts.sum()) if self.balanced else np.zeros(n)])
         best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-8}).x
         self.weights_, self.biases_ = np.broadcast_to(best[:n_weights], n).copy(), best[n_weights:]
         return self
@@ -74,7 +76,12 @@ class Calibration(BaseEstimator):
         return np.asarray(np.exp(log_softmax(logarithms(S) * self.weights_ + self.biases_, axis=1)))
 
     def replicates(
-        self, S: Floats, codes: npt.NDArray[np.intp], draw: Callable[[], npt.NDArray[Any]], number: int
+        self,
+        S: Floats,
+        codes: npt.NDArray[np.intp],
+        draw: Callable[[], npt.NDArray[Any]],
+        number: int,
+        weights: Weights | None = None,
     ) -> list["Calibration"]:
         """Return calibrations fitted on drawn items, by one step of Newton's method from this one.
 
@@ -86,6 +93,8 @@ class Calibration(BaseEstimator):
             Gives the items (N,) of a draw.
         number : int
             Number of calibrations.
+        weights : Weights, default=None
+            Weights of the items, by which these are then drawn.
         """
         if self.kind == "none":
             return [self] * number
@@ -95,8 +104,10 @@ class Calibration(BaseEstimator):
         error = p - np.eye(n)[codes]
         # Second derivatives in the logits are diag(p) - p p'; with respect to w each logit brings its L.
         pL = p * L
-        WW, WC = np.diag((pL * L).sum(axis=0)) - pL.T @ pL, np.diag(pL.sum(axis=0)) - pL.T @ p
-        CC = np.diag(p.sum(axis=0)) - p.T @ p
+        w = np.ones((len(p), 1)) if weights is None else weights.values[:, None]
+        wp, wpL = w * p, w * pL
+        WW, WC = np.diag((wpL * L).sum(axis=0)) - wpL.T @ pL, np.diag(wpL.sum(axis=0)) - wpL.T @ p
+        CC = np.diag(wp.sum(axis=0)) - wp.T @ p
         slopes = error * L
         if self.kind == "bcts":  # one w for all classes
             WW, WC, slopes = WW.sum(keepdims=True), WC.sum(axis=0, keepdims=True), slopes.sum(axis=1, keepdims=True)
@@ -104,7 +115,10 @@ class Calibration(BaseEstimator):
         gradients = np.hstack([slopes, error])
         found = []
         for _ in range(number):
-            total = gradients[draw()].sum(axis=0) - gradients.sum(axis=0)
+            drawn = draw()
+            # As much weight is drawn as there is.
+            scale = 1.0 if weights is None else w.sum() / len(drawn)
+            total = scale * gradients[drawn].sum(axis=0) - (w * gradients).sum(axis=0)
             # The biases are free up to a constant.
             step = -np.linalg.lstsq(hessian, total, rcond=1e-9)[0]
             one = copy(self)

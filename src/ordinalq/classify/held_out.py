@@ -24,6 +24,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.classify.folds import make_folds
+from ordinalq.classify.weighting import fit_weighted, usable_weights
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
 
@@ -65,6 +66,14 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         What the models call the classes: ``classes_``, or the labels that a part of them was fitted on before.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> model = CrossFitted(cv=5).fit(y[:, None] + rng.normal(size=(300, 2)), y)
+    >>> model.held_out_scores_.shape, len(model.estimators_)
+    ((300, 3), 5)
     """
 
     scores_training_items = True
@@ -78,8 +87,15 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "CrossFitted":
-        """Fit one model per fold on X (N, ...), y (N,); see `names_of_classes` for labels (n,).
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        labels: npt.NDArray[Any] | None = None,
+        groups: Codes | None = None,
+        sample_weight: Any = None,
+    ) -> "CrossFitted":
+        """Fit one model per fold on X (N, ...), y (N,) and weights (N,); see `names_of_classes` for labels (n,).
 
         With the codes of groups (N,) no model has seen an item of the groups that it scores.
         """
@@ -90,13 +106,14 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.names_ = names_of_classes(estimator, self.classes_, labels)
         y = self.names_[codes]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state)
-        models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, train) for train, _ in folds)
+        w = usable_weights(estimator, sample_weight, len(y))
+        models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in folds)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
         for model, (_, test) in zip(models, folds, strict=True):
             S[test] = class_scores(model, _safe_indexing(X, test), self.names_)
         self.held_out_scores_ = S
-        self.estimators_ = [clone(estimator).fit(X, y)] if self.refit else models
+        self.estimators_ = [fit_weighted(clone(estimator), X, y, w)] if self.refit else models
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(models[0], name):
                 setattr(self, name, getattr(models[0], name))
@@ -123,6 +140,13 @@ class InSample(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         None stands for ``LogisticRegression(max_iter=1000)``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> InSample().fit(y[:, None] + rng.normal(size=(300, 2)), y).held_out_scores_.shape
+    (300, 3)
     """
 
     scores_training_items = True
@@ -130,7 +154,14 @@ class InSample(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "InSample":
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        labels: npt.NDArray[Any] | None = None,
+        groups: Codes | None = None,
+        sample_weight: Any = None,
+    ) -> "InSample":
         """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
         if groups is not None:
             raise ValueError(
@@ -140,7 +171,8 @@ class InSample(ClassifierMixin, BaseEstimator):
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.names_ = names_of_classes(estimator, self.classes_, labels)
-        self.estimator_ = clone(estimator).fit(X, self.names_[codes])
+        w = usable_weights(estimator, sample_weight, len(codes))
+        self.estimator_ = fit_weighted(clone(estimator), X, self.names_[codes], w)
         self.gives_posteriors_ = hasattr(self.estimator_, "predict_proba")
         self.held_out_scores_ = self.predict_proba(X)
         return self
@@ -175,7 +207,14 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> "OutOfBag":
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        labels: npt.NDArray[Any] | None = None,
+        groups: Codes | None = None,
+        sample_weight: Any = None,
+    ) -> "OutOfBag":
         """Fit the forest on X (N, ...), y (N,); it needs no labels, and can do nothing with groups."""
         if groups is not None:
             raise ValueError(
@@ -183,12 +222,13 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
                 "its group, so that groups would look more alike than they are; use CrossFitted(forest), whose folds "
                 "keep groups together."
             )
+        w = usable_weights(self.estimator, sample_weight, len(y))
         with warnings.catch_warnings():
             # Items without a vote are left out below.
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
             # The forest divides by the number of votes, zero for those items.
             warnings.filterwarnings("ignore", message="invalid value encountered in divide", category=RuntimeWarning)
-            self.estimator_ = clone(self.estimator).fit(X, y)
+            self.estimator_ = fit_weighted(clone(self.estimator), X, y, w)
         forest = last_step(self.estimator_)
         self.classes_, codes = np.unique(y, return_inverse=True)
         S = np.asarray(forest.oob_decision_function_, dtype=np.float64)
@@ -230,9 +270,14 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
 
     def fit(
-        self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None
+        self,
+        X: Any,
+        y: Any,
+        labels: npt.NDArray[Any] | None = None,
+        groups: Codes | None = None,
+        sample_weight: Any = None,
     ) -> "AlreadyFitted":
-        """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for."""
+        """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for; weights have no say."""
         self.classes_ = np.unique(y)
         check_is_fitted(self.estimator)
         self.names_ = names_of_classes(self.estimator, self.classes_, labels)
@@ -337,10 +382,10 @@ def class_scores(model: Any, X: Any, names: npt.NDArray[Any]) -> Floats:
     return S
 
 
-def _fit(estimator: Any, X: Any, y: Any, train: Any) -> Any:
+def _fit(estimator: Any, X: Any, y: Any, w: Floats | None, train: Any) -> Any:
     """Fit one model; where only one class is left without the fold, the model can only say that class."""
     if len(np.unique(y[train])) == 1:
         from sklearn.dummy import DummyClassifier
 
         estimator = DummyClassifier(strategy="most_frequent")
-    return clone(estimator).fit(_safe_indexing(X, train), y[train])
+    return fit_weighted(clone(estimator), _safe_indexing(X, train), y[train], None if w is None else w[train])

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
-from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.utils import _safe_indexing
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ordinalq.classify.calibration import logarithms
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, held_out, unscored
+from ordinalq.classify.members import choose
 from ordinalq.classify.probit import OrderedProbit
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
@@ -45,7 +45,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     regressors : list of regressors, default=None
-        None is one: gradient-boosted trees, or ridge regression where items are sparse.
+        None stands for those of an :class:`OrdinalStack`.
     spread : regressor, default=None
         Regressor of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
     cv : int or splitter, default=5
@@ -62,6 +62,14 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     estimators_ : list of lists of fitted regressors
         Per fold those of the index, and last that of the deviation.
     classes_ : ndarray (n,)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 6, 500)
+    >>> model = OrdinalProbit().fit(y[:, None] + rng.normal(size=(500, 2)), y)
+    >>> model.predict([[1.0, 1.0], [3.0, 3.0], [5.0, 5.0]])
+    array([1, 3, 5])
     """
 
     scores_training_items = gives_posteriors_ = True
@@ -90,7 +98,10 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least 2 classes, got 1 class: {self.classes_[0]}.")
-        regressors = list(self.regressors) if self.regressors else [default_regressor(X, self.random_state)]
+        regressors = list(self.regressors or ())
+        if not regressors:
+            chosen = choose(X, random_state=self.random_state).members
+            regressors = [member for member in chosen if is_regressor(member)]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)
@@ -133,8 +144,9 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     members : list of regressors and classifiers, default=None
-        None stands for gradient-boosted trees as regressor and a random forest; with sparse items, for ridge and
-        logistic regression.
+        None stands for those that suit the kind of the items within the budget: docs/default.md has the table.
+    budget : {"fast", "balanced", "best"}, default="balanced"
+        How much time the members may take that None stands for.
     cv : int or splitter, default=5
         Folds of all members but those that have their own (`CrossFitted`, out-of-bag forests).
     n_jobs : int, default=None
@@ -147,6 +159,8 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
     held_out_scores_ : ndarray (N, n)
         Out-of-sample posteriors of the training items; NaN where a forest has no vote for one.
     members_ : list of fitted classifiers with held-out scores
+    kind_, reasons_ : str, tuple of str
+        Where members were None: the kind of the items, and a reason for each member; else "".
     weights_ : ndarray (members,)
     biases_ : ndarray (n,)
     classes_ : ndarray (n,)
@@ -169,11 +183,13 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
         self,
         members: Sequence[Any] | None = None,
         *,
+        budget: str = "balanced",
         cv: Any = N_FOLDS,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
         self.members = members
+        self.budget = budget
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -201,7 +217,11 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
 
     def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:
         """Return the unfitted members: the regressors as one probit, and classifiers that give held-out scores."""
-        members = default_members(X, groups, self.random_state) if self.members is None else list(self.members)
+        members, self.kind_ = self.members, ""
+        self.reasons_: tuple[str, ...] = ()
+        if members is None:
+            how: dict[str, Any] = {"budget": self.budget, "random_state": self.random_state}
+            members, self.kind_, self.reasons_ = choose(X, groups=groups is not None, **how)
         if not members:
             raise ValueError("members must hold at least one regressor or classifier, got none.")
         common: dict[str, Any] = {"cv": self.cv, "n_jobs": self.n_jobs, "random_state": self.random_state}
@@ -284,30 +304,6 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     value = -(weight[codes] * logits[items, codes]).sum() + 0.5 * (weight * (c - centre) ** 2).sum()
     slope = np.concatenate([np.tensordot(L, error, axes=2), error.sum(axis=0) + weight * (c - centre)])
     return float(value), slope
-
-
-def default_regressor(X: Any, random_state: Any) -> Any:
-    """Return the regressor of those who name none."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.linear_model import Ridge
-
-    if issparse(X):
-        return Ridge()
-    return HistGradientBoostingRegressor(
-        learning_rate=0.06, max_iter=1000, early_stopping=True, random_state=random_state
-    )
-
-
-def default_members(X: Any, groups: Codes | None, random_state: Any) -> list[Any]:
-    """Return the members of those who name none."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-
-    if issparse(X):
-        return [default_regressor(X, random_state), LogisticRegression(max_iter=1000)]
-    # Out-of-bag trees have seen other items of the group; folds keep it together.
-    forest = RandomForestClassifier(100, min_samples_leaf=3, oob_score=groups is None, random_state=random_state)
-    return [default_regressor(X, random_state), forest]
 
 
 def _fitted(models: Sequence[Any], X: Any, target: Floats, train: Codes) -> list[Any]:

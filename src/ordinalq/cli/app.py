@@ -26,12 +26,6 @@ QuotingOption = Annotated[
         "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal' protect, 'none' are plain characters."
     ),
 ]
-BasisOption = Annotated[
-    str,
-    typer.Option(
-        "--basis", help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto')."
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
 ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]

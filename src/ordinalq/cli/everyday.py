@@ -1,15 +1,14 @@
-"""The verbs of everyday use: fit a model on a table, predict with it, and see how good it is."""
+"""The verbs that make a model of a table and say how good it is; predicting.py has the one that uses it."""
 
 import json as jsonlib
 from collections.abc import Sequence
-from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ordinalq.cli.app import (
-    BasisOption,
     EncodingOption,
     FormatOption,
     JsonOption,
@@ -19,18 +18,13 @@ from ordinalq.cli.app import (
     TrustOption,
     app,
 )
+from ordinalq.cli.job import columns_of
 from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
-    from ordinalq.contract.facts import Smoothing
-    from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.methods.default import Training
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.model import TableModel
-    from ordinalq.tables.predicting import Diagnoses
-
-# Groups without a good fit that are named.
-NAMED = 20
 
 
 @app.command()
@@ -39,7 +33,7 @@ def methods(json: JsonOption = False) -> None:
     from ordinalq.methods.catalog import catalog
     from ordinalq.terminal import table
 
-    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog(beyond=True)]
+    rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
     if json:
         names = ("name", "paper_name", "group", "parameters")
         say_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -58,8 +52,13 @@ def fit(
     table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
-    by: Annotated[str | None, typer.Option(help="Column of groups: the model learns how they differ.")] = None,
-    method: Annotated[str, typer.Option(help="See `ordinalq methods`.")] = "OPACC",
+    by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Of the default: fast, balanced (default) or best; seconds to minutes.")
+    ] = None,
     tau: Annotated[
         str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
     ] = None,
@@ -70,7 +69,9 @@ def fit(
         list[str] | None, typer.Option("--date-format", help="Of a column of dates, such as day=%m/%d/%Y.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
-    classifier: Annotated[str | None, typer.Option(help="logistic (default) or forest.")] = None,
+    classifier: Annotated[
+        str | None, typer.Option(help="logistic or forest; default: models that suit the columns.")
+    ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
@@ -93,7 +94,7 @@ def fit(
         raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
     quantifier = build_quantifier(
         method,
-        _parameters(set or [], tau),
+        _parameters(set or [], tau) | ({} if budget is None else {"budget": budget}),
         classifier,
         groups=by is not None,
         n_jobs=n_jobs,
@@ -103,7 +104,7 @@ def fit(
         file,
         target,
         quantifier,
-        by=by,
+        by=columns_of(by, file),
         text=listed(text),
         features=listed(features),
         categories=listed(categories),
@@ -120,7 +121,9 @@ def fit(
 
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
-    smoothing = _smoothing(model.fitted())
+    from ordinalq.cli.show import smoothing_of
+
+    smoothing = smoothing_of(model.fitted())
     return {
         "method": info.method,
         "n_items": model.n_items_,
@@ -131,13 +134,14 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "p_train": info.p_train,
         "columns": info.columns,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
+        **({} if (training := _training(model)) is None else {"training": asdict(training)}),
     }
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import percentages
+    from ordinalq.cli.show import percentages, smoothing_of
 
-    smoothing, strength = _smoothing(model.fitted()), ""
+    smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
@@ -149,116 +153,13 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     say(f"training:  {percentages(info.p_train, info.classes)}")
     if model.accuracy_ is not None:
         say(f"accuracy:  {100 * model.accuracy_:.0f} % of the items, held out")
+    if (training := _training(model)) is not None:
+        say(f"chosen:    {training}")
 
 
-@app.command()
-# long: half of it are the options
-def predict(
-    model: ModelArgument,
-    table: Annotated[Path, typer.Argument(help="Table to estimate, of any size; - is standard input.")],
-    by: Annotated[
-        str | None, typer.Option(help="Column of groups, or periods such as date:month: one estimate for each.")
-    ] = None,
-    sort: Annotated[
-        str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
-    ] = None,
-    top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
-    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
-    interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
-    interval_of: Annotated[
-        str, typer.Option("--interval-of", help="Intervals for this 'sample', or for its 'population'.")
-    ] = "sample",
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
-    ] = None,
-    basis: BasisOption = "auto",
-    out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
-    trust: TrustOption = "",
-    format: FormatOption = None,  # noqa: A002
-    encoding: EncodingOption = "utf-8",
-    quoting: QuotingOption = "auto",
-    json: JsonOption = False,
-) -> None:
-    """Estimate the class distribution of a table, or of each group of its rows."""
-    from ordinalq.cli import show
-    from ordinalq.contract.estimates import check_names
-    from ordinalq.contract.plan import BASES, OF, Plan
-    from ordinalq.files import writing
-    from ordinalq.files.table import open_table
-    from ordinalq.inference.groups import estimate
-    from ordinalq.inference.selecting import select
-    from ordinalq.tables.inner import fitted_quantifier
-    from ordinalq.tables.predicting import diagnoses_of, summarize_table
-    from ordinalq.tables.saving import load_model_and_info
-    from ordinalq.validation import check_choice
-
-    check_choice("--interval-of", interval_of, OF)
-    check_choice("--basis", basis, BASES)
-    if interval is not None and not 0 < interval < 1:
-        raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
-    selects = any(option is not None for option in (sort, top, min_items))
-    if selects and by is None:
-        raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
-    outputs = [writing.check_output(path, model, table) for path in (out, plot) if path is not None]
-    if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
-        raise ValueError(f"{out}: expected different files for the table and the picture.")
-    kinds = (writing.table_format(out) if out else "", writing.picture_format(plot) if plot else "")
-    file = open_table(table, format, encoding, quoting)
-    loaded, info = load_model_and_info(model, trusted=listed(trust))
-    quantifier = fitted_quantifier(loaded)
-    check_names(quantifier.classes_, by)
-    with show.progress(file.name, file.n_bytes) as progress:
-        summary = summarize_table(loaded, file, by=by, labels=labels, progress=progress)
-    n_groups = len(summary)
-    if selects:
-        summary = select(quantifier, summary, sort, top, min_items)
-    plan = Plan(of=interval_of, random_state=random_state, basis=basis)
-    estimates = estimate(quantifier, summary, interval, plan)
-    found = diagnoses_of(quantifier, summary, groups=by is not None) if diagnose else None
-    with ExitStack() as files:
-        # Both files or none.
-        if out is not None:
-            writing.write_table(estimates.frame(), files.enter_context(writing.replacing(out)), kinds[0])
-        if plot is not None:
-            axes = _plotted(estimates, info.target)
-            writing.save_picture(axes, files.enter_context(writing.replacing(plot)), kinds[1])
-    if interval is not None:
-        say_of_smoothing(quantifier)
-    if json:
-        say_json(_result(estimates, found, by))
-        return
-    show.prevalences(estimates)
-    show.others(estimates, n_groups)
-    show.basis(estimates)
-    if not outputs:
-        show.charts(estimates)
-    if found is not None:
-        _say_diagnoses(found, by)
-    for path in outputs:
-        say(f"written: {path}")
-    show.fit(estimates, knows_groups=quantifier.knows_groups)
-
-
-def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
-    """Return what `predict --json` prints."""
-    result = estimates.to_json()
-    if found is not None:
-        result["diagnosis"] = found.whole.to_dict()
-        if by is not None:
-            result["bad_fit"] = found.misfits
-    return result
-
-
-def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
-    say("" if by is None else f"\nof the whole table, not of each {by}:")
-    say(f"{found.whole}")
-    if found.judged:
-        named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
-        few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
-        say(f"{few}: {named}" if found.misfits else few)
+def _training(model: "TableModel") -> "Training | None":
+    """Return what the default says of itself, None for methods that were named."""
+    return getattr(model.fitted(), "training_", None)
 
 
 @app.command()
@@ -269,7 +170,7 @@ def evaluate(
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Column of groups, which are the samples then.")] = None,
+    by: Annotated[str | None, typer.Option(help="Groups, as in predict, which are the samples then.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
@@ -291,7 +192,9 @@ def evaluate(
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
-    groups = None if by is None else evaluate_table(loaded, file, by=by, level=interval, **options)
+    groups = None
+    if by is not None:
+        groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
     drawn = None
     if by is None or protocol is not None:
         protocol = protocol or "app"
@@ -345,35 +248,5 @@ def _pairs(option: str, example: str, given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _smoothing(quantifier: "Quantifier") -> "Smoothing | None":
-    """Return how much estimates are smoothed, None where they are not."""
-    found = quantifier.smoothing()
-    return None if found is None or found.value == 0 else found
-
-
-def say_of_smoothing(quantifier: "Quantifier") -> None:
-    """Say where intervals do not cover all of the error."""
-    if _smoothing(quantifier) is not None:
-        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
-
-
 def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _plotted(estimates: "Estimates", target: str | None) -> Any:
-    """Return the axes of the picture of `predict`."""
-    import matplotlib as mpl
-
-    from ordinalq import plot
-    from ordinalq.text import plain
-
-    mpl.use("agg")  # no window
-    bounds: dict[str, Any] = {} if estimates.bounds is None else {"lower": estimates.lower, "upper": estimates.upper}
-    labels: dict[str, Any] = {"level": estimates.level, "xlabel": plain(target or "")}
-    classes = [plain(str(label)) for label in estimates.classes]
-    if len(estimates) == 1:
-        one = {side: bound[0] for side, bound in bounds.items()}
-        return plot.distribution(estimates.prevalences[0], classes, **one, **labels)
-    names = [] if estimates.keys is None else [plain(label) for label in estimates.keys.labels()]
-    return plot.groups(estimates.prevalences, classes, names, n_items=estimates.n_items, **bounds, **labels)

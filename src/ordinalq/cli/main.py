@@ -10,12 +10,12 @@ from typing import Any
 
 import typer
 
-from ordinalq.cli import comparing, everyday, labelling, paper
+from ordinalq.cli import comparing, everyday, labelling, page, paper, predicting
 from ordinalq.cli.app import app
 from ordinalq.cli.wording import OneLine, one_line, say
 
 # Importing them has added their verbs.
-VERBS = (paper, everyday, comparing, labelling)
+VERBS = (paper, everyday, predicting, comparing, labelling, page)
 
 # Wrong files, options and values: what the caller can put right.
 CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.facts import Smoothing
+    from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.keys import Keys
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6
@@ -32,21 +35,27 @@ def prevalences(estimates: "Estimates") -> None:
     shown = estimates.take(slice(MAX_ROWS))
     bounds, marks = shown.bounds, _marks(estimates)
     ends, middles = [], []
-    for b, label in enumerate(_labels(shown)):
+    groups = key_columns(shown.keys, len(shown))
+    for b in range(len(shown)):
         mean = f"{shown.mean[b]:.2f}"
         if bounds is not None:
             mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
-        ends.append((label, f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
+        ends.append((f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
         middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
-    # What is left beside 8 characters of the name, the items, the mean class, the fit and "...", 3 between columns.
-    room = screen().width - 8 - sum(3 + max(map(len, column)) for column in list(zip(*ends, strict=True))[1:]) - 5
+    # What is left beside 8 characters of the first name, the others, the items, the mean class, the fit and "...", 3
+    # between columns.
+    beside = [*list(groups.values())[1:], *zip(*ends, strict=True)]
+    room = screen().width - 8 - sum(3 + max(map(len, column)) for column in beside) - 5
     widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
     fitting = int((np.cumsum(widths) <= room).sum())
     hidden = [] if fitting == len(names) else ["..."]
     kept = len(names) if not hidden else max(1, fitting - 1)
-    rows = [[a, b, *cells[:kept], *hidden, *last] for (a, b, *last), cells in zip(ends, middles, strict=True)]
-    headers = [_name(estimates), "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
-    table(headers, rows, total=len(estimates), hint="; --out writes all")
+    keys = zip(*groups.values(), strict=True)
+    rows = [
+        [*key, n, *cells[:kept], *hidden, *last] for key, (n, *last), cells in zip(keys, ends, middles, strict=True)
+    ]
+    headers = [*groups, "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
+    table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all")
     if estimates.keys is not None and (shown.n_items == 1).any():
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
@@ -161,6 +170,25 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
     screen().print(f"fit: doubtful or bad in {groups}, {why}: {remedy}", highlight=False, soft_wrap=True)
+
+
+def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
+    """Return how much estimates are smoothed, None where they are not."""
+    found = quantifier.smoothing()
+    return None if found is None or found.value == 0 else found
+
+
+def smoothing(quantifier: "Quantifier") -> None:
+    """Say where intervals do not cover all of the error."""
+    if smoothing_of(quantifier) is not None:
+        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
+
+
+def key_columns(keys: "Keys | None", n_groups: int) -> dict[str, list[str]]:
+    """Return what the columns of groups show, by their names; without groups, one of blanks."""
+    if keys is None:
+        return {"": [""] * n_groups}
+    return {column.name: column.labels() for column in keys.columns}
 
 
 def _labels(estimates: "Estimates") -> list[str]:

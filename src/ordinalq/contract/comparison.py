@@ -42,6 +42,17 @@ class Comparison:
         Two-sided, that the mean classes are the same; of several pairs times their number (Bonferroni).
     cumulative, cumulative_lower, cumulative_upper : ndarray (K, n)
         Difference of the share of each class and all below, and its interval.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 6, 1000)
+    >>> X = y[:, None] + rng.normal(size=(1000, 3))
+    >>> estimates = oq.PACC().fit(X, y).predict_groups(X, np.where(y > 2, "A", "B"), level=0.95)
+    >>> found = estimates.compare("A", "B")
+    >>> bool(found.clear[0])
+    True
     """
 
     classes: npt.NDArray[Any]
@@ -76,13 +87,15 @@ class Comparison:
     def frame(self) -> Any:
         """Return one row per pair as a frame of pandas.
 
-        The columns are a, b, mean_class (the difference) with _lower and _upper, probability, p_value, side, clear, and
-        up_to_<class> with _lower and _upper: the difference of the share of the class and all below, for all but the
-        last.
+        The columns are a, b (where groups have several columns a_<column>, b_<column>), mean_class (the difference)
+        with _lower and _upper, probability, p_value, side, clear, and up_to_<class> with _lower and _upper: the
+        difference of the share of the class and all below, for all but the last.
         """
         import pandas as pd
 
-        columns: dict[str, Any] = {"a": self.a.index, "b": self.b.index}
+        columns: dict[str, Any] = {}
+        for side, keys in (("a", self.a), ("b", self.b)):
+            columns |= {side: keys.columns[0].index} if len(keys.columns) == 1 else keys.frame(f"{side}_")
         columns |= {f"mean_class{end}": getattr(self, f"mean{end}") for end in ("", "_lower", "_upper")}
         columns |= {name: getattr(self, name) for name in ("probability", "p_value", "side", "clear")}
         for i, label in enumerate(self.classes[:-1]):

@@ -1,6 +1,6 @@
 """The answer for B samples: distributions, their bounds, and the groups they belong to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +46,8 @@ class Estimates:
     basis : ndarray (B,) of str, default=None
         With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
         wrong) or "model" (the method, and what it makes of labels).
+    n_effective : ndarray (B,), default=None
+        How many items of equal weight those of each sample are worth, where they have weights.
     polars : bool, default=False
         Whether :meth:`frame` gives a frame of polars.
     """
@@ -60,6 +62,7 @@ class Estimates:
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
+    n_effective: Floats | None = None
     polars: bool = False
 
     def __len__(self) -> int:
@@ -67,7 +70,7 @@ class Estimates:
 
     @property
     def groups(self) -> npt.NDArray[Any] | None:
-        """The value that each sample stands for, (B,), or None."""
+        """The value that each sample stands for, (B,), a tuple where groups have several columns; or None."""
         return None if self.keys is None else self.keys.to_numpy()
 
     @property
@@ -101,13 +104,13 @@ class Estimates:
         return self.bounds
 
     def __getitem__(self, group: Any) -> "Estimates":
-        """Return the estimate of one group, by its value."""
+        """Return the estimate of one group, by its value, or by a tuple of those of several columns."""
         if self.keys is None:
             raise TypeError("these estimates are not of groups; take(rows) chooses some by their position.")
         return self.take([self.keys.position(group)])
 
     def __contains__(self, group: Any) -> bool:
-        return self.keys is not None and group in self.keys.index
+        return self.keys is not None and group in self.keys
 
     def __iter__(self) -> Iterator["Estimates"]:
         """Yield the estimate of each sample."""
@@ -145,20 +148,16 @@ class Estimates:
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
         bounds, keys = self._known_bounds(), self.keys
-        rows = [keys.position(group) for group in groups]
-        if len(rows) < 2 or len(set(rows)) < len(rows):
-            given = ", ".join(map(repr, groups)) or "none"
-            raise ValueError(f"compare needs at least two different groups, got {given}.")
-        first, second = np.array(rows)[np.array(np.triu_indices(len(rows), 1))]
+        first, second = _pairs(keys, groups)
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
-        The columns are the group (named as the user's column, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, fit if known, and
-        with labels n_labelled and basis.
+        The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
+        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
+        n_effective, fit if known, and with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -172,14 +171,13 @@ class Estimates:
             columns |= {"mean_class_lower": self.bounds.mean_lower, "mean_class_upper": self.bounds.mean_upper}
         columns |= self._said()
         if self.keys is not None:
-            check_names(self.classes, self.keys.name)
+            check_names(self.classes, self.keys.names)
         if not self.polars:
-            groups = {} if self.keys is None else {self.keys.name: self.keys.index}
-            return pd.DataFrame(groups | columns)
+            return pd.DataFrame(columns if self.keys is None else self.keys.frame() | columns)
         import polars as pl
 
-        frame = pl.DataFrame(columns)
-        return frame if self.keys is None else frame.insert_column(0, self.keys.polars())
+        groups = [] if self.keys is None else [column.polars() for column in self.keys.columns]
+        return pl.DataFrame([*groups, *pl.DataFrame(columns)])
 
     def _said(self) -> dict[str, npt.NDArray[Any]]:
         """Return what else is known of each sample, by the name of its column."""
@@ -200,8 +198,11 @@ class Estimates:
             head["of"] = self.bounds.of
         if self.keys is None:
             return head | {"samples": rows}
-        groups = [{"group": key, **row} for key, row in zip(_plain(self.keys.tolist()), rows, strict=True)]
-        return head | {"by": self.keys.name, "groups": groups}
+        by, values = self.keys.names, [_plain(column.tolist()) for column in self.keys.columns]
+        # Of several columns, a group is an object of their values.
+        named = values[0] if len(by) == 1 else [dict(zip(by, v, strict=True)) for v in zip(*values, strict=True)]
+        groups = [{"group": key, **row} for key, row in zip(named, rows, strict=True)]
+        return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
 
     def plot(self, **options: Any) -> Any:
         """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
@@ -219,9 +220,18 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis")
+PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis", "n_effective")
 # The columns of a table that are there only if known.
-SAID = ("fit", "n_labelled", "basis")
+SAID = ("n_effective", "fit", "n_labelled", "basis")
+
+
+def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
+    """Return the rows of the first and of the second group of all pairs, (2, K)."""
+    rows = [keys.position(group) for group in groups]
+    if len(rows) < 2 or len(set(rows)) < len(rows):
+        given = ", ".join(map(repr, groups)) or "none"
+        raise ValueError(f"compare needs at least two different groups, got {given}.")
+    return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:
@@ -249,15 +259,16 @@ def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.in
     return np.argsort(-values, kind="stable")
 
 
-def check_names(classes: npt.NDArray[Any], group_name: str | None) -> None:
-    """Refuse classes and a column of groups that would have the name of another column of :meth:`Estimates.frame`."""
+def check_names(classes: npt.NDArray[Any], groups: Sequence[str]) -> None:
+    """Refuse classes and columns of groups that would have the name of another column of :meth:`Estimates.frame`."""
     shares = ["mean_class", *(str(label) for label in classes)]
     columns = ["n_items", *SAID, *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
     if len(set(columns)) < len(columns):
         twice = next(column for column in columns if columns.count(column) > 1)
         raise ValueError(f"the names of the classes must not be those of other columns, but {twice!r} occurs twice.")
-    if group_name in columns:
-        raise ValueError(f"groups must not be named {group_name!r}, as another column of the table is: rename it.")
+    clash = next((name for name in groups if name in columns), None)
+    if clash is not None:
+        raise ValueError(f"groups must not be named {clash!r}, as another column of the table is: rename it.")
 
 
 def _plain(values: list[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ from ordinalq.samples import OneHot, Samples
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights
 
 
 class Smoothing(NamedTuple):
@@ -83,10 +84,17 @@ class Facts:
         """Return the strength of smoothing, None where the method does not smooth at all."""
         return None
 
-    def tune(self, S: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp] | None = None) -> None:
-        """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...) and, where known, their groups.
+    def tune(
+        self,
+        S: Floats,
+        codes: npt.NDArray[np.intp],
+        groups: npt.NDArray[np.intp] | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...).
 
-        It comes after `learn`; most methods have nothing to choose.
+        Groups and weights of the items are given where they are known. It comes after `learn`; most methods have
+        nothing to choose.
         """
 
     def with_strength(self, value: float) -> Self:

@@ -20,7 +20,8 @@ def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -
 
     With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
     labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
-    "labels f" (B, d) of the representation.
+    "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
+    of the labelled ones, where weights do not say so.
     """
     if labelled is None:
         return {}
@@ -41,6 +42,8 @@ def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -
         "labels eg": np.stack([some.total(e[:, None] * G) for e in E.T], axis=1),
         "labels gg": np.stack([some.total(column[:, None] * G) for column in G.T], axis=1),
     }
+    if samples.weights is not None and not samples.weights.counts_items:
+        totals["labels n"] = some.sizes.astype(np.float64)
     if quantifier.on_means:
         totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
     return totals
@@ -52,4 +55,5 @@ def _among(samples: Samples, chosen: Codes) -> Samples:
     place[chosen] = np.arange(len(chosen))
     items = place[samples.items]
     kept = np.append(0, np.cumsum(items >= 0))
-    return Samples(items[items >= 0], kept[samples.offsets], len(chosen))
+    weights = None if samples.weights is None else samples.weights.take(items >= 0)
+    return Samples(items[items >= 0], kept[samples.offsets], len(chosen), weights=weights)

@@ -44,6 +44,11 @@ class Plan:
         enter; narrower, and right as far as the model is. "auto" is "model" where the method has such a model, such as
         BLP, and the group is like the training groups, else "labels". Groups with fewer than ten labels are never
         judged by these alone.
+
+    Examples
+    --------
+    >>> Plan(of="population", n_replicates=500)
+    Plan(of='population', n_replicates=500, random_state=0, basis='auto')
     """
 
     of: str = "sample"

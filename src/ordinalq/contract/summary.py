@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.keys import Keys
+from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights
 
 Index = npt.NDArray[np.intp]
 
@@ -37,7 +38,7 @@ class Summary:
     Parameters
     ----------
     n_items : ndarray (B,)
-        Number of items.
+        Number of items (of those with a positive weight; the sum of the weights where these are numbers of items).
     totals : dict of str to ndarray (B, ...)
         Sums over the items of each sample, which merging adds up: "weight" and "weight2" (B,) of the weights and of
         their squares; for methods on means "f" (B, d) of w f; "checks" (B, g) of the functions of the fit test, where
@@ -46,6 +47,18 @@ class Summary:
         Portions of scored items, for methods on items.
     keys : Keys, default=None
         The groups that the samples stand for.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> X = y[:, None] + rng.normal(size=(300, 2))
+    >>> q = oq.PACC().fit(X, y)
+    >>> months = oq.Samples.from_groups(y[:100] % 2), oq.Samples.from_groups(y[100:] % 2)
+    >>> first, second = q.summarize(q.scores(X[:100]), months[0]), q.summarize(q.scores(X[100:]), months[1])
+    >>> int(first.merge(second).n_items.sum())
+    300
     """
 
     n_items: npt.NDArray[np.int64]
@@ -56,15 +69,13 @@ class Summary:
     @classmethod
     def of_means(cls, samples: Samples, F: Any) -> "Summary":
         """Return the sums of f over samples of represented items F (N, d)."""
-        weight = samples.sizes.astype(np.float64)
-        return cls(samples.sizes, {"weight": weight, "weight2": weight, "f": samples.total(F)}, (), samples.keys)
+        return cls(_n_items(samples), {**_weights(samples), "f": samples.total(F)}, (), samples.keys)
 
     @classmethod
     def of_items(cls, samples: Samples, S: Floats) -> "Summary":
         """Return samples of scored items S (N, n) themselves."""
-        weight = samples.sizes.astype(np.float64)
         items = (Scored(S, samples, np.arange(len(samples))),)
-        return cls(samples.sizes, {"weight": weight, "weight2": weight}, items, samples.keys)
+        return cls(_n_items(samples), _weights(samples), items, samples.keys)
 
     def __len__(self) -> int:
         return len(self.n_items)
@@ -76,14 +87,31 @@ class Summary:
 
     @property
     def sizes(self) -> Floats:
-        """Number of items of each sample as likelihoods of counts take it, (B,)."""
-        return self.n_items.astype(np.float64)
+        """Number N of items that each sample is worth, (B,): (sum w)^2 / sum w^2, the number itself without weights."""
+        return np.asarray(self.weight**2 / self.totals["weight2"])
+
+    @property
+    def drawn_sizes(self) -> npt.NDArray[np.int64]:
+        """The same as whole numbers, for replicates of the samples, (B,)."""
+        return np.maximum(np.rint(self.sizes), 1).astype(np.int64)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether items have weights that are not numbers of items."""
+        return bool((self.weight != self.totals["weight2"]).any())
 
     @property
     def n_labelled(self) -> npt.NDArray[np.int64] | None:
         """Number of labelled items of each sample, (B,); None where no labels were given."""
-        counts = self.totals.get("labels")
-        return None if counts is None else np.rint(counts.sum(axis=1)).astype(np.int64)
+        if "labels" not in self.totals:
+            return None
+        number = self.totals.get("labels n")
+        return np.rint(self.totals["labels"].sum(axis=1) if number is None else number).astype(np.int64)
+
+    @property
+    def item_unit(self) -> Floats:
+        """Items that a unit of weight is worth, (B,): N / sum w, one without weights."""
+        return np.asarray(self.weight / self.totals["weight2"])
 
     @property
     def means(self) -> Floats:
@@ -98,8 +126,8 @@ class Summary:
     def with_means(self, Q: Floats, repeat: int = 1) -> "Summary":
         """Return `repeat` copies of the samples one after the other, with mean representations Q (repeat B, d)."""
         # Weights that sum to one leave Q as it is, to the last bit.
-        ones = np.ones(len(Q))
-        return Summary(np.tile(self.n_items, repeat), {"weight": ones, "weight2": ones, "f": Q})
+        weights = {"weight": np.ones(len(Q)), "weight2": np.tile(1 / self.sizes, repeat)}
+        return Summary(np.tile(self.n_items, repeat), {**weights, "f": Q})
 
     def __getitem__(self, rows: slice) -> "Summary":
         """Return the summary of successive samples."""
@@ -116,13 +144,7 @@ class Summary:
         first = self.items[0]
         if len(self.items) == 1 and len(first.rows) == len(self) and (first.rows == np.arange(len(self))).all():
             return _double(first.S), first.samples
-        # Items of all portions one after the other, then sorted by the sample they belong to.
-        starts = np.cumsum([0, *(len(part.S) for part in self.items)])
-        items = np.concatenate([part.samples.items + start for part, start in zip(self.items, starts, strict=False)])
-        rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in self.items])
-        offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=len(self))))
-        S = _double(np.concatenate([part.S for part in self.items]))
-        return S, Samples(items[np.argsort(rows, kind="stable")], offsets, len(S))
+        return _joined(self.items, len(self))
 
     def compact(self) -> "Summary":
         """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6."""
@@ -186,6 +208,8 @@ class Summary:
             samples = part.samples
             arrays |= {f"S {i}": part.S, f"items {i}": samples.items, f"offsets {i}": samples.offsets}
             arrays[f"rows {i}"] = part.rows
+            if samples.weights is not None:
+                arrays[f"weights {i}"] = samples.weights.values
         if self.keys is not None:
             arrays["keys"] = _to_bytes(self.keys)
         with Path(path).open("wb") as file:
@@ -198,15 +222,51 @@ class Summary:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
-            items = []
-            for i in range(sum(name.startswith("S ") for name in arrays)):
-                S = arrays[f"S {i}"]
-                samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S))
-                items.append(Scored(S, samples, arrays[f"rows {i}"]))
+            items = [_scored(arrays, i) for i in range(sum(name.startswith("S ") for name in arrays))]
             keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
             return cls(arrays["n_items"], totals, tuple(items), keys)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
+
+
+def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
+    """Return portion i of what a file holds."""
+    weights = Weights(arrays[f"weights {i}"]) if f"weights {i}" in arrays else None
+    S = arrays[f"S {i}"]
+    samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S), weights=weights)
+    return Scored(S, samples, arrays[f"rows {i}"])
+
+
+def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
+    """Return the scores of the items of all portions, (N, n), and the B samples of them."""
+    # Items of all portions one after the other, then sorted by the sample they belong to.
+    starts = np.cumsum([0, *(len(part.S) for part in parts)])
+    items = np.concatenate([part.samples.items + start for part, start in zip(parts, starts, strict=False)])
+    rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in parts])
+    offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=B)))
+    S = _double(np.concatenate([part.S for part in parts]))
+    order = np.argsort(rows, kind="stable")
+    weights = None
+    if any(part.samples.weights is not None for part in parts):
+        weights = Weights(np.concatenate([_values(part.samples) for part in parts])[order])
+    return S, Samples(items[order], offsets, len(S), weights=weights)
+
+
+def _n_items(samples: Samples) -> npt.NDArray[np.int64]:
+    """Return the number of items of each sample, (B,); a row that stands for several counts as often."""
+    if samples.weights is None or not samples.weights.counts_items:
+        return samples.sizes
+    return np.rint(samples.weight).astype(np.int64)
+
+
+def _weights(samples: Samples) -> dict[str, Floats]:
+    """Return the sums of the weights and of their squares, (B,) each."""
+    return {"weight": samples.weight, "weight2": samples.squared_weight}
+
+
+def _values(samples: Samples) -> Floats:
+    """Return the weights of the drawn items of all samples."""
+    return np.ones(len(samples.items)) if samples.weights is None else samples.weights.values
 
 
 def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
@@ -230,7 +290,7 @@ def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
     import pandas as pd
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(pd.DataFrame({keys.name: keys.index}), preserve_index=False)
+    table = pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False)
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
@@ -242,4 +302,4 @@ def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     import pyarrow as pa
 
     frame = pa.ipc.open_stream(stream.tobytes()).read_pandas()
-    return Keys(pd.Index(frame.iloc[:, 0]), str(frame.columns[0]))
+    return Keys([Column(pd.Index(frame[name]), str(name)) for name in frame.columns])

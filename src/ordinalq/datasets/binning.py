@@ -27,6 +27,13 @@ class Binning(NamedTuple):
         Finite and ascending; bin k is [edges[k], edges[k + 1]), the last one includes its right edge.
     counts : ndarray (n_bins,)
         Kept items of each class.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> binning = oq.bin_target(np.arange(1000.0), 5, min_count=100)
+    >>> binning.counts
+    array([200, 200, 200, 200, 200])
     """
 
     codes: npt.NDArray[np.intp]

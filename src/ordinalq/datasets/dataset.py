@@ -113,6 +113,13 @@ class Dataset:
         Fitted on the training items; turns new rows of the source table into features.
     given : mapping (protocol, pool) -> Samples
         Samples that were published with the data; all others are drawn.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> dataset = oq.load_dataset("fried")
+    >>> dataset.protocols, len(dataset.classes)
+    (('APP', 'APP-OQ'), 10)
     """
 
     name: str

@@ -74,6 +74,16 @@ def make_dataset(
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"size": rng.normal(size=3000)})
+    >>> frame["price"] = frame["size"] + rng.normal(size=3000)
+    >>> dataset = make_dataset(frame, target="price", n_bins=5)
+    >>> len(dataset.classes), dataset.train.X.shape
+    (5, (1500, 1))
     """
     random_state = check_integer("random_state", random_state, minimum=0)
     if not isinstance(target, str):

@@ -30,6 +30,8 @@ PRIOR_CORRELATION = 0.03
 LOOKS_PER_SHARE = 0.5
 # Rounds that settle the weights of the groups, which depend on the intraclass correlation, and back.
 ROUNDS = 5
+# Groups of two items or more that a spread can be learned from.
+FEWEST_GROUPS = 3
 FIRST_K, LARGEST_K = 30.0, 1000.0
 
 
@@ -48,6 +50,7 @@ def pair_means(sums: GroupSums, mu: Floats, shift: Floats, weights: Floats) -> P
     items' own squares. Groups of one item have no pairs, and no weight.
     """
     N, M = sums.n_items, sums.class_means
+    sums = sums.in_items()
     c = np.where(N > 1, weights / np.maximum(N * (N - 1), 1), 0)
     X = sums.counts - N[:, None] * mu
     Y = sums.cross.sum(axis=1) - sums.counts @ M.T - N[:, None] * shift
@@ -75,15 +78,16 @@ def learn(sums: GroupSums) -> GroupModel:
     tell as much of a group as the spread of the groups does.
     """
     check_classes(sums)
-    N = sums.n_items
-    if (N > 1).sum() < 3:
+    N, weight = sums.n_items, sums.weight
+    if (N > 1).sum() < FEWEST_GROUPS:
         raise ValueError(
-            f"groups must number at least 3 with two labelled items or more, got {(N > 1).sum()}: "
+            f"groups must number at least {FEWEST_GROUPS} with two labelled items or more, got {(N > 1).sum()}: "
             "the spread of groups cannot be learned from fewer."
         )
     safe, M = np.maximum(N, 1), sums.class_means
-    shares = sums.counts / safe[:, None]
-    looks = (sums.cross.sum(axis=1) - sums.counts @ M.T) / safe[:, None]
+    whole = np.where(N > 0, weight, 1)[:, None]
+    shares = sums.counts / whole
+    looks = (sums.cross.sum(axis=1) - sums.counts @ M.T) / whole
     k = FIRST_K
     for _ in range(ROUNDS):
         w = N / (N + k)
@@ -104,7 +108,7 @@ def learn(sums: GroupSums) -> GroupModel:
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
     model = replace(model, fallback=fallback)
     some = N > 0
-    Q = sums.cross.sum(axis=1)[some] / N[some, None]
+    Q = sums.cross.sum(axis=1)[some] / weight[some, None]
     return replace(model, worst=float(log_odds(model, Q, N[some]).max()))
 
 
@@ -156,7 +160,7 @@ def weak_prior(pooled: Floats) -> tuple[Floats, Floats]:
 
 def error_of_means(sums: GroupSums, mu: Floats, A: Floats) -> Floats:
     """Covariance of (M_hat - M) p, which the items of all groups share: sum_i E p_i^2 Cov(f | i) / n_i, (d, d)."""
-    return np.asarray(np.tensordot((mu**2 + np.diag(A)) / sums.counts.sum(axis=0), sums.class_covariances, 1))
+    return np.asarray(np.tensordot((mu**2 + np.diag(A)) / sums.class_sizes, sums.class_covariances, 1))
 
 
 def orthonormal_polynomials(mu: Floats) -> Floats:

@@ -6,12 +6,15 @@ import numpy.typing as npt
 from ordinalq.effects.learn import error_of_means, learn
 from ordinalq.effects.sums import GroupSums
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights
 
 # Numbers in the squares of all groups, half a gigabyte; wider representations are reduced to their main directions.
 MAX_SQUARES = 2**26
 
 
-def effect_on_looks(F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp]) -> Floats:
+def effect_on_looks(
+    F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[np.intp], weights: Weights | None = None
+) -> Floats:
     """Return D (d, d), the covariance between groups of the mean of f within a class.
 
     Parameters
@@ -20,6 +23,8 @@ def effect_on_looks(F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[
         Representation of labelled items, scored by models that have seen no item of their group.
     codes, groups : ndarray (N,)
         Their classes 0..n-1 and groups 0..G-1.
+    weights : Weights, default=None
+        Weights of the items.
     """
     n_groups, d = int(groups.max()) + 1, F.shape[1]
     n_classes = int(codes.max()) + 1
@@ -28,7 +33,7 @@ def effect_on_looks(F: Floats, codes: npt.NDArray[np.intp], groups: npt.NDArray[
     if kept < d:
         centred = F - F.mean(axis=0)
         U = np.linalg.eigh(centred.T @ centred)[1][:, -kept:]
-    sums = GroupSums.of(F @ U, codes, groups, n_classes)
+    sums = GroupSums.of(F @ U, codes, groups, n_classes, weights=weights)
     model = learn(sums)
     # The error of M is not an effect of groups: replicates of M bring it.
     D = model.D - error_of_means(sums, model.mu, model.A)

@@ -1,15 +1,17 @@
 """Sums of labelled items, group by group: all that a model of the groups is made from.
 
 An item has a class, as a one-hot vector e (n,), and a representation f (d,). Sums over the items of a group can be
-merged, whichever items came first, and hold neither keys nor single items.
+merged, whichever items came first, and hold neither keys nor single items. Where items have weights all sums are
+weighted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, item_counts
 
 Codes = npt.NDArray[np.intp]
 
@@ -28,34 +30,73 @@ class GroupSums:
         sum f f'.
     class_squares : ndarray (n, d, d)
         sum f f' by class, over all groups.
+    squared : ndarray (G, n) or None
+        sum w^2 e; None where that is `counts`, as without weights.
     """
 
     counts: Floats
     cross: Floats
     squares: Floats
     class_squares: Floats
+    squared: Floats | None = None
 
     @classmethod
-    def of(cls, F: Floats, codes: Codes, groups: Codes, n_classes: int, n_groups: int | None = None) -> "GroupSums":
-        """Add up items with representations F (N, d), codes (N,) of classes and codes (N,) of groups."""
+    def of(
+        cls,
+        F: Floats,
+        codes: Codes,
+        groups: Codes,
+        n_classes: int,
+        n_groups: int | None = None,
+        weights: Weights | None = None,
+    ) -> "GroupSums":
+        """Add up items with representations F (N, d), codes (N,) of classes, codes (N,) of groups, and weights."""
         F = np.asarray(F, dtype=np.float64)
         G = int(groups.max()) + 1 if n_groups is None else n_groups
         d = F.shape[1]
         cell = groups * n_classes + codes
-        counts = np.bincount(cell, minlength=G * n_classes).reshape(G, n_classes).astype(np.float64)
-        cross = _add_rows(F, cell, G * n_classes).reshape(G, n_classes, d)
+        counts = item_counts(cell, G * n_classes, weights).reshape(G, n_classes)
+        weighted, squared = F, None
+        if weights is not None:
+            weighted = F * weights.values[:, None]
+            squared = item_counts(cell, G * n_classes, Weights(weights.squares)).reshape(G, n_classes)
+        cross = _add_rows(weighted, cell, G * n_classes).reshape(G, n_classes, d)
         squares, class_squares = np.empty((G, d, d)), np.empty((n_classes, d, d))
         # Column by column, so that no array is larger than F.
         for j in range(d):
-            product = F * F[:, j : j + 1]
+            product = weighted * F[:, j : j + 1]
             squares[:, j] = _add_rows(product, groups, G)
             class_squares[:, j] = _add_rows(product, codes, n_classes)
-        return cls(counts, cross, squares, class_squares)
+        return cls(counts, cross, squares, class_squares, squared)
+
+    @property
+    def weight(self) -> Floats:
+        """Sum of the weights of each group, (G,): its number of items without."""
+        return np.asarray(self.counts.sum(axis=1))
 
     @property
     def n_items(self) -> Floats:
-        """Number of items of each group, (G,)."""
-        return np.asarray(self.counts.sum(axis=1))
+        """Number of items that each group is worth, (G,)."""
+        return _worth(self.counts, self.squared, axis=1)
+
+    @property
+    def class_sizes(self) -> Floats:
+        """Number of items that each class is worth, (n,)."""
+        return _worth(self.counts, self.squared, axis=0)
+
+    def in_items(self) -> "GroupSums":
+        """Return the sums with weights that add up, in each group, to the items that it is worth, as do their squares.
+
+        Then sums over pairs of items are the square of a group's sum less its items' own squares, as without weights,
+        where weights do not depend on what is added up.
+        """
+        if self.squared is None:
+            return self
+        scale = self.n_items / np.maximum(self.weight, np.finfo(float).tiny)
+        counts, cross, squares = (
+            part * scale.reshape(-1, *(1,) * (part.ndim - 1)) for part in (self.counts, self.cross, self.squares)
+        )
+        return replace(self, counts=counts, cross=cross, squares=squares)
 
     @property
     def class_means(self) -> Floats:
@@ -78,13 +119,24 @@ class GroupSums:
         """Add the groups of `other`; its group g goes to the row rows[g], a new one if beyond those at hand."""
         G = max(len(self.counts), int(rows.max()) + 1)
         parts: dict[str, Floats] = {}
-        for name in ("counts", "cross", "squares"):
+        if (self.squared is None) != (other.squared is None):
+            raise ValueError("sums of items with weights cannot be merged with those of items without.")
+        for name in ("counts", "cross", "squares", *(() if self.squared is None else ("squared",))):
             mine, theirs = getattr(self, name), getattr(other, name)
             total = np.zeros((G, *mine.shape[1:]))
             total[: len(mine)] = mine
             np.add.at(total, rows, theirs)
             parts[name] = total
         return GroupSums(**parts, class_squares=self.class_squares + other.class_squares)
+
+
+def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:
+    """Return (sum w)^2 / sum w^2 along an axis, zero where there is nothing."""
+    weight = total.sum(axis=axis)
+    if squared is None:
+        return np.asarray(weight)
+    square = squared.sum(axis=axis)
+    return np.asarray(np.divide(weight**2, square, out=np.zeros_like(weight), where=square > 0))
 
 
 def _add_rows(F: Floats, codes: Codes, n_codes: int) -> Floats:

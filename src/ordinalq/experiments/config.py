@@ -54,7 +54,8 @@ class Config:
         ``name`` of a data set that :func:`ordinalq.load_dataset` knows, or a ``table`` with its ``target`` and other
         arguments of :func:`ordinalq.make_dataset`; ``paper`` is its name in the paper's tables.
     methods : tuple of str
-        Names of the catalog, in its order, and of classes outside of it.
+        Names of the catalog, in its order, and of classes outside of it; in the file "catalog" stands for all of the
+        paper, "beyond" for all others.
     measures : tuple of str
     seed : int
     samples : dict
@@ -215,7 +216,11 @@ class _Reader:
         printed = [name for name, entry in known.items() if entry.group != BEYOND]
         outside: dict[str, str] = {}
         named = []
-        for value in content.get("methods", printed):
+        shorthands = {"catalog": printed, "beyond": [name for name in known if name not in printed]}
+        given = content.get("methods", printed)
+        for value in (
+            name for one in given for name in (shorthands.get(one, [one]) if isinstance(one, str) else [one])
+        ):
             if isinstance(value, str) and ":" in value:
                 try:
                     entry = import_method(value)

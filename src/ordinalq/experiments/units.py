@@ -5,6 +5,7 @@ their parameters. Methods on features, such as HDx, need no classifier and are u
 classifiers of their own, such as OQT. Units do not depend on each other, and each is deterministic.
 """
 
+import inspect
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -287,11 +288,15 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
     scored = tuple(trial for method in trials if method not in (*featured, *fitted) for trial in trials[method])
     for method in featured:
         yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))
+    # What brings its own classifier is fitted once, not for each configuration of that of the experiment.
+    alone = [method for method in fitted if "classifier" not in inspect.signature(classes[method]).parameters]
+    for trial in (trial for method in alone for trial in trials[method]):
+        yield ItemUnit({}, (trial,), setup, 30.0)
     for classifier in configurations_of(config.classifier["grid"]):
         cost = _classifier_cost(setup, classifier)
         if scored:
             yield ScoredUnit(classifier, scored, setup, cost + 10)
-        for trial in (trial for method in fitted for trial in trials[method]):
+        for trial in (trial for method in fitted if method not in alone for trial in trials[method]):
             yield ItemUnit(classifier, (trial,), setup, cost * (n_classes - 1) / 3)
 
 

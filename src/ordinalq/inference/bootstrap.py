@@ -21,6 +21,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, class_shares, worth
 
 Index = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
@@ -38,16 +39,22 @@ CHUNK = 2**24
 class HeldOut:
     """V, its items class by class.
 
-    ``classes`` are n samples of V, one per class; ``counts`` (n,) their sizes.
+    ``classes`` are n samples of V, one per class; ``counts`` (n,) what they are worth; ``shares`` (N_V,) those of
+    the items in the means of their classes.
     """
 
-    def __init__(self, S: Floats, codes: Index, n_classes: int) -> None:
+    def __init__(self, S: Floats, codes: Index, n_classes: int, weights: Weights | None = None) -> None:
         self.S = S
         self.codes = codes
-        self.counts = np.bincount(codes, minlength=n_classes)
+        self.weights = weights
+        self.counts = worth(codes, n_classes, weights)
+        self.shares = class_shares(codes, n_classes, weights)
         self.order = np.argsort(codes, kind="stable")
-        self.starts = np.cumsum(self.counts) - self.counts
-        self.classes = Samples(self.order, np.append(self.starts, len(codes)), len(codes))
+        numbers = np.bincount(codes, minlength=n_classes)
+        self.starts = np.cumsum(numbers) - numbers
+        self.numbers = numbers
+        classes = Samples(self.order, np.append(self.starts, len(codes)), len(codes))
+        self.classes = classes.weighted(weights)
 
     @classmethod
     def of(cls, quantifier: Quantifier) -> "HeldOut":
@@ -58,17 +65,24 @@ class HeldOut:
                 "need: fit it again."
             )
         S, codes = quantifier.held_out_
-        return cls(S, codes, len(quantifier.classes_))
+        return cls(S, codes, len(quantifier.classes_), quantifier.held_out_weights_)
 
     def resample(self, rng: np.random.Generator) -> Samples:
-        """Draw as many items of each class as there are, with replacement."""
-        return self.draw(np.diag(self.counts), rng)
+        """Draw as many items of each class as they are worth, with replacement."""
+        return self.draw(np.diag(np.maximum(np.rint(self.counts), 1).astype(np.int64)), rng)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> Samples:
-        """Draw counts[b, i] items of class i for sample b, with replacement."""
+        """Draw counts[b, i] items of class i for sample b, with replacement and by their weights."""
         codes = np.repeat(np.tile(np.arange(len(self.counts)), len(counts)), counts.ravel())
-        inside = (rng.random(len(codes)) * self.counts[codes]).astype(np.intp)
-        items = self.order[self.starts[codes] + inside]
+        u = rng.random(len(codes))
+        if self.weights is None:
+            items = self.order[self.starts[codes] + (u * self.numbers[codes]).astype(np.intp)]
+        else:
+            # Classes one after the other on a line, each as long as its weight.
+            ends = np.cumsum(self.weights.values[self.order])
+            edges = np.append(0, ends[self.starts + self.numbers - 1])
+            at = np.searchsorted(ends, edges[codes] + u * np.diff(edges)[codes], side="right")
+            items = self.order[np.clip(at, self.starts[codes], self.starts[codes] + self.numbers[codes] - 1)]
         return Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(self.codes))
 
 
@@ -83,17 +97,18 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         part = summary[rows]
         Q = np.tile(part.means, (PER_MODEL, 1))
-        centre = np.tile(composition(P[rows], part.n_items), (PER_MODEL, 1))
+        centre = np.tile(composition(P[rows], part.sizes), (PER_MODEL, 1))
+        n_items = np.tile(part.drawn_sizes, PER_MODEL)
         found = []
         for model, moved in models:
-            samples, counts, shrink = replicate_samples(V, centre, np.tile(part.n_items, PER_MODEL), draws)
+            samples, counts, shrink = replicate_samples(V, centre, n_items, draws)
             # Within the composition that was drawn, or beside the one that was estimated.
             means = counts / samples.sizes[:, None] if draws.of == "sample" else centre
             noise = (samples.average(F) - means @ M.T) * shrink
             if moved is not None:
                 noise += centre @ moved.T
             if root is not None:
-                noise += group_noise(root, np.tile(part.n_items, PER_MODEL), draws)
+                noise += group_noise(root, n_items, draws)
             noisy = Q + noise if width is None else frequencies(Q + noise, width)
             found.append(clean(model.solve(part.with_means(noisy, PER_MODEL)).p))
         yield Replicates(rows, np.reshape(found, (draws.n_replicates, len(part), P.shape[1])), draws.n_models)
@@ -122,7 +137,8 @@ class Tilt:
 
     def __init__(self, F: Floats, V: HeldOut, D: Floats) -> None:
         residuals = F - V.classes.average(F)[V.codes]
-        W = residuals.T @ residuals / len(F)
+        w = None if V.weights is None else V.weights.values / V.weights.values.sum()
+        W = residuals.T @ residuals / len(F) if w is None else (residuals.T * w) @ residuals
         self.values = residuals @ np.linalg.pinv(W, rcond=REDUNDANT, hermitian=True) @ root_of(D)
 
     @classmethod
@@ -154,8 +170,8 @@ def of_items(
     samples are drawn as groups are whose items look different.
     """
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
-        n_items = np.tile(summary.n_items[rows], PER_MODEL)
-        centre = np.tile(composition(P[rows], summary.n_items[rows]), (PER_MODEL, 1))
+        n_items = np.tile(summary.drawn_sizes[rows], PER_MODEL)
+        centre = np.tile(composition(P[rows], summary.sizes[rows]), (PER_MODEL, 1))
         found, shrink = [], np.ones((len(centre), 1))
         for model in models:
             samples, _, shrink = replicate_samples(V, centre, n_items, draws, tilt)
@@ -191,7 +207,7 @@ def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:
     return np.diff(np.minimum(steps, n_items[:, None]), axis=1, prepend=0)
 
 
-def composition(P: Floats, n_items: Counts) -> Floats:
+def composition(P: Floats, n_items: Counts | Floats) -> Floats:
     """Return (N p + 1/2) / (N + n/2), (B, n): half an item of each class beside the estimate.
 
     Where the estimate is zero the class may still be there, and its items would scatter too.

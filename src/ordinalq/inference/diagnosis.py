@@ -38,7 +38,7 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     if len(summary) != 1:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")
     estimate = distributions(quantifier.solve(summary))[0]
-    N = int(summary.n_items[0])
+    N = int(summary.drawn_sizes[0])
     known, notes = getattr(quantifier, "held_out_", None), []
     fit = precision = None
     if known is None:
@@ -51,10 +51,12 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
             fit, precision = compare(moments, q, N, estimate)
             if moments.D is not None:
                 notes.append("Fit and precision count how groups differ, as the training groups do.")
+    if summary.has_weights:
+        notes.append(f"The items are weighted, and worth {N:,} items of equal weight.")
     return Diagnosis(
         method=type(quantifier).__name__,
         classes=quantifier.classes_,
-        n_items=N,
+        n_items=int(summary.n_items[0]),
         n_training=None if known is None else len(known[1]),
         estimate=estimate,
         jaggedness=jaggedness(estimate),
@@ -70,8 +72,8 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
 def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Moments, Floats]:
     """Return the moments of g over the held-out items, and its mean over the sample (d,)."""
     known, n = checked(quantifier), len(quantifier.classes_)
-    few = known.first(min(FUNCTIONS_PER_CLASS * n, int(summary.n_items[0]) // ITEMS_PER_FUNCTION))
-    moments = class_moments(few.g, few.codes, n)._replace(D=few.D)
+    few = known.first(min(FUNCTIONS_PER_CLASS * n, int(summary.drawn_sizes[0]) // ITEMS_PER_FUNCTION))
+    moments = class_moments(few.g, few.codes, n, few.weights)._replace(D=few.D)
     return moments, few.means(summary)[0]
 
 
@@ -90,7 +92,7 @@ def _matrix(quantifier: Quantifier) -> Floats | None:
     M = quantifier.response_matrix()
     if M is not None or quantifier.on == "features" or not hasattr(quantifier, "held_out_"):
         return M
-    return class_means(*quantifier.held_out_)
+    return class_means(*quantifier.held_out_, None, quantifier.held_out_weights_)
 
 
 def _smoothing(quantifier: Quantifier, summary: Summary, estimate: Floats) -> SmoothingEffect | None:

@@ -31,6 +31,7 @@ from ordinalq.inference.functions import checked
 from ordinalq.inference.mixture import class_moments
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats
+from ordinalq.weights import class_shares
 
 GOOD, DOUBTFUL, BAD, UNTESTED = "good", "doubtful", "bad", "too few items"
 # Levels of the test below which a fit is doubtful, and bad.
@@ -81,7 +82,7 @@ class FitTest(NamedTuple):
         k = known.g.shape[1] - n + 1
         if k < 1:
             return None
-        moments = class_moments(known.g, known.codes, n)
+        moments = class_moments(known.g, known.codes, n, known.weights)
         # In coordinates in which the mean covariance of the classes is the identity.
         size, axes = np.linalg.eigh(moments.V.mean(axis=0))
         white = axes / np.sqrt(np.maximum(size, 1e-12 * size[-1]))
@@ -92,7 +93,8 @@ class FitTest(NamedTuple):
         R = white @ np.linalg.pinv(M @ Z).T @ Z.T
         even = np.full(n, 1 / n)
         x = (known.g - moments.M.T[known.codes]) @ L
-        fourth = np.bincount(known.codes, weights=(x * x).sum(axis=1) ** 2, minlength=n) / moments.counts
+        share = class_shares(known.codes, n, known.weights)
+        fourth = np.bincount(known.codes, weights=share * (x * x).sum(axis=1) ** 2, minlength=n)
         return cls(
             name=known.name,
             L=known.axes @ L,
@@ -108,7 +110,7 @@ class FitTest(NamedTuple):
     def p_values(self, summary: Summary) -> Floats:
         """Return the p-value of each sample, (B,)."""
         q, N = summary.mean(self.name), summary.sizes
-        P, Z = composition(clean(q @ self.R + self.r), summary.n_items), q @ self.L - self.c
+        P, Z = composition(clean(q @ self.R + self.r), N), q @ self.L - self.c
         chi2, k = np.empty(len(Z)), Z.shape[1]
         V = self.V.reshape(len(self.V), -1)
         for start in range(0, len(Z), CHUNK):
@@ -131,9 +133,9 @@ def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] |
     summary : Summary
         Summary of B samples, with the sums of the checks.
     """
-    test = FitTest.of(quantifier)
+    test = quantifier.once(FitTest.of)
     if test is None or test.name not in summary.totals:
         return None
     p = test.p_values(summary)
     found = np.where(p < BAD_LEVEL, BAD, np.where(p < DOUBTFUL_LEVEL, DOUBTFUL, GOOD))
-    return np.where(summary.n_items < MIN_ITEMS, UNTESTED, found)
+    return np.where(summary.sizes < MIN_ITEMS, UNTESTED, found)

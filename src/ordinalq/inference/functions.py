@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, class_shares
 
 Codes = npt.NDArray[np.intp]
 
@@ -29,6 +30,8 @@ class Checked(NamedTuple):
         From what was summed up to g: (x - centre) axes.
     D : ndarray (d, d) or None
         Covariance of the mean of g in a class between groups; None where nothing is known of groups.
+    weights : Weights or None
+        Weights of the items of V.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Checked(NamedTuple):
     centre: Floats
     axes: Floats
     D: Floats | None
+    weights: Weights | None = None
 
     def means(self, summary: Summary) -> Floats:
         """Return the mean of g over each sample, (B, d)."""
@@ -58,9 +62,10 @@ def checked(quantifier: Quantifier) -> Checked:
     else:
         name, g, D = "checks", functions.values(S), getattr(quantifier, "check_covariance_", None)
     # Every class counts alike: a sample may hold many of those that are rare in training.
-    weights = 1 / np.bincount(codes, minlength=n)[codes] / n
-    centre = weights @ g
+    shares = class_shares(codes, n, quantifier.held_out_weights_) / n
+    centre = shares @ g
     g = g - centre
-    size, axes = np.linalg.eigh((g * weights[:, None]).T @ g)
+    size, axes = np.linalg.eigh((g * shares[:, None]).T @ g)
     axes = axes[:, np.flatnonzero(size > REDUNDANT * size.max())[::-1][: FUNCTIONS_PER_CLASS * n]]
-    return Checked(name, g @ axes, codes, centre, axes, None if D is None else axes.T @ D @ axes)
+    D = None if D is None else axes.T @ D @ axes
+    return Checked(name, g @ axes, codes, centre, axes, D, quantifier.held_out_weights_)

@@ -43,12 +43,13 @@ def estimate(
     if not (plan is None or isinstance(plan, Plan)):
         raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
     _check_summary(quantifier, summary)
-    check_names(quantifier.classes_, None if summary.keys is None else summary.keys.name)
+    check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     P = distributions(quantifier.solve(summary))
     fit = quantifier.verdicts(summary)
     if fit is None:
         fit = verdicts(quantifier, summary)
-    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit)
+    worth = summary.sizes if summary.has_weights else None
+    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
     plan = Plan() if plan is None else plan
     if level is not None:
         estimates = with_intervals(quantifier, summary, estimates, level, plan)

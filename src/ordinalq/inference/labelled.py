@@ -71,10 +71,10 @@ def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) ->
 
 def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:
     """Return estimates of some samples by their labels alone."""
-    totals = {name: total[rows] for name, total in summary.totals.items()}
-    mean_g = totals["g"] / totals["weight"][:, None]
-    moments = LabelMoments(totals["labels"], totals["labels eg"], totals["labels gg"], mean_g, summary.sizes[rows])
-    return design_based(moments, level, of)
+    # In items, so that the labels count as part of all.
+    unit = summary.item_unit[rows]
+    counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
+    return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, of)
 
 
 def _replaced(array: Any, rows: npt.NDArray[np.intp], values: Floats | int) -> Any:

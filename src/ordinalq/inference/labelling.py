@@ -74,7 +74,7 @@ class LabelsNeeded:
         """Return one row per group as a frame of pandas: the group, n_items, n_labelled, labels, widths, basis."""
         import pandas as pd
 
-        groups = {} if self.keys is None else {self.keys.name: self.keys.index}
+        groups = {} if self.keys is None else self.keys.frame()
         widths = {"width_now": self.now, "width": self.width}
         counts = {"n_items": self.n_items, "n_labelled": self.n_labelled, "labels": self.labels}
         return pd.DataFrame(groups | counts | widths | {"basis": self.basis})
@@ -151,6 +151,8 @@ def labels_needed(
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labelled=..., if only of gaps: all items None.")
+    if summary.has_weights:
+        raise ValueError("the items must have no weights: how many to label is known only for a draw without.")
     estimates = estimate(quantifier, summary, None, replace(plan, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, plan)
     known = np.asarray(summary.n_labelled)

@@ -12,6 +12,7 @@ from ordinalq.representations import one_hot
 from ordinalq.simplex import clean
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, item_counts, worth
 
 Codes = npt.NDArray[np.intp]
 
@@ -175,12 +176,13 @@ def effect_size(moments: Moments, q: Floats, p: Floats, N: int, free: float) -> 
     return float(np.sqrt(max(r @ W @ r - noise, 0.0)))
 
 
-def class_moments(F: Floats, codes: Codes, n: int) -> Moments:
-    """Return the moments of F (N, d) in each of n classes."""
-    counts = np.bincount(codes, minlength=n).astype(np.float64)
-    members = one_hot(codes, n)
-    M = (members.T @ F).T / counts
-    E = np.array([F[codes == i].T @ F[codes == i] for i in range(n)]) / counts[:, None, None]
+def class_moments(F: Floats, codes: Codes, n: int, weights: Weights | None = None) -> Moments:
+    """Return the (weighted) moments of F (N, d) in each of n classes."""
+    counts = worth(codes, n, weights)
+    total = item_counts(codes, n, weights)
+    own = F if weights is None else F * weights.values[:, None]
+    M = (one_hot(codes, n).T @ own).T / total
+    E = np.array([own[codes == i].T @ F[codes == i] for i in range(n)]) / total[:, None, None]
     V = E - np.einsum("ai,bi->iab", M, M)
     pooled = np.tensordot(counts, V, axes=1) / counts.sum()
     weight = (counts / (counts + BORROWED))[:, None, None]

@@ -7,7 +7,7 @@ import numpy as np
 from ordinalq.contract.estimates import largest_first
 from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
-from ordinalq.keys import Keys
+from ordinalq.keys import Column, Keys
 from ordinalq.validation import check_integer
 
 # The key of all groups that are not shown by themselves.
@@ -59,5 +59,11 @@ def _with_others(keys: Keys) -> Keys:
 
     if OTHER in keys.labels():
         raise ValueError(f"a group is called {OTHER!r} already, as all others would be: rename it.")
-    words = [None if value is None else label for value, label in zip(keys.tolist(), keys.labels(), strict=True)]
-    return Keys(pd.Index([*words, OTHER], dtype=object), keys.name)
+    columns: list[Column] = []
+    for column in keys.columns:
+        pairs = zip(column.tolist(), column.labels(), strict=True)
+        words = [None if value is None else label for value, label in pairs]
+        # The first column says it.
+        last = "" if columns else OTHER
+        columns.append(Column(pd.Index([*words, last], dtype=object), column.name))
+    return Keys(columns)

@@ -27,7 +27,15 @@ class Services(ABC):
         """Return what the quantifier takes: class scores (N, n), or features."""
 
     def predict_groups(
-        self, X: Any, groups: Any, *, level: float | None = None, labelled: Any = None, plan: Plan | None = None
+        self,
+        X: Any,
+        groups: Any,
+        *,
+        level: float | None = None,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
     ) -> Estimates:
         """Estimate the class distribution of each group of items.
 
@@ -44,6 +52,11 @@ class Services(ABC):
             known. ``Plan(basis=...)`` says how they are used, the column ``basis`` which way it was.
         plan : Plan, default=None
             How intervals are made, see :class:`ordinalq.Plan`.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; those of weight zero, and groups that have no others, are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items;
+            see docs/weights.md.
 
         Returns
         -------
@@ -52,10 +65,19 @@ class Services(ABC):
         """
         if groups is None:
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
-        return self._estimate(X, groups, None if level is None else check_level(level), labelled, plan)
+        level = None if level is None else check_level(level)
+        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, groups: Any = None, *, labelled: Any = None, plan: Plan | None = None
+        self,
+        X: Any,
+        level: float = 0.95,
+        groups: Any = None,
+        *,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
     ) -> Estimates:
         """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
 
@@ -74,12 +96,15 @@ class Services(ABC):
             Labels of some of the items, see :meth:`predict_groups`.
         plan : Plan, default=None
             How intervals are made, see :class:`ordinalq.Plan`.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`predict_groups`.
 
         Returns
         -------
         Estimates
         """
-        return self._estimate(X, groups, check_level(level), labelled, plan)
+        level = check_level(level)
+        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
 
     def labels_needed(
         self,
@@ -115,7 +140,7 @@ class Services(ABC):
         summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=known)
         return labels_needed(quantifier, summary, width, quantity, level=level, plan=plan)
 
-    def diagnose(self, X: Any) -> Diagnosis:
+    def diagnose(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Diagnosis:
         """Say how far the estimate of X as one sample can be trusted.
 
         Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
@@ -126,15 +151,18 @@ class Services(ABC):
         ----------
         X : array-like, frame or sparse array (N, ...)
             The items of the sample.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`predict_groups`.
 
         Returns
         -------
         Diagnosis
         """
         quantifier = self.fitted()
-        return diagnose(quantifier, quantifier.summarize(self.scores(X), checks=True))
+        summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weights=weights)
+        return diagnose(quantifier, summary)
 
-    def _estimate(self, X: Any, groups: Any, level: float | None, labelled: Any, plan: Plan | None) -> Estimates:
+    def _estimate(self, X: Any, groups: Any, level: float | None, plan: Plan | None, **how: Any) -> Estimates:
         quantifier, S = self.fitted(), self.scores(X)
-        summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=labelled)
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), **how)
         return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))

@@ -20,6 +20,7 @@ from ordinalq.protocols import APPOQ, Protocol, RealPrevalences
 from ordinalq.samples import Samples
 from ordinalq.strength import Auto
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights
 
 Codes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
@@ -60,6 +61,13 @@ class Ground(NamedTuple):
     source: str
     sample_size: int
     splits: list[Split]
+
+    def weighted(self, codes: Codes, weights: Weights | None) -> "Ground":
+        """Return it with weights of the held-out items, which have these codes (N,)."""
+        if weights is None:
+            return self
+        made = _with_shares if self.source == "groups" else _within_classes
+        return self._replace(splits=[s._replace(samples=made(s.samples, codes, weights)) for s in self.splits])
 
 
 def ground(auto: Auto, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
@@ -104,6 +112,26 @@ def ground(auto: Auto, codes: Codes, groups: Codes | None, pool: Codes, *, few: 
         samples = _of(protocol.draw(codes[pool]), pool, len(codes))
         splits.append(Split(third, samples, np.ones(len(samples))))
     return Ground("smooth" if auto.prevalences is None else "prevalences", size, splits)
+
+
+def _with_shares(groups: Samples, codes: Codes, weights: Weights) -> Samples:
+    """Return groups with weights, and the weighted shares of their classes."""
+    assert groups.classes is not None
+    known = groups.weighted(weights)
+    known.prevalences = known.average(np.eye(len(groups.classes))[codes])
+    return known
+
+
+def _within_classes(drawn: Samples, codes: Codes, weights: Weights) -> Samples:
+    """Return samples whose items have weights that sum, in each class, to the number of its items: prevalences stay."""
+    n = int(codes.max()) + 1
+    cell = np.repeat(np.arange(len(drawn)), drawn.sizes) * n + codes[drawn.items]
+    w = weights.values[drawn.items]
+    scale = np.bincount(cell) / np.maximum(np.bincount(cell, weights=w), np.finfo(float).tiny)
+    own = Weights(w * scale[cell])
+    return Samples(
+        drawn.items, drawn.offsets, drawn.n_items, classes=drawn.classes, prevalences=drawn.prevalences, weights=own
+    )
 
 
 def _of(drawn: Samples, pool: Codes, n_items: int) -> Samples:

@@ -9,6 +9,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, worth
 
 Codes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
@@ -55,7 +56,9 @@ def corrected(
     return estimate - below, estimate + above
 
 
-def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Codes) -> Floats | None:
+def width_correction(
+    quantifier: Quantifier, S: Floats, codes: Codes, groups: Codes, weights: Weights | None = None
+) -> Floats | None:
     r"""Return by how much the intervals of a quantifier have to be corrected, learned on its own training groups.
 
     Replicates know the scatter of an estimate: that of items, of M, and of the looks of groups (D). They know neither
@@ -72,6 +75,8 @@ def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Co
         Fitted on these items.
     S, codes, groups : ndarray (N, ...), (N,), (N,)
         V: items with out-of-sample scores (of models that have seen no item of their group), classes and groups.
+    weights : Weights, default=None
+        Weights of the items.
 
     Returns
     -------
@@ -79,12 +84,12 @@ def width_correction(quantifier: Quantifier, S: Floats, codes: Codes, groups: Co
         c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three groups have
         several items.
     """
-    chosen = _asked_about(np.bincount(groups))
+    chosen = _asked_about(worth(groups, int(groups.max()) + 1, weights))
     G = len(chosen)
     if G < 3:
         return None
     rows = np.isin(groups, chosen)
-    samples = Samples.from_groups(groups[rows])
+    samples = Samples.from_groups(groups[rows]).weighted(None if weights is None else weights.take(rows))
     truth = samples.average(np.eye(len(quantifier.classes_))[codes[rows]])
     summary = quantifier.summarize(S[rows], samples, checks=False)
     P = clean(quantifier.solve(summary).p)
@@ -130,7 +135,7 @@ def excess(e2: Floats, v: Floats, counted: Mask) -> tuple[Floats, Floats]:
     return scale, np.sqrt(high)
 
 
-def _asked_about(sizes: Codes) -> Codes:
+def _asked_about(sizes: Floats) -> Codes:
     """Return the groups to learn from: those of some size, at least the largest ten; if there are too many, evenly."""
     order = np.argsort(-sizes, kind="stable")
     some = order[: max((sizes >= USUAL_SIZE).sum(), min(FEWEST, (sizes > 1).sum()))]

@@ -15,12 +15,13 @@ from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.model import multinomial
-from ordinalq.methods.base import Method, check_every_class
+from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_choice
+from ordinalq.weights import Weights
 
 Codes = npt.NDArray[np.intp]
 
@@ -101,15 +102,14 @@ class AML(Method):
         check_prior(self.prior, self.strength, n_classes)
         BLP(group_effect=self.group_effect).check_parameters(n_classes)
 
-    def learn(self, S: Floats, codes: Codes) -> None:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Fit the calibration and the class means for a common instrument."""
-        n = len(self.classes_)
-        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
         scored = ~unscored(S)
-        S, codes = S[scored], codes[scored]
+        S, codes, weights = S[scored], codes[scored], None if weights is None else weights.take(scored)
         check_every_class(codes, self.classes_)
-        self.calibration_ = Calibration("bcts", balanced=True).fit(S, codes)
-        labelled = LabelledRatios(self._ratios(S), codes)
+        self.calibration_ = Calibration("bcts", balanced=True).fit(S, codes, weights)
+        labelled = LabelledRatios(self._ratios(S), codes, weights)
         self.counts_, self.trust_ = labelled.counts, labelled.trust
         self.M_, self.covariances_ = labelled.at(self._common())
 
@@ -129,16 +129,16 @@ class AML(Method):
         R = self._ratios(S)
         return np.asarray(R / (R @ self._common())[:, None])
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Keep V, and learn from its groups."""
         self.predictor_: BLP | None = None
-        super().keep(S, codes)
+        super().keep(S, codes, None, weights)
         if groups is not None or self.group_effect is not None:
             predictor = BLP(group_effect=self.group_effect)
             predictor.classes_ = self.classes_
-            predictor.learn(S, codes)
-            predictor.keep(S, codes, groups)
-            del predictor.held_out_  # kept once, here
+            predictor.learn(S, codes, weights)
+            predictor.keep(S, codes, groups, weights)
+            del predictor.held_out_, predictor.held_out_weights_  # kept once, here
             self.predictor_ = predictor
 
     def solve(self, summary: Summary) -> Solution:
@@ -178,7 +178,7 @@ class AML(Method):
                 yield self._at_common(Q, sizes, self._first(Q, sizes), of)
             return
         S, samples = summary.scored()
-        labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1])
+        labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1], self.held_out_weights_)
         mixture = MixtureObjective(self._ratios(S), samples)
         Q = samples.average(self.embed(S))
         for start in range(0, len(summary), PASS):

@@ -32,6 +32,7 @@ from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights, handed_on, item_counts
 
 Codes = npt.NDArray[np.intp]
 Parts = tuple[Representation, Loss, Regularizer]
@@ -45,11 +46,11 @@ class Method(Quantifier, Services):
         check_is_fitted(self, "p_train_")
         return self
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Keep V and, of the groups of its items (N,), what they tell of intervals."""
-        super().keep(S, codes, groups)
+        super().keep(S, codes, groups, weights)
         if groups is not None:
-            self.width_correction_ = width_correction(self, S, codes, groups)
+            self.width_correction_ = width_correction(self, S, codes, groups, weights)
 
     def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
         """Yield replicates of the estimates P (B, n), see `ordinalq.inference.bootstrap`."""
@@ -75,7 +76,7 @@ class SmoothedMethod(Method):
     smoother_: Any
 
     @abstractmethod
-    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split], weights: Weights | None = None) -> Iterator[Trial]:
         """Yield the samples of held-out items with scores or features S (N, ...), to tune on."""
 
     @property
@@ -91,13 +92,14 @@ class SmoothedMethod(Method):
         """Return the items that may enter class means and samples, of held-out ones with these codes (N,)."""
         return np.arange(len(codes))
 
-    def tune(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+    def tune(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Choose the strength of smoothing where that is "auto"."""
         self.__dict__.pop("tuning_", None)
         auto, smoother = self.smoother_.auto, self.smoother_
         if auto is not None:
             chosen_on = ground(auto, codes, groups, self._pool(codes), few=self._solves_slowly)
-            trials = self._trials(S, codes, chosen_on.splits)
+            chosen_on = chosen_on.weighted(codes, weights)
+            trials = self._trials(S, codes, chosen_on.splits, weights)
             self.tuning_: Tuning = tune(smoother, trials, self._trial_unit(chosen_on.sample_size), chosen_on.source)
             warn_of(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
             self.smoother_ = smoother.with_strength(self.tuning_.value)
@@ -144,47 +146,53 @@ class MatrixMethod(SmoothedMethod):
     def _solve_data(self, data: Data) -> Solution:
         """Return the Solution for q and M of the fitted quantifier."""
 
-    def learn(self, S: Floats, codes: Codes) -> None:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Fit the representation and its class means."""
         n = len(self.classes_)
         self._set_parts()
-        p_train = np.bincount(codes, minlength=n) / len(codes)
+        p_train = class_distribution(codes, n, weights)
         if self.on == "scores":
             scored = ~unscored(S)
-            S, codes = S[scored], codes[scored]
+            S, codes, weights = S[scored], codes[scored], None if weights is None else weights.take(scored)
         check_every_class(codes, self.classes_)
-        F = self.representation_.fit(S, codes, n).transform(S)
+        F = self._fitted_representation(self.representation_, S, codes, weights).transform(S)
         for_means = self.representation_.for_means_
         if for_means is not None:
             check_every_class(codes[for_means], self.classes_)
-        self.M_ = class_means(F, codes, for_means)
+        self.M_ = class_means(F, codes, for_means, weights)
         self.p_train_ = p_train
+
+    def _fitted_representation(
+        self, representation: Representation, S: Floats, codes: Codes, weights: Weights | None
+    ) -> Representation:
+        return representation.fit(S, codes, len(self.classes_), **handed_on(representation.fit, weights))
 
     def _pool(self, codes: Codes) -> Codes:
         """Return the items that may enter class means, as the representation says."""
         for_means = self.representation_.for_means_
         return super()._pool(codes) if for_means is None else np.flatnonzero(for_means)
 
-    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split], weights: Weights | None = None) -> Iterator[Trial]:
         """Yield the samples of held-out items, each split with an M of its own."""
         F = self.embed(S)
         for split in splits:
             given = split.for_means
             if self.representation_.gives_distances:
                 # Both q and M are distances to the items that M is made of.
-                nearer = clone(self.representation_).fit(S[given], codes[given], len(self.classes_))
-                F = nearer.transform(S)
+                w = None if weights is None else weights.take(given)
+                F = self._fitted_representation(clone(self.representation_), S[given], codes[given], w).transform(S)
             twin = copy(self)
-            twin.M_ = class_means(F, codes, given)
+            twin.M_ = class_means(F, codes, given, weights)
             yield Trial(twin, Summary.of_means(split.samples, F), split.prevalences, split.weights)
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Keep V: the items that may enter the class means."""
         for_means = self.representation_.for_means_
         if for_means is not None:
             S, codes = S[for_means], codes[for_means]
             groups = None if groups is None else groups[for_means]
-        super().keep(S, codes, groups)
+            weights = None if weights is None else weights.take(for_means)
+        super().keep(S, codes, groups, weights)
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation of items with valid scores or features S (N, ...), (N, d)."""
@@ -205,7 +213,8 @@ class MatrixMethod(SmoothedMethod):
         nearer = clone(self.representation_).fit(S[drawn.items], codes[drawn.items], len(self.classes_))
         moved = nearer.transform(S)
         twin.M_ = drawn.average(moved).T
-        return twin, class_means(moved, codes) - class_means(F, codes)
+        weights = self.held_out_weights_
+        return twin, class_means(moved, codes, None, weights) - class_means(F, codes, None, weights)
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
         """Return the length of the blocks of q that are frequencies, None where there are none."""
@@ -225,7 +234,8 @@ class MatrixMethod(SmoothedMethod):
         # A strength that is chosen in `fit` takes the training items, not only M.
         if self.smoother_.is_auto or not same_parameters(self.representation_, fitted.representation_):
             return False
-        kept = ("held_out_", "group_covariance_", "check_covariance_")
+        self.forget()
+        kept = ("held_out_", "held_out_weights_", "group_covariance_", "check_covariance_")
         for name in ("classes_", "p_train_", *kept, "representation_", "M_"):
             setattr(self, name, getattr(fitted, name))
         self.width_correction_ = None
@@ -324,6 +334,12 @@ class LinearQuantifier(MatrixMethod):
         objective = LinearObjective(loss, regularizer, data, strengths)
         solution: Solution = choose(objective, self.solver).minimize(objective)
         return solution
+
+
+def class_distribution(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
+    """Return the (weighted) share of each of n classes, (n,)."""
+    counts = item_counts(codes, n, weights)
+    return np.asarray(counts / counts.sum())
 
 
 def refuse_auto(smoother: Smoother) -> None:

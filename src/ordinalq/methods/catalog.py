@@ -12,6 +12,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
 from ordinalq.methods.counting import CC, PCC
+from ordinalq.methods.default import Default
 from ordinalq.methods.energy import EDy, OEDy
 from ordinalq.methods.groups import BLP
 from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
@@ -93,8 +94,8 @@ class Entry:
         return {name: list(values) for name, values in grids.get(self.name, {}).items()}
 
 
-def catalog(*, beyond: bool = False) -> list[Entry]:
-    """Return the methods of the paper, in the order of its tables; with `beyond`, also those that it does not have.
+def catalog(*, beyond: bool = True) -> list[Entry]:
+    """Return all methods: those of the paper in the order of its tables, and, unless `beyond` is False, the others.
 
     >>> [entry.name for entry in catalog() if entry.group == "non-ordinal"][:4]
     ['CC', 'PCC', 'ACC', 'PACC']
@@ -105,7 +106,7 @@ def catalog(*, beyond: bool = False) -> list[Entry]:
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     if beyond:
-        groups[BEYOND] = [AML, BLP]
+        groups[BEYOND] = [Default, AML, BLP]
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 
@@ -119,7 +120,7 @@ def find_method(name: str) -> Entry:
     """
     if ":" in name:
         return import_method(name)
-    entries = {entry.name: entry for entry in catalog(beyond=True)}
+    entries = {entry.name: entry for entry in catalog()}
     if name in entries:
         return entries[name]
     known = {

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
-from ordinalq.methods.base import Method
+from ordinalq.methods.base import Method, class_distribution
 from ordinalq.representations import HardVotes, Posteriors, Representation
 from ordinalq.samples import OneHot
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats
+from ordinalq.weights import Weights
 
 
 class _Counting(Method):
@@ -19,9 +20,9 @@ class _Counting(Method):
     adjusts = False
     _representation: Representation
 
-    def learn(self, S: Floats, codes: npt.NDArray[np.intp]) -> None:
+    def learn(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> None:
         """Keep the training distribution; nothing else is needed."""
-        self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return votes or posteriors, (N, n)."""

@@ -14,12 +14,15 @@ from ordinalq.effects.learn import learn, stated, weak
 from ordinalq.effects.model import GroupModel
 from ordinalq.effects.predict import Prediction, is_unlike, predict
 from ordinalq.effects.sums import GroupSums
-from ordinalq.methods.base import Method
+from ordinalq.methods.base import Method, class_distribution
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_real
+from ordinalq.weights import Weights
 
 Codes = npt.NDArray[np.intp]
 
+# Part of a sample below which a difference of weights is a rounding error.
+ROUNDING = 1e-12
 # What is said of a group; the estimate of a single item is mostly what is known of all groups.
 LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
@@ -63,26 +66,27 @@ class BLP(Method):
         if self.group_effect is not None:
             check_real("group_effect", self.group_effect, low=0, high=1, open_low=True)
 
-    def learn(self, S: Floats, codes: Codes) -> None:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Keep the training distribution; the rest is learned from the items with a score."""
-        self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None) -> None:
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Learn the model of the groups from V, of which only sums are needed."""
         if groups is not None and self.group_effect is not None:
             raise ValueError("group_effect must be None with groups, from which the effect is learned.")
         self.uses_logits_ = False
-        model = self._model(S, codes, groups)
+        model = self._model(S, codes, groups, weights)
         # What counts is how much the groups tell, not how many there are: most may have a few items only.
         n_groups = None if groups is None else model.n_groups
-        self.uses_logits_ = logits_pay(len(self.classes_), len(codes), n_groups)
-        self.group_model_: GroupModel = self._model(S, codes, groups) if self.uses_logits_ else model
-        super().keep(S, codes)
+        n_items = len(codes) if weights is None else weights.size
+        self.uses_logits_ = logits_pay(len(self.classes_), n_items, n_groups)
+        self.group_model_: GroupModel = self._model(S, codes, groups, weights) if self.uses_logits_ else model
+        super().keep(S, codes, None, weights)
 
-    def _model(self, S: Floats, codes: Codes, groups: Codes | None) -> GroupModel:
+    def _model(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> GroupModel:
         """Return the model of groups for the representation of this BLP."""
         place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
-        sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_))
+        sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_), weights=weights)
         if groups is not None:
             return learn(sums)
         return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
@@ -100,10 +104,14 @@ class BLP(Method):
         counts = summary.totals.get("labels")
         if counts is None:
             return predict(self.group_model_, summary.means, summary.sizes, of)
-        labels = GroupLabels(counts, summary.totals["labels f"])
+        unit = summary.item_unit[:, None]
+        labels = GroupLabels(counts * unit, summary.totals["labels f"] * unit)
+        # Rounding errors of weights that are all labelled are no items.
         n_others = summary.sizes - labels.n_labelled
+        n_others = np.where(n_others > ROUNDING * summary.sizes, n_others, 0)
         # Of the items without a label; where there are none, any.
-        Q = (summary.totals["f"] - labels.sums) / np.maximum(n_others, 1)[:, None]
+        rest = summary.totals["f"] * unit - labels.sums
+        Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
         return predict_labelled(self.group_model_, Q, n_others, labels, of)
 
     def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:

@@ -16,7 +16,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
-from ordinalq.methods.base import SmoothedMethod, check_every_class
+from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution
 from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.samples import Samples
@@ -28,6 +28,7 @@ from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Smoother
 from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.weights import Weights
 
 Codes = npt.NDArray[np.intp]
 
@@ -44,12 +45,13 @@ class _LikelihoodMethod(SmoothedMethod):
     max_iter: int
     tol: float
 
-    def learn(self, S: Floats, codes: Codes) -> None:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Fit the calibration."""
-        self.p_train_ = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
         scored = ~unscored(S)
         check_every_class(codes[scored], self.classes_)
-        self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored])
+        weights = None if weights is None else weights.take(scored)
+        self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored], weights)
         self.smoother_ = self._smoother()
 
     @abstractmethod
@@ -69,7 +71,7 @@ class _LikelihoodMethod(SmoothedMethod):
         """Whether a sample takes a millisecond: its items are all in the likelihood."""
         return True
 
-    def _trials(self, S: Floats, codes: Codes, splits: list[Split]) -> Iterator[Trial]:
+    def _trials(self, S: Floats, codes: Codes, splits: list[Split], weights: Weights | None = None) -> Iterator[Trial]:
         """Yield the samples of held-out items; there are no class means that other items would have to give."""
         for split in splits:
             yield Trial(self, Summary.of_items(split.samples, S), split.prevalences, split.weights)
@@ -96,7 +98,9 @@ class _LikelihoodMethod(SmoothedMethod):
         if smoothing is None or smoothing.value == 0:
             return self._adjusted(V, summary, P, draws)
         models = []
-        drawn = self.calibration_.replicates(V.S, V.codes, lambda: V.resample(draws.rng).items, draws.n_models)
+        drawn = self.calibration_.replicates(
+            V.S, V.codes, lambda: V.resample(draws.rng).items, draws.n_models, V.weights
+        )
         for calibration in drawn:
             model = copy(self)
             model.calibration_ = calibration
@@ -123,9 +127,9 @@ class _LikelihoodMethod(SmoothedMethod):
         spread = np.empty((n, n - 1, n - 1))
         for i in range(n):
             D = F[V.classes.index(i)] - H[:, i]
-            spread[i] = D.T @ D / len(D)
+            spread[i] = (D.T * V.shares[V.classes.index(i)]) @ D
         for rows in chunks(len(P), draws.n_replicates * n):
-            p, N = composition(P[rows], summary.n_items[rows]), summary.n_items[rows][:, None]
+            p, N = composition(P[rows], summary.sizes[rows]), summary.sizes[rows][:, None]
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
             if self.group_covariance_ is not None:
                 Omega += self.group_covariance_ * (1 - 1 / N)[:, :, None]

@@ -12,9 +12,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ordinalq.classify.held_out import held_out, last_step
+from ordinalq.classify.weighting import fit_weighted, usable_weights
 from ordinalq.contract.summary import Summary
 from ordinalq.losses import LeastSquares
-from ordinalq.methods.base import Method, check_every_class
+from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty
@@ -23,6 +24,7 @@ from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, check_choice, check_real
+from ordinalq.weights import Weights, item_counts
 from ordinalq.workers import Watched
 
 Codes = npt.NDArray[np.intp]
@@ -38,22 +40,30 @@ class _TreeMethod(Method):
     held_out: float
     random_state: Any
 
-    def fit_scores(self, S: Any, y: Any, classes: Any = None, groups: Any = None) -> NoReturn:
+    def fit_scores(
+        self,
+        S: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> NoReturn:
         """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
         raise TypeError(
             f"{type(self).__name__} fits binary classifiers of its own and cannot be fitted on scores: use fit(X, y)."
         )
 
-    def learn(self, S: Floats, codes: Codes) -> NoReturn:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> NoReturn:
         """Refuse, see :meth:`fit_scores`."""
         self.fit_scores(S, codes)
 
     @abstractmethod
-    def _grow(self, X: Any, codes: Codes) -> None:
-        """Fit the binary classifiers on items (N, ...) and codes (N,)."""
+    def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:
+        """Fit the binary classifiers on items (N, ...), codes (N,) and weights."""
 
     @abstractmethod
-    def _judge(self, X: Any, codes: Codes) -> None:
+    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         """Measure on held-out items how reliable they are."""
 
     @abstractmethod
@@ -75,7 +85,7 @@ class _TreeMethod(Method):
         """Return n: q is a distribution."""
         return len(self.classes_)
 
-    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None) -> None:
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
         # Imported here for the reason that `ordinalq.classify.held_out` gives.
         from sklearn.model_selection import GroupShuffleSplit, train_test_split
@@ -95,12 +105,14 @@ class _TreeMethod(Method):
             splitter = GroupShuffleSplit(1, test_size=self.held_out, random_state=self.random_state)
             grown, kept = next(splitter.split(codes, groups=groups))
         check_every_class(codes[grown], self.classes_)
-        self._grow(_safe_indexing(X, grown), codes[grown])
-        self._judge(_safe_indexing(X, kept), codes[kept])
+        parts = [None if weights is None else weights.take(part) for part in (grown, kept)]
+        self._grow(_safe_indexing(X, grown), codes[grown], parts[0])
+        self._judge(_safe_indexing(X, kept), codes[kept], parts[1])
         check_every_class(codes[kept], self.classes_)
-        self.p_train_ = np.bincount(codes, minlength=n) / len(codes)
+        self.p_train_ = class_distribution(codes, n, weights)
         S = self._class_scores(_safe_indexing(X, kept))
-        self.keep(S, codes[kept], None if groups is None else np.unique(groups[kept], return_inverse=True)[1])
+        groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
+        self.keep(S, codes[kept], groups, parts[1])
 
 
 class OQT(_TreeMethod):
@@ -141,10 +153,10 @@ class OQT(_TreeMethod):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _grow(self, X: Any, codes: Codes) -> None:
-        model = _binary_classifier(self.classifier)
+    def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:
+        model, w = _binary_classifier(self.classifier, weights)
         self.models_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(Watched(_fit_side))(model, X, codes > j) for j in range(len(self.classes_) - 1)
+            delayed(Watched(_fit_side))(model, X, codes > j, w) for j in range(len(self.classes_) - 1)
         )
         if not all(_gives_posteriors(model) for model in self.models_):
             raise TypeError(
@@ -152,10 +164,11 @@ class OQT(_TreeMethod):
                 "LogisticRegression, or CalibratedClassifierCV around it."
             )
 
-    def _judge(self, X: Any, codes: Codes) -> None:
+    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         n = len(self.classes_)
-        true = np.array([np.mean(codes <= j) for j in range(n - 1)])
-        self.divergences_ = divergence(true, self._left(X).mean(axis=0))
+        w = None if weights is None else weights.values
+        true = np.array([np.average(codes <= j, weights=w) for j in range(n - 1)])
+        self.divergences_ = divergence(true, np.average(self._left(X), axis=0, weights=w))
         self.tree_ = most_reliable_first(self.divergences_)
 
     def _left(self, X: Any) -> Floats:
@@ -230,17 +243,19 @@ class ARC(_TreeMethod):
         super().check_parameters(n_classes)
         check_choice("correction", self.correction, ("ratio", "acc"))
 
-    def _grow(self, X: Any, codes: Codes) -> None:
+    def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         n = len(self.classes_)
-        model = _binary_classifier(self.classifier)
-        self.tree_ = halving_tree(np.bincount(codes, minlength=n))
+        model, w = _binary_classifier(self.classifier, weights)
+        self.tree_ = halving_tree(item_counts(codes, n, weights))
         self.models_ = {}
         level = [(0, n - 1, self.tree_)]
         while level:
             inner = [(low, high, tree) for low, high, tree in level if not isinstance(tree, int)]
             members = [np.flatnonzero((codes >= low) & (codes <= high)) for low, high, _ in inner]
             fitted = Parallel(n_jobs=self.n_jobs)(
-                delayed(Watched(_fit_side))(model, _safe_indexing(X, items), codes[items] > tree[0])
+                delayed(Watched(_fit_side))(
+                    model, _safe_indexing(X, items), codes[items] > tree[0], None if w is None else w[items]
+                )
                 for (_, _, tree), items in zip(inner, members, strict=True)
             )
             level = []
@@ -248,13 +263,14 @@ class ARC(_TreeMethod):
                 self.models_[low, high] = side
                 level += [(low, t, left), (t + 1, high, right)]
 
-    def _judge(self, X: Any, codes: Codes) -> None:
+    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         n = len(self.classes_)
         votes = self._class_scores(X)
-        self.ratios_ = _ratios(np.bincount(codes, minlength=n) / len(codes), votes.mean(axis=0))
+        w = None if weights is None else weights.values
+        self.ratios_ = _ratios(class_distribution(codes, n, weights), np.average(votes, axis=0, weights=w))
         if self.correction == "acc":
             check_every_class(codes, self.classes_)
-            self.M_ = class_means(votes, codes)
+            self.M_ = class_means(votes, codes, None, weights)
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier with a correction by other held-out items."""
@@ -347,8 +363,14 @@ def halving_tree(counts: Any) -> Any:
     return grow(0, len(counts) - 1)
 
 
-def _binary_classifier(classifier: Any) -> Any:
-    """Return the classifier of the binary problems: a forest without out-of-bag scores, or a cross-fitted one."""
+def _binary_classifier(classifier: Any, weights: Weights | None) -> tuple[Any, Floats | None]:
+    """Return the classifier of the binary problems, and the weights (N,) that it is fitted with."""
+    model = _without_bags(classifier)
+    return model, None if weights is None else usable_weights(model, weights.values, len(weights.values))
+
+
+def _without_bags(classifier: Any) -> Any:
+    """Return a forest without out-of-bag scores, or a cross-fitted classifier."""
     if classifier is not None and getattr(last_step(classifier), "oob_score", False):
         forest = clone(classifier)
         last_step(forest).set_params(oob_score=False)
@@ -360,6 +382,6 @@ def _gives_posteriors(model: Any) -> bool:
     return bool(getattr(model, "gives_posteriors_", hasattr(model, "predict_proba")))
 
 
-def _fit_side(model: Any, X: Any, right: npt.NDArray[np.bool_]) -> Any:
-    """Fit a classifier of 0 (left, the lower classes) against 1 (right)."""
-    return clone(model).fit(X, right.astype(np.intp))
+def _fit_side(model: Any, X: Any, right: npt.NDArray[np.bool_], w: Floats | None) -> Any:
+    """Fit a classifier of 0 (left, the lower classes) against 1 (right), with weights (N,)."""
+    return fit_weighted(clone(model), X, right.astype(np.intp), w)

@@ -1,12 +1,13 @@
 """What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.methods import known_methods
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
@@ -19,6 +20,7 @@ BOLD = (
     "Bold: not significantly worse than the best mean of the column (Wilcoxon signed-rank test, "
     f"p >= {short(LEVEL, 2)}, no correction)."
 )
+BESIDE = "Methods beyond the paper stand beside: the best mean is that of the others, to which they are compared."
 QUICK = "Profile quick: fewer samples and a smaller classifier grid than the paper's; ratios to it say little."
 KEYS = ["method", "protocol", "measure"]
 
@@ -58,6 +60,30 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
     errors = outcome.errors(protocol, measure)
     longest = max((len(column) for column in errors.values()), default=0)
     return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
+
+
+def competing(methods: Iterable[str]) -> list[str]:
+    """Return those of the methods among which the best is sought: the paper's, or all where none is of the paper."""
+    methods = list(methods)
+    return [method for method in methods if group_of(method) != BEYOND] or methods
+
+
+def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
+    """Return the p-value of each method against the best of those that compete; 1 for itself, and for what beats it."""
+    if not errors:
+        return {}
+    inside = competing(errors)
+    found = p_against_best({method: errors[method] for method in inside})
+    best = min(inside, key=lambda method: float(np.mean(errors[method])))
+    for method in errors.keys() - found.keys():
+        found[method] = p_against_best({best: errors[best], method: errors[method]})[method]
+    return {method: found[method] for method in errors}
+
+
+def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
+    """Say what bold means."""
+    methods = {method for outcome in outcomes for method in outcome.methods}
+    return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
 
 
 def statistics(column: Floats | None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq import reference
-from ordinalq.evaluation import not_worse_than_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
@@ -19,6 +18,7 @@ from ordinalq.report.facts import (
     data_name,
     display_name,
     group_of,
+    p_values,
     parsed,
     results,
     rows_of,
@@ -259,7 +259,7 @@ def _draw_errors(
     axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
 ) -> None:
     """Draw one row per method: mean and confidence interval, and a line at the printed mean."""
-    bold = not_worse_than_best(errors, level=LEVEL) if errors else []
+    bold = [method for method, p in p_values(errors).items() if p >= LEVEL]
     drawn = list(printed.values())
     for row, method in enumerate(methods):
         if row and group_of(method) != group_of(methods[row - 1]):

@@ -13,10 +13,12 @@ from ordinalq.report.facts import (
     BOLD,
     LEVEL,
     QUICK,
+    bold_notes,
     data_name,
     display_name,
     group_of,
     missing_notes,
+    p_values,
     results,
     sample_counts,
     selected,
@@ -48,7 +50,7 @@ def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
     rows = []
     for protocol in outcome.protocols:
         errors = results(outcome, protocol, measure)
-        p_values = p_against_best(errors) if errors else {}
+        against_best = p_values(errors)
         for method in outcome.methods:
             found = statistics(errors.get(method))
             paper = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper(), {})
@@ -57,8 +59,8 @@ def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
                 {"method": method, "protocol": protocol, "measure": measure}
                 | found
                 | {
-                    "p_value": p_values.get(method, np.nan),
-                    "bold": p_values.get(method, 0.0) >= LEVEL,
+                    "p_value": against_best.get(method, np.nan),
+                    "bold": against_best.get(method, 0.0) >= LEVEL,
                     "paper_mean": paper.get("mean", np.nan),
                     "paper_std": paper.get("std", np.nan),
                     "paper_bold": paper.get("bold"),
@@ -77,7 +79,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
     notes = [
         f"Mean and standard deviation over test samples: {sample_counts(outcome)}.",
         "Parameters were selected on validation samples of the same protocol by the same measure.",
-        BOLD,
+        *bold_notes([outcome]),
     ]
     if facts["paper_mean"].notna().any():
         data = outcome.about["experiment"]["paper"]
@@ -122,7 +124,7 @@ def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
     )
     notes = (
         "Mean and standard deviation over the test samples of each data set.",
-        BOLD,
+        *bold_notes(having),
         "Paper: mean and boldface as printed.",
         *(f"{data_name(one)}: {note}" for one in outcomes for note in missing_notes(one, [measure])),
     )

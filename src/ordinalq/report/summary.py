@@ -1,15 +1,25 @@
 """What an experiment shows, in plain words: what was done, what is best, which conclusions of the paper hold."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ordinalq.evaluation import not_worse_than_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.report.claims import claim_sentences
-from ordinalq.report.facts import LEVEL, QUICK, compares_classifiers, display_name, group_of, results, truth
+from ordinalq.report.facts import (
+    LEVEL,
+    QUICK,
+    compares_classifiers,
+    competing,
+    display_name,
+    group_of,
+    p_values,
+    results,
+    truth,
+)
 from ordinalq.report.formats import short
 from ordinalq.report.results import result_facts
+from ordinalq.validation import Floats
 
 NEW = "new ordinal"  # the paper's own group of methods
 # What the names of measures and protocols stand for, where they first occur.
@@ -52,13 +62,16 @@ def best_sentences(outcome: Outcome) -> Iterator[str]:
                 yield f"No method has a result for {measure.upper()} under {protocol}."
                 continue
             best = _best(outcome, protocol, measure)
-            others = [_unbroken(m) for m in not_worse_than_best(errors, level=LEVEL) if m != best]
+            beyond = [m for m in errors if m not in competing(errors)]
+            others = [_unbroken(m) for m, p in p_values(errors).items() if p >= LEVEL and m not in (best, *beyond)]
             text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, "
             text += short(float(np.mean(errors[best])))
+            among = " of the paper's" if beyond else ""
             if others:
-                yield f"{text}; not significantly worse: {', '.join(others)}."
-            else:
-                yield f"{text}." if len(errors) == 1 else f"{text}, and all others are worse."
+                text += f"; not significantly worse{among}: {', '.join(others)}"
+            elif len(errors) > len(beyond) + 1:
+                text += f", and all others{among} are worse"
+            yield f"{text}.{_beyond_sentence(errors, beyond)}"
 
 
 def percent_kept(outcome: Outcome) -> str:
@@ -114,8 +127,15 @@ def _ratios(outcome: Outcome) -> Iterator[str]:
 
 
 def _best(outcome: Outcome, protocol: str, measure: str) -> str:
+    """Return the method of the smallest mean error, among those of the paper if there are any."""
     errors = results(outcome, protocol, measure)
-    return min(errors, key=lambda method: float(np.mean(errors[method])))
+    return min(competing(errors), key=lambda method: float(np.mean(errors[method])))
+
+
+def _beyond_sentence(errors: Mapping[str, Floats], beyond: Sequence[str]) -> str:
+    """Say what the methods have that the paper does not have."""
+    means = [f"{_unbroken(method)} {short(float(np.mean(errors[method])))}" for method in beyond]
+    return f" Beyond the paper: {', '.join(means)}." if means else ""
 
 
 def _unbroken(method: str) -> str:

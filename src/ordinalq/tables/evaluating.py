@@ -1,6 +1,7 @@
 """How good a model is: its errors on samples of a labelled table, beside simple estimates."""
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
-from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes
@@ -32,7 +33,7 @@ def evaluate_table(
     file: TableFile,
     protocol: str = "app",
     *,
-    by: str | None = None,
+    by: By | None = None,
     target: str | None = None,
     n_samples: int = 1000,
     sample_size: int = 100,
@@ -50,8 +51,8 @@ def evaluate_table(
         Labelled, and none of the items that the model was fitted on.
     protocol : str, default="app"
         "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random.
-    by : str, default=None
-        Column whose groups are the samples; then nothing is drawn.
+    by : str or list of str, default=None
+        Columns whose groups are the samples, or periods such as "date:month"; then nothing is drawn.
     target : str, default=None
         Column of the labels; None takes that of the training.
     n_samples, sample_size : int, default=1000, 100
@@ -77,14 +78,14 @@ def evaluate_table(
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
-    check_by(by, target)
+    check_by(names_of(by), target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
-    frame, classes, codes = _labelled(model, file, target, by, skip_unlabelled)
+    frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
-        samples = GroupColumn(by, file.format).samples(frame, codes, np.arange(len(classes)))
+        samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
     S = scores_of(model, frame)
     if by is None:
         table = judged(_estimates(quantifier, S, samples), samples)
@@ -97,11 +98,11 @@ def evaluate_table(
 
 
 def _labelled(
-    model: Any, file: TableFile, target: str, by: str | None, skip_unlabelled: bool
+    model: Any, file: TableFile, target: str, by: Sequence[str], skip_unlabelled: bool
 ) -> tuple["pd.DataFrame", npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
-    columns = list(dict.fromkeys([*needed, target, *([] if by is None else [by])]))
+    columns = list(dict.fromkeys([*needed, target, *by]))
     if not file.lacks_keys:
         require_columns(file.columns(), needed, file.name)
         require_columns(file.columns(), columns, file.name)

@@ -8,6 +8,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
 from ordinalq.methods.catalog import find_method
+from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.validation import check_choice
 
@@ -22,7 +23,7 @@ N_FOLDS = 5
 
 
 def build_quantifier(
-    method: str,
+    method: str | None = None,
     parameters: Mapping[str, Any] | None = None,
     classifier: str | None = None,
     *,
@@ -34,13 +35,14 @@ def build_quantifier(
 
     Parameters
     ----------
-    method : str
-        Name in the catalog, or path package.module:Class of a method of one's own.
+    method : str, default=None
+        Name in the catalog, or path package.module:Class of a method of one's own. None is :class:`ordinalq.Default`,
+        or its method, :class:`ordinalq.AML`, where a classifier is named.
     parameters : dict, default=None
         Parameters of the method, by name.
     classifier : {"logistic", "forest"}, default=None
         Logistic regression, cross-fitted, or a random forest with out-of-bag scores. None is "logistic" where the
-        method needs a classifier.
+        method needs one.
     groups : bool, default=False
         Whether it will be fitted with groups: the forest is cross-fitted then, so that folds keep groups together.
     n_jobs : int, default=None
@@ -48,6 +50,8 @@ def build_quantifier(
     random_state : int, default=0
         Seed of the folds and of the forests.
     """
+    if method is None:
+        method = "Default" if classifier is None else "AML"
     entry = find_method(method)
     takes = set(entry.cls().get_params(deep=False))
     parameters = dict(parameters or {})
@@ -55,15 +59,18 @@ def build_quantifier(
         if name not in takes - {"classifier"}:
             others = ", ".join(sorted(takes - {"classifier"})) or "none"
             raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
+    how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
-            raise ValueError(f"{method} looks at the columns themselves and uses no classifier; give none.")
-        bare: Quantifier = entry.cls(**parameters)
+            reason = "looks at the columns themselves" if entry.cls.on == "features" else "has models of its own"
+            raise ValueError(f"{method} {reason} and uses no classifier; give none.")
+        seeds = {name: value for name, value in how.items() if name in takes}
+        bare: Quantifier = entry.cls(**seeds | parameters)
         return bare
     name = classifier or "logistic"
     check_choice("classifier", name, tuple(CLASSIFIERS))
-    how: dict[str, Any] = {"n_folds": N_FOLDS, "n_jobs": n_jobs, "random_state": random_state}
-    built: Quantifier = entry.cls(scoring_classifier(name, CLASSIFIERS[name], cross_fitted=groups, **how), **parameters)
+    made = scoring_classifier(name, CLASSIFIERS[name], cross_fitted=groups, n_folds=N_FOLDS, **how)
+    built: Quantifier = entry.cls(made, **parameters)
     return built
 
 
@@ -72,7 +79,7 @@ def fit_table(
     target: str,
     quantifier: Quantifier | None = None,
     *,
-    by: str | None = None,
+    by: By | None = None,
     text: Sequence[str] = (),
     features: Sequence[str] = (),
     categories: Sequence[str] = (),
@@ -96,6 +103,6 @@ def fit_table(
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
     if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *filter(None, [by])], file.name)
-    frame = file.read(list(dict.fromkeys([*asked, target, *filter(None, [by])])) if asked else None)
+        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *names_of(by)], file.name)
+    frame = file.read(list(dict.fromkeys([*asked, target, *names_of(by)])) if asked else None)
     return model.fit(frame, target, by=by, classes=classes, skip_unlabelled=skip_unlabelled)

@@ -2,7 +2,8 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_words, dates, is_words, where
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.keys import Keys
+from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
+from ordinalq.tables.columns import as_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +30,11 @@ ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 PERIODS = {"year": "%Y", "quarter": "%Y-Q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
+By = str | Sequence[str]
+
+
 class GroupColumn:
-    """The groups of rows that come in portions.
+    """One of the columns that name the groups of rows, which come in portions.
 
     In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
@@ -44,34 +49,74 @@ class GroupColumn:
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
-        column, _, period = by.rpartition(":")
-        is_period = bool(column) and period in PERIODS
-        self.name = column if is_period else by
-        self.period = period if is_period else None
-        self._native = format == "parquet" and not is_period
+        self.name, self.period = with_period(by)
+        self._native = format == "parquet" and self.period is None
         # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
-        self._tells_strings = format == "jsonl" and not is_period
+        self._tells_strings = format == "jsonl" and self.period is None
         self._has_strings = False
 
-    def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
-        """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
+    def read(self, frame: "pd.DataFrame") -> "pd.Series[Any]":
+        """Return the values of the rows of a portion, (N,)."""
         import pandas as pd
 
         if self.period is not None:
-            column = pd.Series(_periods(frame, self.name, self.period), dtype=object, name=self.name)
-            return Samples.from_groups(column, y, classes=classes, missing=True)
+            return periods(frame, self.name, self.period)
         column = frame[self.name]
-        if not self._native or (is_words(column) and _are_strings(column)):
-            values = as_words(column)
-            self._has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
-            column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
-            longest = max((len(word) for word in column.dropna().unique()), default=0)
-            if longest > MAX_NAME:
-                raise ValueError(
-                    f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
-                    "characters; is it the right column?"
-                )
-        return Samples.from_groups(column, y, classes=classes, missing=True)
+        if self._native and not (is_words(column) and _are_strings(column)):
+            return column
+        values = as_words(column)
+        self._has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
+        column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
+        longest = max((len(word) for word in column.dropna().unique()), default=0)
+        if longest > MAX_NAME:
+            raise ValueError(
+                f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
+                "characters; is it the right column?"
+            )
+        return column
+
+    def typed(self, words: Column) -> Any:
+        """Return the values of all groups (B,), of the type that all words have."""
+        import pandas as pd
+
+        if self._native or (self._tells_strings and self._has_strings):
+            return words.index
+        codes, distinct = pd.factorize(words.index)
+        values = _values(distinct.tolist())
+        if values is None:
+            return words.index
+        # A type that has room for a gap, where there is one.
+        kind = {"i": "Int64", "b": "boolean", "f": "float64"}.get(values.dtype.kind, "object")
+        column = pd.Series(values[codes], dtype=kind) if (codes < 0).any() else pd.Series(values[codes])
+        column[codes < 0] = None
+        return column
+
+
+class Grouping:
+    """The groups of rows that come in portions, by one column or by several.
+
+    Parameters
+    ----------
+    by : str or list of str
+        See :class:`GroupColumn`.
+    format : str
+        Format of the file.
+    """
+
+    def __init__(self, by: By, format: str) -> None:  # noqa: A002
+        self.columns = [GroupColumn(one, format) for one in as_list(by)]
+        # Those whose type the file has.
+        self.native = [column.name for column in self.columns] if format == "parquet" else []
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        return [column.name for column in self.columns]
+
+    def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
+        """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
+        columns = {column.name: column.read(frame) for column in self.columns}
+        return Samples.from_groups(columns, y, classes=classes, missing=True)
 
     def typed(self, summary: Summary) -> Summary:
         """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
@@ -82,39 +127,60 @@ class GroupColumn:
 
     def order(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
-        as_they_are = np.arange(len(keys)), keys
-        if self._native or (self._tells_strings and self._has_strings):
-            return as_they_are
-        values = _values([word for word in keys.tolist() if word is not None])
-        if values is None:
-            return as_they_are
-        order = np.append(np.argsort(values, kind="stable"), [len(values)] * keys.has_missing).astype(np.intp)
-        return order, _keys(values, keys)
+        pairs = zip(self.columns, keys.columns, strict=True)
+        found, codes = Keys.of({words.name: column.typed(words) for column, words in pairs})
+        native = [old.native for old in keys.columns]
+        columns = [replace(new, native=kind) for new, kind in zip(found.columns, native, strict=True)]
+        return np.argsort(codes), Keys(columns)
 
 
-def _periods(frame: "pd.DataFrame", name: str, period: str) -> list[str | None]:
+def as_list(by: By) -> list[str]:
+    """Return the columns of groups; no two may be the same."""
+    found = [by] if isinstance(by, str) else list(by)
+    names = [with_period(one)[0] for one in found]
+    if not found or len(set(names)) < len(names):
+        raise ValueError(f"by must name one column, or several that differ, got {found}.")
+    return found
+
+
+def names_of(by: By | None) -> list[str]:
+    """Return the names of the columns of groups."""
+    return [] if by is None else [with_period(one)[0] for one in as_list(by)]
+
+
+def with_period(by: str) -> tuple[str, str | None]:
+    """Return a column and the period that is asked for, if any.
+
+    >>> with_period("date:month"), with_period("date"), with_period("a:b")
+    (('date', 'month'), ('date', None), ('a:b', None))
+    """
+    column, _, period = by.rpartition(":")
+    return (column, period) if column and period in PERIODS else (by, None)
+
+
+def group_values(frame: "pd.DataFrame", by: By) -> dict[str, Any]:
+    """Return the columns of groups of a frame in memory, with their own types; periods of dates as words."""
+    found = {}
+    for name, period in map(with_period, as_list(by)):
+        found[name] = frame[name] if period is None else periods(as_pandas(frame), name, period)
+    return found
+
+
+def periods(frame: "pd.DataFrame", name: str, period: str) -> "pd.Series[Any]":
     """Return the period that each row's date is in, as words (N,); times count in UTC."""
+    import pandas as pd
+
     times = dates(frame, name).dt
     words = times.strftime(PERIODS[period]).astype("string")
     if period == "quarter":
         words += times.quarter.astype("Int64").astype("string")
-    return [word if known else None for word, known in zip(words, words.notna(), strict=True)]
+    known = [word if there else None for word, there in zip(words, words.notna(), strict=True)]
+    return pd.Series(known, dtype=object, name=name)
 
 
 def _are_strings(column: "pd.Series[Any]") -> bool:
     """Say whether all values are strings; a column of objects may also hold dates."""
     return all(isinstance(value, str) for value in column.dropna().unique())
-
-
-def _keys(values: Any, old: Keys) -> Keys:
-    """Return sorted values as keys, with a missing one at the end if there was one."""
-    import pandas as pd
-
-    column = pd.Series([*values.tolist(), None] if old.has_missing else values, name=old.name)
-    if old.has_missing and values.dtype.kind in "ib":
-        column = column.astype("Int64" if values.dtype.kind == "i" else "boolean")
-    keys, _ = Keys.of(column)
-    return keys
 
 
 def _known(word: str | None) -> str | None:

@@ -25,9 +25,9 @@ class Labelled(NamedTuple):
     n_skipped: int
 
 
-def check_by(by: str | None, target: str) -> None:
-    """Refuse groups that are the labels: each would have a single class."""
-    if by == target:
+def check_by(by: Sequence[str], target: str) -> None:
+    """Refuse columns of groups that are the labels: each would have a single class."""
+    if target in by:
         raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
 
 

@@ -22,9 +22,10 @@ from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
-from ordinalq.methods.adjusted import OPACC
+from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
+from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.saving import save_model
 from ordinalq.validation import Floats
@@ -39,7 +40,7 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     quantifier : Quantifier, default=None
-        Unfitted; None stands for ``OPACC()``.
+        Unfitted; None stands for ``Default()``.
     text, features, categories : list of str, default=()
         Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
         but the target if neither `text` nor `features` name any.
@@ -92,7 +93,7 @@ class TableModel(BaseEstimator):
         frame: Any,
         target: str,
         *,
-        by: str | None = None,
+        by: By | None = None,
         classes: Sequence[Any] | None = None,
         skip_unlabelled: bool = False,
     ) -> Self:
@@ -104,10 +105,10 @@ class TableModel(BaseEstimator):
             One row per item.
         target : str
             Column of the labels.
-        by : str, default=None
-            Column of groups: held-out scores then come from models that have seen no item of the group, and the
-            quantifier learns how groups differ. Not a column to learn from unless it is named as such; rows without a
-            group are one group.
+        by : str or list of str, default=None
+            Columns of groups, or periods such as "date:month": held-out scores then come from models that have seen no
+            item of the group, and the quantifier learns how groups differ. Not columns to learn from unless they are
+            named as such; rows without a group are one group.
         classes : list, default=None
             Labels in ascending order; numbers need none.
         skip_unlabelled : bool, default=False
@@ -120,12 +121,12 @@ class TableModel(BaseEstimator):
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
-        check_by(by, target)
-        require_columns(frame.columns, [] if by is None else [by], where(frame))
-        columns = asked or [str(name) for name in frame.columns if name not in (target, by, *UNNAMED)]
+        check_by(names_of(by), target)
+        require_columns(frame.columns, names_of(by), where(frame))
+        columns = asked or [str(name) for name in frame.columns if name not in (target, *names_of(by), *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier = _unfitted(OPACC() if self.quantifier is None else self.quantifier)
+        quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
@@ -139,7 +140,7 @@ class TableModel(BaseEstimator):
                     "is it the right column?"
                 ) from error
             raise
-        keys, groups = (None, None) if by is None else Keys.of(rows[by])
+        keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
@@ -195,9 +196,9 @@ class TableModel(BaseEstimator):
         ----------
         frame : pandas or polars DataFrame (N, ...)
             With the columns that the model was fitted on.
-        by : str or array-like (N,)
-            Column of the groups, or the groups themselves. They keep their type and come sorted, ordered categories in
-            their own order; rows without a group are one of their own, the last.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labelled : str or array-like (N,), default=None
@@ -238,10 +239,10 @@ class TableModel(BaseEstimator):
 def _summary(model: TableModel, frame: Any, by: Any, labelled: Any) -> Summary:
     """Return what the quantifier needs of groups of rows; groups and labels are columns or values (N,)."""
     quantifier, groups = model.fitted(), by
-    if isinstance(by, str):
-        require_columns(frame.columns, [by], "the table")
-        check_names(quantifier.classes_, by)
-        groups = frame[by]
+    if isinstance(by, str) or _are_names(by, frame):
+        require_columns(frame.columns, names_of(by), "the table")
+        check_names(quantifier.classes_, names_of(by))
+        groups = group_values(frame, by)
     if isinstance(labelled, str):
         require_columns(frame.columns, [labelled], "the table")
         labelled = known_labels(as_pandas(frame), labelled, quantifier.classes_)
@@ -250,6 +251,13 @@ def _summary(model: TableModel, frame: Any, by: Any, labelled: Any) -> Summary:
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
     return quantifier.summarize(S, samples, labelled=labelled)
+
+
+def _are_names(by: Any, frame: Any) -> bool:
+    """Say whether a list names columns of groups; as long as the frame, it holds their values unless all do."""
+    if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
+        return False
+    return len(by) != len(frame) or set(names_of(by)) <= {str(name) for name in frame.columns}
 
 
 def _unfitted(quantifier: Quantifier) -> Quantifier:

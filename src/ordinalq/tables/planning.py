@@ -11,7 +11,7 @@ from ordinalq.files.cells import as_words
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.files.table import TableFile
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
-from ordinalq.tables.groups import GroupColumn
+from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.predicting import read_summary
 from ordinalq.validation import check_random_state
@@ -25,7 +25,7 @@ class LabelPlan(NamedTuple):
 
     needed: LabelsNeeded
     read: LabelsNeeded
-    by: str | None
+    by: By | None
     labels: str | None
 
 
@@ -33,7 +33,7 @@ def plan_labels(
     model: Any,
     file: TableFile,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
     width: float = 0.05,
     quantity: Any = "mean",
@@ -50,7 +50,7 @@ def plan_labels(
     width, quantity, level, plan
         See :func:`ordinalq.inference.labelling.labels_needed`.
     """
-    groups = None if by is None else GroupColumn(by, file.format)
+    groups = None if by is None else Grouping(by, file.format)
     summary = read_summary(model, file, groups, labels, with_gaps=True, progress=progress)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
     needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
@@ -96,10 +96,9 @@ def _groups_of_rows(file: TableFile, plan: LabelPlan) -> tuple[npt.NDArray[np.in
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
     keys = [] if plan.read.keys is None else plan.read.keys.tolist()
     position = {key: row for row, key in enumerate(keys)}
-    groups = None if plan.by is None else GroupColumn(plan.by, file.format)
-    by = None if groups is None else groups.name
-    columns = list(dict.fromkeys(filter(None, (by, plan.labels))))
-    native = [] if by is None or file.format != "parquet" else [by]
+    groups = None if plan.by is None else Grouping(plan.by, file.format)
+    columns = list(dict.fromkeys([*([] if groups is None else groups.names), *filter(None, [plan.labels])]))
+    native = [] if groups is None else groups.native
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
     for frame in file.portions(columns or None, native=native):
         code = np.zeros(len(frame), dtype=np.intp)

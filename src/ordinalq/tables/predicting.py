@@ -16,8 +16,8 @@ from ordinalq.files.table import TableFile
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import Keys
-from ordinalq.tables.groups import GroupColumn
+from ordinalq.keys import AND, Column, Keys
+from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
@@ -35,7 +35,7 @@ def predict_table(
     model: Any,
     file: TableFile,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
@@ -49,11 +49,11 @@ def predict_table(
         A quantifier must have been fitted on a frame of numbers, whose columns the table has.
     file : TableFile
         The table, of any size.
-    by : str, default=None
-        Column whose values are the groups. They keep their type and their order; in text files they are whole numbers,
-        numbers, dates or true and false where all of them are. Rows without a value are a group of their own, the
-        last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times with a zone in
-        UTC). None takes all rows as one group, "all".
+    by : str or list of str, default=None
+        Column whose values are the groups, or several. They keep their type and their order; in text files they are
+        whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a group of
+        their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
+        with a zone in UTC). None takes all rows as one group, "all".
     labels : str, default=None
         Column with labels of some rows, a random draw of each group, and gaps.
     level : float, default=None
@@ -65,7 +65,7 @@ def predict_table(
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
-    check_names(quantifier.classes_, by)
+    check_names(quantifier.classes_, names_of(by))
     summary = summarize_table(model, file, by=by, labels=labels, progress=progress)
     return estimate(quantifier, summary, level, plan)
 
@@ -74,12 +74,12 @@ def summarize_table(
     model: Any,
     file: TableFile,
     *,
-    by: str | None = None,
+    by: By | None = None,
     labels: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
-    groups = None if by is None else GroupColumn(by, file.format)
+    groups = None if by is None else Grouping(by, file.format)
     summary = read_summary(model, file, groups, labels, progress=progress)
     return summary if groups is None else groups.typed(summary)
 
@@ -87,7 +87,7 @@ def summarize_table(
 def read_summary(
     model: Any,
     file: TableFile,
-    groups: GroupColumn | None,
+    groups: Grouping | None,
     labels: str | None = None,
     *,
     with_gaps: bool = False,
@@ -96,16 +96,16 @@ def read_summary(
     """Return the summary of a table with the keys as they are read; `with_gaps` makes room for labels to come."""
     quantifier = fitted_quantifier(model)
     kinds = needed_columns(model)
-    by = None if groups is None else groups.name
-    columns = list(dict.fromkeys([*kinds, *filter(None, (by, labels))]))
+    by = [] if groups is None else groups.names
+    columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
     if not file.lacks_keys:
         require_columns(file.columns(), list(kinds), file.name)
         require_columns(file.columns(), columns, file.name)
     if labels is not None and labels in kinds:
         raise ValueError(f"{file.name}: column {labels!r} cannot hold labels, the model learned from it.")
-    numbers = [name for name, kind in kinds.items() if kind == "number" and name != by]
+    numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
     parts: list[Summary] = []
-    native = [] if by is None or file.format != "parquet" else [by]
+    native = [] if groups is None else groups.native
     for frame in file.portions(columns, progress, numbers=numbers, native=native):
         samples = None if groups is None else groups.samples(frame)
         known: Any = [None] * len(frame) if with_gaps else None
@@ -115,13 +115,16 @@ def read_summary(
         if len(parts) == WAITING:
             parts = [Summary.merged(parts)]
     summary = Summary.merged(parts)
-    return summary if groups is not None else replace(summary, keys=Keys(pd.Index([WHOLE])))
+    return summary if groups is not None else replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
-    """Return the summary of some groups, in the order of their names as people are shown them."""
+    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b"."""
     assert summary.keys is not None
     positions = {label: row for row, label in enumerate(summary.keys.labels())}
+    if len(summary.keys.columns) > 1:
+        tight = {label.replace(AND, ","): label for label in positions}
+        names = [name if name in positions else tight.get(name, name) for name in names]
     for name in names:
         if name not in positions:
             known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
@@ -173,4 +176,4 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
 
 def _united(summary: Summary) -> Summary:
     """Return the summary of all samples as one."""
-    return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys(pd.Index([WHOLE])))
+    return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys([Column(pd.Index([WHOLE]))]))

@@ -100,6 +100,15 @@ def load_model(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     Returns
     -------
     TableModel, quantifier, or pipeline that ends with one
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, ordinalq as oq
+    >>> q = oq.PCC().fit_scores(np.eye(3)[[0, 1, 2, 0, 1, 2]], [1, 2, 3, 1, 2, 3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = oq.save_model(q, f"{folder}/stars.oq")
+    ...     print(load_model(f"{folder}/stars.oq"))
+    PCC()
     """
     model, _ = load_model_and_info(path, trusted=trusted)
     return model
@@ -211,7 +220,7 @@ def _pack(model: Any, quantifier: Quantifier) -> tuple[Any, list[str]]:
     """Return a copy in which dictionaries of the quantifier with keys that JSON lacks are lists of pairs, and which."""
     odd = [
         name
-        for name, value in vars(quantifier).items()
+        for name, value in quantifier.__getstate__().items()
         if isinstance(value, dict) and not all(isinstance(key, str) for key in value)
     ]
     if not odd:

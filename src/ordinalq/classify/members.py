@@ -1,17 +1,13 @@
-"""Which regressors, classifiers and method suit what kind of items: a table of choices, and the reason for each."""
+"""Which regressors and classifiers suit what kind of items: a table of choices, and the reason for each."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
-from ordinalq.classify.stack import OrdinalStack
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.encoder import table_encoder
-from ordinalq.methods.aml import AML
 from ordinalq.validation import check_choice
 
 BUDGETS = ("fast", "balanced", "best")
@@ -24,25 +20,23 @@ WIDE = 400
 MOST_PER_TREE = 100_000
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An unfitted quantifier, the kind of items that it is for, and why it looks as it does.
+class Choice(NamedTuple):
+    """Regressors and classifiers, unfitted, the kind of items that they are for, and a reason for each.
 
     Attributes
     ----------
-    quantifier : Quantifier
+    members : list of regressors and classifiers
     kind : {"few", "table", "vectors", "sparse"}
     reasons : tuple of str
-        One line per part.
     """
 
-    quantifier: Quantifier
+    members: list[Any]
     kind: str
     reasons: tuple[str, ...]
 
 
-def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: int = 0) -> Choice:
-    """Return the quantifier that suits the items, unfitted.
+def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
+    """Return the members of a stack that suit the items, unfitted.
 
     Parameters
     ----------
@@ -52,20 +46,16 @@ def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_sta
         Whether there are training groups.
     budget : {"fast", "balanced", "best"}, default="balanced"
     random_state : int, default=0
-        Seed of folds, trees and networks.
+        Seed of trees and networks.
     """
     check_choice("budget", budget, BUDGETS)
     kind = kind_of(X)
     encoder = _encoder(X)
-    members, reasons = [], []
-    for make, reason in MEMBERS[kind][budget]:
-        member = make(_num_samples(X), groups, random_state)
-        members.append(member if encoder is None else _piped(encoder, member))
-        reasons.append(reason)
-    stack = OrdinalStack(members, random_state=random_state)
-    learned = "; learns from the training groups how groups differ" if groups else ""
-    reasons.append(f"AML: adjusted maximum likelihood, efficient even where posteriors are not perfect{learned}")
-    return Choice(AML(stack), kind, tuple(reasons))
+    parts = MEMBERS[kind][budget]
+    members = [make(_num_samples(X), groups, random_state) for make, _ in parts]
+    if encoder is not None:
+        members = [_piped(encoder, member) for member in members]
+    return Choice(members, kind, tuple(reason for _, reason in parts))
 
 
 def kind_of(X: Any) -> str:

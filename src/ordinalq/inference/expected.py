@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
@@ -26,7 +27,7 @@ def expected_error(
     sample_size: int = 1000,
     random_state: int = 0,
 ) -> float:
-    """Return the mean NMD to expect of new samples.
+    """Return the mean NMD to expect of new samples, NaN where there are too few items or groups to know.
 
     The scored items are halved. The method, without its classifier, learns from one half and estimates samples of the
     other: of all distributions alike (protocol APP), or the groups themselves where there are groups. Then the halves
@@ -59,6 +60,8 @@ def expected_error(
         groups = groups[scored]
     if any((np.bincount(codes[part], minlength=n) == 0).any() for part in (half, ~half)):
         return float("nan")  # a class in one half only: nobody knows
+    if groups is not None and any((np.bincount(groups[part]) > 1).sum() < FEWEST_GROUPS for part in (half, ~half)):
+        return float("nan")
     seed = int(rng.integers(2**31))
 
     def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> float:

@@ -1,0 +1,1 @@
+"""A local page for analysts, `ordinalq app`: the command line's steps in a browser, on this machine only."""

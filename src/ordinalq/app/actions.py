@@ -1,0 +1,239 @@
+"""What is done at each step of the walk: files are taken, work is begun."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ordinalq.app import examples, forms, work
+from ordinalq.app.examples import Example
+from ordinalq.app.sessions import BUSY, Session, Walk
+from ordinalq.app.site import Site, go
+from ordinalq.app.uploads import MODEL, Refused, Upload, form, receive
+from ordinalq.app.work import Answer, Asked, Compared, Fitted, Planned, Table
+from ordinalq.tables.preview import TablePreview
+
+
+async def upload(request: Request, site: Site, session: Session) -> Response:
+    """Take a labelled table, or a model that was saved: a new walk."""
+    walk = session.begin()
+    try:
+        given = await receive(request, walk.folder, site.folder)
+        walk.title = given.shown
+        if given.path.suffix == f".{MODEL}":
+            await _look(site, walk, given)
+        else:
+            await labelled_table(site, walk, Table(*given))
+    except BaseException:
+        session.end(walk.key)
+        raise
+    return go(walk)
+
+
+async def example(request: Request, site: Site, session: Session) -> Response:
+    """Make up the tables of a built-in example: a new walk."""
+    name = forms.choice(await form(request), "name", ("reviews", "spectrum"), "")
+    walk = session.begin()
+    walk.title = f"Example: {name}"
+
+    def finish(found: tuple[Example, TablePreview]) -> None:
+        made, preview = found
+        walk.table, walk.preview, walk.choices = made.labelled, preview, made.choices
+        walk.ready = {"labelled": made.labelled, "new": made.new}
+        walk.asked = Asked(made.by)
+
+    arguments = {"name": name, "folder": walk.folder}
+    await begin(site, walk, "Making up the example", examples.make_and_look, arguments, finish)
+    return go(walk)
+
+
+async def begin(site: Site, walk: Walk, title: str, job: Any, arguments: dict[str, Any], finish: Any) -> None:
+    """Begin a piece of work, if there are not too many."""
+    if walk.is_busy:
+        raise Refused(BUSY, 409)
+    site.sessions.check_jobs()
+    await run_in_threadpool(walk.begin, title, job, arguments, finish)
+
+
+async def labelled_table(site: Site, walk: Walk, table: Table) -> None:
+    """Look at a labelled table."""
+
+    def finish(found: Any) -> None:
+        walk.preview = found
+
+    walk.table, walk.preview, walk.choices, walk.step = table, None, None, "/table"
+    await begin(site, walk, f"Reading {table.shown}", work.preview, {"table": table, "whole": True}, finish)
+
+
+async def _look(site: Site, walk: Walk, given: Upload) -> None:
+    """Load a model that was saved."""
+    walk.model, walk.step = given.path, "/model"
+    arguments = {"model": given.path, "picture": walk.folder / "errors.svg"}
+    await begin(
+        site, walk, f"Loading {given.shown}", work.look, arguments, lambda found: _fitted(walk, given.path, found)
+    )
+
+
+def _fitted(walk: Walk, path: Path, found: Fitted) -> None:
+    walk.model, walk.fitted, walk.step = path, found, "/model"
+    walk.answer = walk.compared = walk.planned = None
+
+
+async def read(request: Request, site: Site, walk: Walk) -> Response:
+    """Read a table in another way."""
+    fields = await form(request)
+    which = forms.choice(fields, "which", ("table", "sample"), "table")
+    table = walk.table if which == "table" else walk.sample
+    if table is None:
+        raise Refused("there is no table yet.")
+    encoding = forms.choice(fields, "encoding", forms.ENCODINGS, "utf-8")
+    quoting = forms.choice(fields, "quoting", list(forms.QUOTING), "auto")
+    changed = table._replace(encoding=encoding, quoting=quoting)
+    if which == "table":
+        await labelled_table(site, walk, changed)
+    else:
+        await new_table(site, walk, changed)
+    return go(walk)
+
+
+async def fit(request: Request, site: Site, walk: Walk) -> Response:
+    """Fit a model on the labelled table."""
+    fields = await form(request)
+    if walk.table is None or walk.preview is None:
+        raise Refused("choose a labelled table first.")
+    choices = forms.choices_of(fields, walk.preview)
+    path = walk.folder / "model.oq"
+    arguments = {"table": walk.table, "choices": choices, "out": path, "picture": walk.folder / "errors.svg"}
+    await begin(site, walk, "Learning from your labels", work.fit, arguments, lambda found: _fitted(walk, path, found))
+    walk.choices = choices
+    return go(walk)
+
+
+async def sample(request: Request, site: Site, walk: Walk) -> Response:
+    """Take the table to estimate."""
+    if walk.fitted is None:
+        raise Refused("a model comes first.")
+    if walk.is_busy:
+        raise Refused(BUSY, 409)
+    given = await receive(request, walk.folder, site.folder)
+    if given.path.suffix == f".{MODEL}":
+        given.path.unlink()
+        raise Refused(f"{given.shown}: expected a table here, got a model.", 415)
+    await new_table(site, walk, Table(*given))
+    return go(walk)
+
+
+async def use(request: Request, site: Site, walk: Walk) -> Response:
+    """Take the table to estimate of a built-in example."""
+    await form(request)
+    if walk.fitted is None or "new" not in walk.ready:
+        raise Refused("there is no such table.")
+    await new_table(site, walk, walk.ready["new"])
+    return go(walk)
+
+
+async def new_table(site: Site, walk: Walk, table: Table) -> None:
+    """Look at a table to estimate; an older one is forgotten."""
+
+    def finish(found: Any) -> None:
+        walk.sample_preview = found
+
+    old = None if walk.sample is None else walk.sample.path
+    await begin(site, walk, f"Reading {table.shown}", work.preview, {"table": table, "whole": False}, finish)
+    if old != table.path:
+        walk.forget(old)
+    walk.sample, walk.sample_preview, walk.step = table, None, "/new"
+    walk.answer = walk.compared = walk.planned = None
+
+
+async def predict(request: Request, site: Site, walk: Walk) -> Response:
+    """Estimate the new table."""
+    fields = await form(request)
+    if walk.sample is None or walk.sample_preview is None or walk.model is None:
+        raise Refused("choose a table first.")
+    asked = forms.asked_of(fields, walk.sample_preview)
+
+    def finish(found: Answer) -> None:
+        walk.answer, walk.step = found, "/results"
+
+    arguments = {"model": walk.model, "table": walk.sample, "asked": asked, "folder": walk.folder}
+    await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, finish)
+    walk.asked, walk.compared, walk.planned = asked, None, None
+    return go(walk)
+
+
+async def compare(request: Request, site: Site, walk: Walk) -> Response:
+    """Compare groups of the new table."""
+    fields = await form(request)
+    if walk.answer is None or walk.answer.estimates.keys is None or walk.model is None:
+        raise Refused("estimate a table first.")
+    names = walk.answer.estimates.keys.labels()
+    groups = [names[row] for row in forms.rows_of(fields, len(names))]
+
+    def finish(found: Compared) -> None:
+        walk.compared, walk.step = found, "/results#compare"
+
+    # As on the command line: which is higher is a question about populations.
+    arguments = {"model": walk.model, "groups": groups, "level": walk.asked.level, "of": "population"}
+    await begin(site, walk, "Comparing groups", work.compare, arguments | {"folder": walk.folder}, finish)
+    return go(walk)
+
+
+async def plan(request: Request, site: Site, walk: Walk) -> Response:
+    """Say how many rows to label, and draw them."""
+    fields = await form(request)
+    if walk.answer is None or walk.sample is None or walk.model is None:
+        raise Refused("estimate a table first.")
+    width = forms.number(fields, "width", 0.2)
+    names = [str(label) for label in walk.answer.estimates.classes]
+    quantity = forms.choice(fields, "quantity", ["mean", *names], "mean")
+
+    def finish(found: Planned) -> None:
+        walk.planned, walk.step = found, "/results#labels"
+
+    what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
+    await begin(site, walk, "Drawing rows to label", work.plan, {**what, "width": width, "quantity": quantity}, finish)
+    return go(walk)
+
+
+async def labels(request: Request, site: Site, walk: Walk) -> Response:
+    """Take labels of the rows that were drawn, and estimate again."""
+    if walk.answer is None or walk.sample is None or walk.model is None:
+        raise Refused("estimate a table first.")
+    if walk.is_busy:
+        raise Refused(BUSY, 409)
+    given = await receive(request, walk.folder, site.folder)
+    # In its own format, which may have changed only by no longer being packed.
+    ending = walk.sample.path.name.removesuffix(".gz").rpartition(".")[2]
+    out = walk.folder / f"labelled-{secrets.token_hex(8)}.{ending}"
+
+    def finish(found: tuple[Table, Asked, Answer]) -> None:
+        old = walk.sample
+        walk.sample, walk.asked, walk.answer = found
+        walk.compared = walk.planned = None
+        walk.step = "/results"
+        walk.forget(None if old is None else old.path)
+        given.path.unlink(missing_ok=True)
+
+    what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
+    arguments = {**what, "returned": Table(*given), "out": out}
+    await begin(site, walk, "Estimating again, with the labels", work.label, arguments, finish)
+    return go(walk)
+
+
+async def cancel(request: Request, site: Site, walk: Walk) -> Response:
+    """Stop the work under way."""
+    await form(request)
+    await run_in_threadpool(walk.cancel)
+    walk.settle()
+    return go(walk)
+
+
+async def delete(request: Request, site: Site, walk: Walk) -> Response:
+    """Stop the work and remove its files."""
+    await form(request)
+    await run_in_threadpool(request.state.session.end, walk.key)
+    return RedirectResponse("/", 303)

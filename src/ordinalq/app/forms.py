@@ -1,0 +1,168 @@
+"""From the fields of a form to what the library is asked, and back: what is suggested."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from ordinalq.app.uploads import Refused
+from ordinalq.app.work import MAX_COMPARED, Asked, Choices
+from ordinalq.classify.members import BUDGETS
+from ordinalq.contract.plan import OF
+from ordinalq.methods.catalog import catalog
+from ordinalq.tables.groups import PERIODS
+from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
+
+Fields = Mapping[str, Sequence[str]]
+
+# What a column is used as, besides what it looks like.
+OUT = "out"
+FORCED = ("text", "category")
+# Columns beyond these are taken for what they look like.
+MAX_SHOWN = 200
+ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16")
+QUOTING = {"auto": "found out", "minimal": "protect cells", "none": "are plain characters"}
+LEVELS = (0.8, 0.9, 0.95, 0.99)
+# Names that columns of labels, and of groups, often have.
+LIKE_TARGET = re.compile(r"stars?|rating|overall|score|label|target|class|grade|level|satisf|happ", re.IGNORECASE)
+LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
+
+
+def one(fields: Fields, name: str, default: str = "") -> str:
+    """Return the value of a field that occurs once."""
+    values = fields.get(name, [default])
+    if len(values) != 1:
+        raise Refused(f"expected one value of {name!r}.")
+    return values[0]
+
+
+def choice(fields: Fields, name: str, allowed: Sequence[str], default: str) -> str:
+    """Return the value of a field that is one of some."""
+    value = one(fields, name, default)
+    if value not in allowed:
+        raise Refused(f"{value[:60]!r} is no choice for {name!r}.")
+    return value
+
+
+def number(fields: Fields, name: str, default: float) -> float:
+    """Return the value of a field that is a positive number."""
+    text = one(fields, name, f"{default:g}")
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Refused(f"expected a number, got {text[:60]!r}.") from error
+    if not 0 < value < math.inf:
+        raise Refused(f"expected a number above 0, got {text[:60]!r}.")
+    return value
+
+
+def columns_of(preview: TablePreview) -> list[str]:
+    """Return the names of the columns."""
+    return [column.name for column in preview.columns]
+
+
+def likely_target(preview: TablePreview) -> str:
+    """Return the column that probably holds the labels, "" if none may."""
+    able = [column for column in preview.columns if column.may_be_target]
+    named = [column for column in able if LIKE_TARGET.search(column.name)]
+    numbers = [column for column in able if column.is_numeric]
+    return next((column.name for column in (*named, *reversed(numbers), *reversed(able))), "")
+
+
+def likely_group(preview: TablePreview, target: str = "") -> str:
+    """Return the column that probably holds the groups, "" if no name says so."""
+    kinds = ("category", "text", "number")
+    able = [column for column in preview.columns if column.kind in kinds and column.name != target]
+    return next((column.name for column in able if LIKE_GROUP.search(column.name)), "")
+
+
+def uses(column: ColumnPreview) -> list[str]:
+    """Return what a column can be used as, what it looks like first."""
+    if column.kind == NESTED:
+        return [OUT]
+    found = column.kind or OUT
+    return list(dict.fromkeys([found, *FORCED, OUT]))
+
+
+def used(column: ColumnPreview, last: Choices | None) -> str:
+    """Return what a column was used as the last time, what it looks like at first."""
+    if last is None or not (last.text or last.features):
+        return uses(column)[0]
+    if column.name in last.text:
+        return "text"
+    if column.name in last.categories:
+        return "category"
+    return column.kind if column.name in last.features else OUT
+
+
+def choices_of(fields: Fields, preview: TablePreview) -> Choices:
+    """Return what a model is to be fitted on.
+
+    Where all columns are used as they look like, none is named, as on the command line.
+    """
+    target = choice(fields, "target", columns_of(preview), "")
+    by = choice(fields, "by", ["", *columns_of(preview)], "") or None
+    wanted = {
+        column.name: choice(fields, f"use.{i}", uses(column), uses(column)[0])
+        for i, column in enumerate(preview.columns)
+        if column.name not in (target, by)
+    }
+    kinds = {column.name: column.kind or OUT for column in preview.columns}
+    text: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    if any(use != kinds[name] for name, use in wanted.items()):
+        text = tuple(name for name, use in wanted.items() if use == "text")
+        features = tuple(name for name, use in wanted.items() if use not in ("text", OUT))
+        categories = tuple(name for name, use in wanted.items() if use == "category" and kinds[name] != use)
+        if not text and not features:
+            raise Refused("all columns are left out: choose at least one to learn from.")
+    method = choice(fields, "method", ["", *(entry.name for entry in catalog())], "") or None
+    budget = choice(fields, "budget", ["", *BUDGETS], "") or None
+    if budget is not None and method is not None:
+        raise Refused("a budget is for the default method: leave one of both alone.")
+    return Choices(
+        target,
+        by,
+        text,
+        features,
+        categories,
+        _classes(fields, preview.column(target)),
+        method,
+        budget,
+        skip_unlabelled=bool(one(fields, "skip")),
+    )
+
+
+def _classes(fields: Fields, column: ColumnPreview | None) -> tuple[str, ...]:
+    """Return the classes in the order that was chosen; none where numbers have their own."""
+    known = [] if column is None else [word for word, _ in column.words]
+    given = [known[int(text)] for text in fields.get("class", []) if text.isdigit() and int(text) < len(known)]
+    if not given and column is not None and column.is_numeric:
+        return ()
+    if sorted(given) != sorted(known):
+        raise Refused("the order of the classes does not fit the target: choose the target again.")
+    return () if column is not None and column.is_numeric and given == known else tuple(given)
+
+
+def periods_of(preview: TablePreview) -> list[tuple[str, list[str]]]:
+    """Return the columns of dates, each with what `by` calls its periods."""
+    dates = [column.name for column in preview.columns if column.kind == "date"]
+    return [(name, [f"{name}:{period}" for period in PERIODS]) for name in dates]
+
+
+def asked_of(fields: Fields, preview: TablePreview) -> Asked:
+    """Return what is asked of a table."""
+    groups = [*columns_of(preview), *(by for _, names in periods_of(preview) for by in names)]
+    by = choice(fields, "by", ["", *groups], "") or None
+    labels = choice(fields, "labels", ["", *columns_of(preview)], "") or None
+    level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
+    return Asked(by, labels, level, choice(fields, "of", OF, "sample"))
+
+
+def rows_of(fields: Fields, n_rows: int) -> list[int]:
+    """Return the rows of groups to compare."""
+    rows = [int(text) for text in fields.get("group", []) if text.isdigit() and len(text) < 10]
+    rows = list(dict.fromkeys(row for row in rows if row < n_rows))
+    if not 2 <= len(rows) <= MAX_COMPARED:
+        raise Refused(f"choose two groups to compare, or up to {MAX_COMPARED}.")
+    return rows

@@ -1,0 +1,195 @@
+"""Long work in a process of its own: how far it is, how to stop it, and what comes out."""
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+# What a process imports before it is asked for: starting one takes some hundredths of a second then.
+PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
+# Messages about progress are at least so many seconds apart.
+PAUSE = 0.1
+# Part of the machine's memory that one piece of work may take; a file that asks for more must not end the server.
+MEMORY = 0.75
+# Notes that are kept, warnings and the like.
+MAX_NOTES = 20
+
+RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
+
+Report = Callable[..., None]
+
+
+def context() -> Any:
+    """Return how processes are started: from a server that has imported everything, where the system has such."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload(PRELOADED)
+    return found
+
+
+class Job:
+    """A function that runs in another process.
+
+    Parameters
+    ----------
+    title : str
+        What is done, for people.
+    work : callable
+        Function of a module. It gets `arguments` and ``report``, a function ``report(text, part)`` by which it tells
+        what it does and which part of it is done.
+    arguments : dict
+        What the function is given.
+
+    Attributes
+    ----------
+    state : {"running", "done", "failed", "cancelled"}
+    text, part : str, float or None
+        What is done now, and how much of it.
+    notes : list of str
+        Warnings of the library.
+    result : object
+        What the function returned.
+    problem : str
+        Why it failed.
+    """
+
+    def __init__(self, title: str, work: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        self.title = title
+        self.state = RUNNING
+        self.text = "starting"
+        self.part: float | None = None
+        self.notes: list[str] = []
+        self.result: Any = None
+        self.problem = ""
+        self.started = time.monotonic()
+        self._lock = threading.Lock()
+        how = context()
+        self._connection, theirs = how.Pipe()
+        self._process = how.Process(target=_run, args=(theirs, work, arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._follower = threading.Thread(target=self._follow, daemon=True)
+        self._follower.start()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.started
+
+    def cancel(self) -> None:
+        """Stop the work, if it is not done."""
+        with self._lock:
+            if self.state == RUNNING:
+                self.state = CANCELLED
+        self._process.kill()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the work has ended in some way."""
+        self._follower.join(timeout)
+
+    def _follow(self) -> None:
+        """Take what the process says until it ends."""
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                kind, value = self._connection.recv()
+                with self._lock:
+                    self._hear(kind, value)
+        self._process.join()
+        self._connection.close()
+        with self._lock:
+            if self.state == RUNNING:
+                self.state = FAILED
+                self.problem = "the work was ended by the system, perhaps because it took too much memory."
+
+    def _hear(self, kind: str, value: Any) -> None:
+        if self.state != RUNNING:
+            return
+        if kind == "progress":
+            self.text, self.part = value
+        elif kind == "note":
+            if value not in self.notes and len(self.notes) < MAX_NOTES:
+                self.notes.append(value)
+        elif kind == DONE:
+            self.state, self.result = DONE, value
+        elif kind == FAILED:
+            self.state, self.problem = FAILED, value
+
+
+def run(work: Callable[..., Any], arguments: dict[str, Any], timeout: float = 120.0) -> Any:
+    """Run a short piece of work in another process and return what it returns."""
+    job = Job("", work, arguments)
+    job.wait(timeout)
+    if job.state == RUNNING:
+        job.cancel()
+        raise ValueError("this takes too long.")
+    if job.state != DONE:
+        raise ValueError(job.problem)
+    return job.result
+
+
+class _Notes(logging.Handler):
+    """Hands on what the library logs."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note(record.getMessage())
+
+
+def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Do the work, in the other process."""
+    threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+    _limit_memory()
+    last = [0.0]
+
+    def report(text: str, part: float | None = None) -> None:
+        now = time.monotonic()
+        if now - last[0] >= PAUSE:
+            last[0] = now
+            connection.send(("progress", (text, part)))
+
+    def note(text: str) -> None:
+        connection.send(("note", " ".join(text.split())))
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not issubclass(category, DeprecationWarning | FutureWarning):
+            note(str(message))
+
+    logging.getLogger("ordinalq").addHandler(_Notes(note))
+    logging.getLogger("ordinalq").propagate = False
+    warnings.showwarning = show
+    try:
+        connection.send((DONE, work(**arguments, report=report)))
+    except MemoryError:
+        connection.send((FAILED, "not enough memory."))
+    except Exception as error:
+        connection.send((FAILED, str(error) or type(error).__name__))
+
+
+def _end_with(connection: Connection) -> None:
+    """End this process when the other side has gone, however it went."""
+    with contextlib.suppress(EOFError, OSError):
+        connection.recv()
+    os._exit(1)
+
+
+def _limit_memory() -> None:
+    """Let an allocation fail rather than the machine."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = int(MEMORY * total)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))

@@ -1,0 +1,153 @@
+"""What is shown at each step of the walk."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ordinalq.app import commands, forms, views
+from ordinalq.app.jobs import RUNNING
+from ordinalq.app.sessions import Session, Walk
+from ordinalq.app.site import Site, go
+from ordinalq.app.uploads import MAX_FILE
+from ordinalq.classify.members import BUDGETS
+from ordinalq.labels import MAX_LABELS
+from ordinalq.methods.catalog import catalog
+
+
+async def home(request: Request, site: Site, session: Session) -> Response:
+    """Begin, or go on with what was begun."""
+    return site.page("home.html", walks=list(session.walks.values()), max_file=MAX_FILE >> 30)
+
+
+async def current(request: Request, site: Site, walk: Walk) -> Response:
+    """Show the work under way, or go where it has led."""
+    return _working(site, walk) or go(walk, walk.step)
+
+
+async def job(request: Request, site: Site, walk: Walk) -> Response:
+    """Say how far the work is."""
+    found = walk.job
+    if found is None or found.state != RUNNING:
+        return JSONResponse({"state": "ended"})
+    return JSONResponse(
+        {"state": found.state, "text": found.text, "part": found.part, "seconds": round(found.seconds, 1)}
+    )
+
+
+def _working(site: Site, walk: Walk) -> Response | None:
+    if not walk.is_busy:
+        return None
+    return site.page("working.html", walk=walk, job=walk.job)
+
+
+def _step(site: Site, walk: Walk, template: str, **values: Any) -> Response:
+    """Show a step, with what went wrong in the last one."""
+    problem, notes = walk.shown(walk.problem), [walk.shown(note) for note in walk.notes]
+    return site.page(template, walk=walk, problem=problem, notes=notes, **values)
+
+
+async def table(request: Request, site: Site, walk: Walk) -> Response:
+    """Show the labelled table, and ask what is what."""
+    if (working := _working(site, walk)) is not None:
+        return working
+    if walk.table is None:
+        return go(walk, "/model")
+    values: dict[str, Any] = {}
+    if walk.preview is not None:
+        last = walk.choices
+        target = forms.likely_target(walk.preview) if last is None else last.target
+        by = forms.likely_group(walk.preview, target) if last is None else last.by or ""
+        values = {
+            "preview": walk.preview,
+            "columns": walk.preview.columns[: forms.MAX_SHOWN],
+            "uses": forms.uses,
+            "used": forms.used,
+            "target": target,
+            "by": by,
+            "methods": catalog(),
+            "budgets": BUDGETS,
+            "max_labels": MAX_LABELS,
+            "last": last,
+        }
+    reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING}
+    return _step(site, walk, "table.html", **reading, **({"preview": None} | values))
+
+
+async def model(request: Request, site: Site, walk: Walk) -> Response:
+    """Say what the model can do."""
+    if (working := _working(site, walk)) is not None:
+        return working
+    if walk.fitted is None:
+        return go(walk, "/table") if walk.table is not None else _step(site, walk, "failed.html")
+    command = (
+        ""
+        if walk.table is None or walk.choices is None
+        else commands.fit_command(walk.table, walk.choices, commands.MODEL)
+    )
+    return _step(site, walk, "model.html", fitted=walk.fitted, command=command)
+
+
+async def new(request: Request, site: Site, walk: Walk) -> Response:
+    """Ask for the table to estimate, and what is wanted of it."""
+    if (working := _working(site, walk)) is not None:
+        return working
+    if walk.fitted is None:
+        return go(walk, walk.step)
+    values: dict[str, Any] = {"preview": None}
+    if walk.sample is not None and walk.sample_preview is not None:
+        preview, asked = walk.sample_preview, walk.asked
+        by = asked.by or forms.likely_group(preview) if walk.answer is None else asked.by or ""
+        values = {
+            "preview": preview,
+            "groups": forms.columns_of(preview),
+            "periods": forms.periods_of(preview),
+            "by": by,
+            "levels": [f"{level:g}" for level in forms.LEVELS],
+            "level": f"{asked.level:g}",
+        }
+    reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING, "max_file": MAX_FILE >> 30}
+    return _step(site, walk, "new.html", fitted=walk.fitted, asked=walk.asked, **reading, **values)
+
+
+async def results(request: Request, site: Site, walk: Walk) -> Response:
+    """Show the estimates of the groups that are wanted."""
+    if (working := _working(site, walk)) is not None:
+        return working
+    if walk.answer is None or walk.sample is None:
+        return go(walk, walk.step)
+    estimates = walk.answer.estimates
+    wanted = views.Wanted.of(request.query_params, estimates.classes)
+    which = views.positions(estimates, wanted)
+    number = request.query_params.get("page", "1")
+    last = max(1, -(-len(which) // views.PER_PAGE))
+    page = min(max(int(number) if number.isdecimal() and len(number) < 8 else 1, 1), last)
+    shown = which[(page - 1) * views.PER_PAGE : page * views.PER_PAGE]
+    compared, values = walk.compared, {}
+    if compared is not None:
+        groups = [] if compared.estimates.keys is None else compared.estimates.keys.labels()
+        of = compared.comparison.of
+        values = {
+            "compared_names": groups,
+            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, of, commands.MODEL),
+        }
+    return _step(
+        site,
+        walk,
+        "results.html",
+        answer=walk.answer,
+        estimates=estimates,
+        rows=views.rows(estimates, shown),
+        size=(views.STEP * len(estimates.classes), views.HEIGHT, views.BAR),
+        wanted=wanted,
+        query=request.url.query,
+        n_wanted=len(which),
+        page=page,
+        last=last,
+        fits=views.fit_counts(estimates),
+        trend=views.trend(estimates, walk.asked.by),
+        compared=compared,
+        planned=walk.planned,
+        command=commands.predict_command(walk.sample, walk.asked, commands.MODEL),
+        **values,
+    )

@@ -1,0 +1,160 @@
+"""Who does what: the sessions of browsers, and the walks of each, which know nothing of one another."""
+
+import secrets
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ordinalq.app.jobs import CANCELLED, FAILED, RUNNING, Job
+from ordinalq.app.uploads import Refused
+from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Planned, Table
+from ordinalq.tables.preview import TablePreview
+
+# Each browser that was given the token has a session; more are a mistake, or an attack.
+MAX_SESSIONS = 50
+MAX_WALKS = 20
+# Pieces of work at the same time, of all sessions together.
+MAX_JOBS = 4
+BUSY = "this work is not done yet: wait for it, or cancel it."
+
+
+class Walk:
+    """One way from a labelled table to estimates: its files, what was chosen, what was found, and the work under way.
+
+    Parameters
+    ----------
+    folder : Path
+        For its files; it is made here and removed by :meth:`end`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.key = folder.name
+        self.folder = folder
+        folder.mkdir(mode=0o700)
+        self.title = "New work"
+        self.step = "/table"
+        self.table: Table | None = None
+        self.preview: TablePreview | None = None
+        self.choices: Choices | None = None
+        self.model: Path | None = None
+        self.fitted: Fitted | None = None
+        self.sample: Table | None = None
+        self.sample_preview: TablePreview | None = None
+        self.asked = Asked()
+        self.answer: Answer | None = None
+        self.compared: Compared | None = None
+        self.planned: Planned | None = None
+        # Tables of a built-in example that wait for their step.
+        self.ready: dict[str, Table] = {}
+        self.job: Job | None = None
+        self.problem = ""
+        self.notes: list[str] = []
+        self._finish: Callable[[Any], None] | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, title: str, work: Callable[..., Any], arguments: dict[str, Any], finish: Any) -> None:
+        """Start a piece of work; `finish` takes its result. One at a time."""
+        with self._lock:
+            if self.is_busy:
+                raise Refused(BUSY, 409)
+            self.problem, self.notes = "", []
+            self.job, self._finish = Job(title, work, arguments), finish
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether work is under way."""
+        return self.job is not None and self.job.state == RUNNING
+
+    def settle(self) -> None:
+        """Take the result of work that has ended since the last look."""
+        with self._lock:
+            job, finish = self.job, self._finish
+            if job is None or job.state == RUNNING:
+                return
+            self.job = self._finish = None
+            self.notes = job.notes
+            if job.state == FAILED:
+                self.problem = job.problem
+            elif job.state == CANCELLED:
+                self.problem = "cancelled."
+            elif finish is not None:
+                finish(job.result)
+
+    def cancel(self) -> None:
+        """Stop the work under way."""
+        if self.job is not None:
+            self.job.cancel()
+            self.job.wait(5)
+
+    def shown(self, message: str) -> str:
+        """Return a message in which files have the names that the user gave them."""
+        for table in filter(None, (self.table, self.sample, *self.ready.values())):
+            message = message.replace(str(table.path), table.shown)
+        return message.replace(str(self.model), "the model").replace(f"{self.folder}/", "")
+
+    def forget(self, path: Path | None) -> None:
+        """Remove a file that is needed no more."""
+        if path is not None and path not in {table.path for table in self.ready.values()}:
+            path.unlink(missing_ok=True)
+
+    def end(self) -> None:
+        """Stop the work and remove the files."""
+        self.cancel()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Session:
+    """The walks of one browser."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(mode=0o700)
+        self.walks: dict[str, Walk] = {}
+
+    def begin(self) -> Walk:
+        """Start a walk."""
+        if len(self.walks) >= MAX_WALKS:
+            raise Refused(f"there are {MAX_WALKS} pieces of work already: delete one of them first.", 429)
+        walk = Walk(self.folder / secrets.token_hex(16))
+        self.walks[walk.key] = walk
+        return walk
+
+    def end(self, key: str) -> None:
+        """End a walk."""
+        walk = self.walks.pop(key, None)
+        if walk is not None:
+            walk.end()
+
+
+class Sessions:
+    """All sessions; their files are in one private folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sessions: dict[str, Session] = {}
+
+    def begin(self) -> str:
+        """Start a session and return its key, which is the cookie."""
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise Refused("there are too many sessions: start `ordinalq app` again.", 429)
+        key = secrets.token_urlsafe(32)
+        self._sessions[key] = Session(self.folder / secrets.token_hex(16))
+        return key
+
+    def get(self, key: str) -> Session | None:
+        """Return a session by its cookie."""
+        return self._sessions.get(key)
+
+    def check_jobs(self) -> None:
+        """Refuse more work at the same time than the machine can do."""
+        if sum(walk.is_busy for session in self._sessions.values() for walk in session.walks.values()) >= MAX_JOBS:
+            raise Refused(f"{MAX_JOBS} pieces of work are under way already: wait for one of them.", 429)
+
+    def end(self) -> None:
+        """Stop all work and remove all files."""
+        for session in self._sessions.values():
+            for key in list(session.walks):
+                session.end(key)
+        self._sessions.clear()

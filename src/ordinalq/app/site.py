@@ -1,0 +1,60 @@
+"""What all pages share."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jinja2
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from ordinalq.app.sessions import Sessions, Walk
+from ordinalq.version import __version__
+
+HERE = Path(__file__).parent
+
+
+class Site:
+    """What all pages share: the sessions, and how a page is written.
+
+    Parameters
+    ----------
+    folder : Path
+        Private, for all files of all sessions.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sessions = Sessions(folder)
+        # Pictures that are drawn at the same time.
+        self.drawing = anyio.CapacityLimiter(2)
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        self._environment.filters["percent"] = percent
+
+    def render(self, template: str, **values: Any) -> str:
+        """Return a page as text."""
+        return self._environment.get_template(template).render(version=__version__, **values)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page."""
+        return HTMLResponse(self.render(template, **values), status)
+
+
+def percent(p: float) -> str:
+    """Write a share.
+
+    >>> percent(0.123), percent(0.0004), percent(0.0)
+    ('12.3 %', '0.04 %', '0.0 %')
+    """
+    value = 100 * p
+    return f"{value:.2f} %" if 0 < value < 0.1 else f"{value:.1f} %"
+
+
+def go(walk: Walk, step: str = "") -> Response:
+    """Send the browser to a step of a walk."""
+    return RedirectResponse(f"/w/{walk.key}{step}", 303)

@@ -1,0 +1,137 @@
+"use strict";
+(function () {
+  function all(selector, root) { return Array.from((root || document).querySelectorAll(selector)); }
+
+  // Work under way: ask how far it is, and go on when it has ended.
+  const working = document.querySelector("[data-job]");
+  if (working) {
+    const bar = working.querySelector("progress");
+    const text = working.querySelector("[data-text]");
+    const clock = working.querySelector("[data-seconds]");
+    const ask = function () {
+      fetch(working.dataset.job, { headers: { Accept: "application/json" } }).then(function (answer) {
+        return answer.json();
+      }).then(function (job) {
+        if (job.state !== "running") { window.location.replace(working.dataset.next); return; }
+        if (text.textContent !== job.text) { text.textContent = job.text; }
+        clock.textContent = Math.round(job.seconds) + " s";
+        if (job.part === null) { bar.removeAttribute("value"); } else { bar.value = job.part; }
+        window.setTimeout(ask, 500);
+      }).catch(function () {
+        text.textContent = "the program does not answer; it may have been ended";
+        window.setTimeout(ask, 3000);
+      });
+    };
+    ask();
+  }
+
+  // Files: sent as soon as they are chosen or dropped, with a bar.
+  all("form[data-upload]").forEach(function (form) {
+    const input = form.querySelector("input[type=file]");
+    const status = form.querySelector("[data-status]");
+    const bar = form.querySelector("progress");
+    const button = form.querySelector("button");
+    function send(file) {
+      const data = new FormData();
+      data.append("file", file);
+      const request = new XMLHttpRequest();
+      request.open("POST", form.action);
+      request.responseType = "document";
+      bar.hidden = false;
+      button.disabled = input.disabled = true;
+      status.textContent = "Sending " + file.name;
+      request.upload.addEventListener("progress", function (event) {
+        if (event.lengthComputable) { bar.value = event.loaded / event.total; }
+      });
+      request.addEventListener("load", function () {
+        if (request.status < 400) { window.location.assign(request.responseURL); return; }
+        const said = request.response && request.response.querySelector("[role=alert]");
+        again(said ? said.textContent.trim() : "This file was not taken.");
+      });
+      request.addEventListener("error", function () { again("The file could not be sent."); });
+      request.send(data);
+    }
+    function again(message) {
+      bar.hidden = true;
+      button.disabled = input.disabled = false;
+      status.textContent = message;
+    }
+    input.addEventListener("change", function () { if (input.files.length) { send(input.files[0]); } });
+    form.addEventListener("submit", function (event) {
+      event.preventDefault();
+      if (input.files.length) { send(input.files[0]); } else { status.textContent = "Choose a file first."; input.focus(); }
+    });
+    ["dragover", "dragleave", "drop"].forEach(function (kind) {
+      form.addEventListener(kind, function (event) {
+        event.preventDefault();
+        form.classList.toggle("over", kind === "dragover");
+        if (kind === "drop" && event.dataTransfer.files.length) { send(event.dataTransfer.files[0]); }
+      });
+    });
+  });
+
+  // The target: its classes are shown, and only these are sent.
+  const target = document.querySelector("select[data-target]");
+  function showClasses() {
+    all("[data-classes]").forEach(function (part) {
+      const chosen = part.dataset.classes === target.value;
+      part.hidden = !chosen;
+      all("input", part).forEach(function (input) { input.disabled = !chosen; });
+    });
+    const by = document.querySelector("select[name=by]");
+    all("tr[data-column]").forEach(function (row) {
+      const use = row.querySelector("select");
+      const role = row.querySelector("[data-role]");
+      const said = row.dataset.column === target.value ? "the label" : by && row.dataset.column === by.value ? "the group" : "";
+      use.hidden = said !== "";
+      role.textContent = said;
+    });
+  }
+  if (target) {
+    target.addEventListener("change", showClasses);
+    const by = document.querySelector("select[name=by]");
+    if (by) { by.addEventListener("change", showClasses); }
+    showClasses();
+  }
+
+  // The order of the classes: by buttons, or by dragging.
+  all("ol.classes").forEach(function (list) {
+    const told = list.parentElement.querySelector("[data-told]");
+    function tell(item) {
+      const name = item.querySelector(".name").textContent;
+      told.textContent = name + " is now number " + (Array.from(list.children).indexOf(item) + 1) + " of " + list.children.length;
+    }
+    list.addEventListener("click", function (event) {
+      const button = event.target.closest("button[data-move]");
+      if (!button) { return; }
+      const item = button.closest("li");
+      if (button.dataset.move === "up" && item.previousElementSibling) { list.insertBefore(item, item.previousElementSibling); }
+      if (button.dataset.move === "down" && item.nextElementSibling) { list.insertBefore(item.nextElementSibling, item); }
+      button.focus();
+      tell(item);
+    });
+    let dragged = null;
+    list.addEventListener("dragstart", function (event) {
+      dragged = event.target.closest("li");
+      dragged.classList.add("dragged");
+      event.dataTransfer.effectAllowed = "move";
+    });
+    list.addEventListener("dragover", function (event) {
+      const over = event.target.closest("li");
+      if (!dragged || !over || over === dragged) { return; }
+      event.preventDefault();
+      const box = over.getBoundingClientRect();
+      list.insertBefore(dragged, event.clientY < box.top + box.height / 2 ? over : over.nextElementSibling);
+    });
+    list.addEventListener("drop", function (event) { event.preventDefault(); });
+    list.addEventListener("dragend", function () {
+      if (dragged) { dragged.classList.remove("dragged"); tell(dragged); }
+      dragged = null;
+    });
+  });
+
+  // Everything on paper.
+  window.addEventListener("beforeprint", function () {
+    all("details").forEach(function (one) { if (!one.classList.contains("command")) { one.open = true; } });
+  });
+})();

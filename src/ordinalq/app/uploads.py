@@ -1,0 +1,216 @@
+"""Files and forms that a browser sends: streamed to a private folder, within limits."""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+
+from ordinalq.files.table import ENDINGS
+from ordinalq.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+# One file, and all files of a server together.
+MAX_FILE = 8 << 30
+MAX_STORED = 32 << 30
+# So much of the disk stays free.
+SPARE = 1 << 30
+# A form without files: names of columns and of classes.
+MAX_FORM = 1 << 20
+MAX_FIELDS = 5000
+# Headers of one part of a form with files.
+MAX_HEADER = 4096
+MODEL = "oq"
+
+
+class Refused(ValueError):
+    """What a browser sent cannot be taken; `status` is that of the answer."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Upload(NamedTuple):
+    """A file that was sent: where it is, and what the user calls it. The second is shown and never used as a path."""
+
+    path: Path
+    shown: str
+
+
+async def form(request: "Request") -> dict[str, list[str]]:
+    """Return the fields of a form without files."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
+        raise Refused("expected a form.", 415)
+    body = bytearray()
+    async for block in request.stream():
+        body += block
+        if len(body) > MAX_FORM:
+            raise Refused(f"a form may have at most {MAX_FORM:,} bytes.", 413)
+    try:
+        return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError as error:  # too many fields, or no text
+        raise Refused("the form cannot be read.") from error
+
+
+def ending_of(name: str) -> str:
+    """Return the ending that a file is stored under, which says its format.
+
+    >>> ending_of("Reviews.CSV.gz"), ending_of("../../x.parquet"), ending_of("model.oq")
+    ('.csv.gz', '.parquet', '.oq')
+    """
+    lower = name.lower()
+    packed = ".gz" if lower.endswith(".gz") else ""
+    last = lower.removesuffix(".gz").rpartition(".")[2]
+    if last not in (*ENDINGS, MODEL) or (packed and last in ("parquet", "pq", MODEL)):
+        raise Refused(f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also .gz).", 415)
+    return f".{last}{packed}"
+
+
+def shown_name(name: str) -> str:
+    r"""Return what a user calls a file, fit to be shown.
+
+    >>> shown_name("C:\\Users\\me\\reviews.csv"), shown_name("../../etc/passwd")
+    ('reviews.csv', 'passwd')
+    """
+    return plain(name.replace("\\", "/").rpartition("/")[2])[:120] or "file"
+
+
+class _Sink:
+    """Takes the parts of a form as they come: the file goes to the disk, other fields are ignored."""
+
+    def __init__(self, folder: Path, room: "Callable[[], int]") -> None:
+        self.folder = folder
+        self.room = room
+        self.upload: Upload | None = None
+        self._stream: Any = None
+        self._headers: dict[str, bytes] = {}
+        self._field = self._value = b""
+        self._written = 0
+        self._limit = 0
+        self.complete = False
+
+    def callbacks(self) -> Any:
+        """Return what the parser calls."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._on_field,
+            "on_header_value": self._on_value,
+            "on_header_end": self._on_header,
+            "on_headers_finished": self._open,
+            "on_part_data": self._data,
+            "on_part_end": self.close,
+            "on_end": self._end,
+        }
+
+    def _begin(self) -> None:
+        self._headers, self._field, self._value = {}, b"", b""
+
+    def _on_field(self, data: bytes, start: int, end: int) -> None:
+        self._field += data[start:end]
+        self._check()
+
+    def _on_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        self._check()
+
+    def _check(self) -> None:
+        if len(self._field) + len(self._value) + sum(map(len, self._headers.values())) > MAX_HEADER:
+            raise Refused("the form cannot be read.")
+
+    def _on_header(self) -> None:
+        self._headers[self._field.decode("latin-1").lower()] = self._value
+        self._field = self._value = b""
+
+    def _open(self) -> None:
+        from python_multipart.multipart import parse_options_header
+
+        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        if b"filename" not in options:
+            return
+        name = options[b"filename"].decode("utf-8", "replace")
+        if not name:
+            raise Refused("choose a file first.")
+        if self.upload is not None:
+            raise Refused("one file at a time.")
+        path = self.folder / f"upload-{secrets.token_hex(8)}{ending_of(name)}"
+        self._limit = self.room()
+        self.upload = Upload(path, shown_name(name))
+        # Nobody else on this machine may read it.
+        self._stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._stream is None:
+            return
+        self._written += end - start
+        if self._written > MAX_FILE:
+            raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
+        if self._written > self._limit:
+            raise Refused("there is no room for this file: delete other work first, or make room on the disk.", 413)
+        self._stream.write(data[start:end])
+
+    def _end(self) -> None:
+        self.complete = True
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+async def receive(request: "Request", folder: Path, stored: Path) -> Upload:
+    """Stream the file of a form into a folder; what is refused or cut off leaves nothing behind.
+
+    Parameters
+    ----------
+    request : Request
+        A form ``multipart/form-data`` with one file.
+    folder : Path
+        Private; the file gets a random name there.
+    stored : Path
+        The folder of all files, whose size has a limit too.
+    """
+    from python_multipart.exceptions import FormParserError
+    from python_multipart.multipart import MultipartParser, parse_options_header
+
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise Refused("expected a form with a file.", 415)
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > MAX_FILE + MAX_FORM:
+        raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
+    sink = _Sink(folder, lambda: room_for(stored))
+    try:
+        parser = MultipartParser(options[b"boundary"], sink.callbacks())
+        async for block in request.stream():
+            # Writing may take as long as the disk takes.
+            await run_in_threadpool(parser.write, block)
+        if not sink.complete:
+            raise Refused("the file was cut off.")
+    except FormParserError as error:
+        sink.complete = False
+        raise Refused("the form cannot be read.") from error
+    except BaseException:
+        sink.complete = False
+        raise
+    finally:
+        sink.close()
+        if not sink.complete and sink.upload is not None:
+            sink.upload.path.unlink(missing_ok=True)
+    if sink.upload is None:
+        raise Refused("choose a file first.")
+    return sink.upload
+
+
+def room_for(stored: Path) -> int:
+    """Return how many bytes may still be stored."""
+    used = sum(path.stat().st_size for path in stored.rglob("*") if path.is_file())
+    return max(0, min(MAX_STORED - used, shutil.disk_usage(stored).free - SPARE))

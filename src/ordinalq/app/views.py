@@ -1,0 +1,191 @@
+"""What pages show of estimates: which groups in which order, and small pictures of their distributions."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.contract.estimates import Estimates, largest_first
+from ordinalq.tables.groups import PERIODS
+
+# Groups on one page.
+PER_PAGE = 50
+# A small picture: width of a bar with its gap, and height, in its own units.
+STEP, BAR, HEIGHT = 14, 10, 40
+# The picture of a trend, and the fewest periods that are one.
+WIDE, TALL, MIN_TREND = 640, 180, 3
+
+
+class Bar(NamedTuple):
+    """A class in a small picture: where its bar and its interval stand."""
+
+    x: float
+    y: float
+    height: float
+    middle: float
+    top: float
+    bottom: float
+
+
+class Share(NamedTuple):
+    """The share of a class, with its interval where there is one."""
+
+    name: str
+    p: float
+    lower: float | None
+    upper: float | None
+
+
+class Row(NamedTuple):
+    """A group: its position among all, its name, and what is known of it."""
+
+    position: int
+    name: str
+    n_items: int
+    shares: list[Share]
+    mean: float
+    mean_lower: float | None
+    mean_upper: float | None
+    fit: str
+    n_labelled: int | None
+    basis: str
+    bars: list[Bar]
+
+
+class Wanted(NamedTuple):
+    """Which groups are shown: in which order, with which words in their name, and with how many items."""
+
+    sort: str = ""
+    find: str = ""
+    least: int = 1
+
+    @classmethod
+    def of(cls, query: Any, classes: npt.NDArray[Any]) -> "Wanted":
+        """Read it from the address; what is no choice is ignored."""
+        sort = query.get("sort", "")
+        known = ["items", "mean", *(str(label) for label in classes)]
+        least = query.get("least", "1")
+        number = int(least) if least.isdecimal() and len(least) < 10 else 1
+        return cls(sort if sort in known else "", query.get("find", "")[:200], max(number, 1))
+
+
+def positions(estimates: Estimates, wanted: Wanted) -> npt.NDArray[np.intp]:
+    """Return the groups that are wanted, in order, as positions among all."""
+    kept = np.flatnonzero(estimates.n_items >= wanted.least)
+    if wanted.find and estimates.keys is not None:
+        names = estimates.keys.labels()
+        kept = np.array([b for b in kept if wanted.find.casefold() in names[b].casefold()], dtype=np.intp)
+    if not wanted.sort or not len(kept):
+        return kept
+    P = estimates.prevalences[kept]
+    return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P)]
+
+
+def rows(estimates: Estimates, which: npt.NDArray[np.intp]) -> list[Row]:
+    """Return what is shown of some groups."""
+    part = estimates.take(which)
+    names = ["all rows"] * len(part) if part.keys is None else part.keys.labels()
+    top = float(max(part.prevalences.max(initial=0.0), 0 if part.bounds is None else part.upper.max(initial=0.0)))
+    found = []
+    for b, position in enumerate(which):
+        bounds = part.bounds
+        found.append(
+            Row(
+                int(position),
+                names[b],
+                int(part.n_items[b]),
+                _shares(part, b),
+                float(part.mean[b]),
+                None if bounds is None else float(bounds.mean_lower[b]),
+                None if bounds is None else float(bounds.mean_upper[b]),
+                "" if part.fit is None else str(part.fit[b]),
+                None if part.n_labelled is None else int(part.n_labelled[b]),
+                "" if part.basis is None else str(part.basis[b]),
+                _bars(part, b, top or 1.0),
+            )
+        )
+    return found
+
+
+def _shares(part: Estimates, b: int) -> list[Share]:
+    lower, upper = (None, None) if part.bounds is None else (part.lower[b], part.upper[b])
+    return [
+        Share(
+            str(label),
+            float(part.prevalences[b, i]),
+            None if lower is None else float(lower[i]),
+            None if upper is None else float(upper[i]),
+        )
+        for i, label in enumerate(part.classes)
+    ]
+
+
+def _bars(part: Estimates, b: int, top: float) -> list[Bar]:
+    """Return a small picture; all groups of a page have the same scale."""
+
+    def height(p: float) -> float:
+        return round(HEIGHT * min(max(p, 0.0), top) / top, 2)
+
+    bars = []
+    for i, share in enumerate(_shares(part, b)):
+        x, tall = i * STEP, height(share.p)
+        ends = [HEIGHT - height(share.p if end is None else end) for end in (share.upper, share.lower)]
+        bars.append(Bar(x, HEIGHT - tall, tall, x + BAR / 2, *ends))
+    return bars
+
+
+class Trend(NamedTuple):
+    """The mean class over time as a picture of its own units: names, points, the band of the intervals, lines."""
+
+    names: list[str]
+    means: list[float]
+    points: str
+    band: str
+    dots: list[tuple[float, float]]
+    ticks: list[tuple[float, str]]
+    ends: tuple[str, str]
+
+
+def trend(estimates: Estimates, by: str | None) -> Trend | None:
+    """Return how the mean class changed, if the groups are periods, days or numbers; a missing group is left out."""
+    keys = estimates.keys
+    if by is None or keys is None or len(keys) < MIN_TREND:
+        return None
+    is_period = by.rpartition(":")[2] in PERIODS
+    values = keys.tolist()
+    known = [b for b, value in enumerate(values) if value is not None]
+    if len(known) < MIN_TREND or not (is_period or all(_has_order(values[b]) for b in known)):
+        return None
+    part = estimates.take(known)
+    low, high = (part.mean, part.mean) if part.bounds is None else (part.bounds.mean_lower, part.bounds.mean_upper)
+    bottom, top = float(low.min()), float(high.max())
+    span = max(top - bottom, 0.1)
+
+    def place(b: int, value: float) -> tuple[float, float]:
+        x = WIDE * (b + 0.5) / len(known)
+        return round(x, 1), round(TALL * (1 - (value - bottom) / span), 1)
+
+    dots = [place(b, float(value)) for b, value in enumerate(part.mean)]
+    upper = [place(b, float(value)) for b, value in enumerate(high)]
+    lower = [place(b, float(value)) for b, value in enumerate(low)]
+    ticks = [(round(TALL * (1 - i / 4), 1), f"{bottom + span * i / 4:.2f}") for i in range(5)]
+    names = [keys.labels()[b] for b in known]
+    band = _path([*upper, *reversed(lower)])
+    return Trend(names, part.mean.tolist(), _path(dots), band, dots, ticks, (names[0], names[-1]))
+
+
+def _has_order(value: Any) -> bool:
+    """Say whether values of this type follow one another: numbers and dates."""
+    return not isinstance(value, str | bool) and (isinstance(value, int | float) or hasattr(value, "isoformat"))
+
+
+def _path(points: list[tuple[float, float]]) -> str:
+    return " ".join(f"{x},{y}" for x, y in points)
+
+
+def fit_counts(estimates: Estimates) -> dict[str, int]:
+    """Return how many groups have which verdict of the fit."""
+    if estimates.fit is None:
+        return {}
+    values, counts = np.unique(estimates.fit, return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}

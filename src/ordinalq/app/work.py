@@ -1,0 +1,267 @@
+"""What the worker processes do: the steps of the command line, by the same functions of the library."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ordinalq import plot
+from ordinalq.app.jobs import Report
+from ordinalq.contract.comparison import Comparison
+from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.plan import Plan
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.files.table import TableFile, open_table
+from ordinalq.files.writing import save_picture, write_table
+from ordinalq.inference.groups import estimate
+from ordinalq.inference.labelling import LabelsNeeded
+from ordinalq.methods.default import Training
+from ordinalq.samples import class_means
+from ordinalq.tables.description import ModelInfo
+from ordinalq.tables.fitting import build_quantifier, fit_table
+from ordinalq.tables.groups import names_of
+from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.planning import plan_labels, rows_to_label
+from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
+from ordinalq.tables.preview import TablePreview, preview_table
+from ordinalq.tables.returned import ReturnedLabels, join_labels
+from ordinalq.tables.saving import load_model_and_info, read_info, save_model
+from ordinalq.validation import Floats
+
+# Groups of one comparison: all pairs of more say nothing.
+MAX_COMPARED = 12
+
+
+class Table(NamedTuple):
+    """A table that was sent: where it is, what the user calls it, and how it is read."""
+
+    path: Path
+    shown: str
+    encoding: str = "utf-8"
+    quoting: str = "auto"
+
+    def open(self) -> TableFile:
+        """Open it; errors call it as the user does."""
+        file = open_table(self.path, None, self.encoding, self.quoting)
+        file.name = self.shown
+        return file
+
+
+class Choices(NamedTuple):
+    """What a model is fitted on, as the options of the command line say it."""
+
+    target: str
+    by: str | None = None
+    text: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    method: str | None = None
+    budget: str | None = None
+    skip_unlabelled: bool = False
+
+
+class Asked(NamedTuple):
+    """What is asked of a table: groups, and how intervals are made."""
+
+    by: str | None = None
+    labels: str | None = None
+    level: float = 0.95
+    of: str = "sample"
+
+
+class Fitted(NamedTuple):
+    """A model, and what is known of it.
+
+    `errors` (n, n) has the part of each class (column) that is taken for each; `training` is what the default says of
+    itself.
+    """
+
+    info: ModelInfo
+    n_items: int
+    n_skipped: int
+    n_groups: int | None
+    accuracy: float | None
+    errors: Floats | None
+    training: Training | None
+
+
+class Answer(NamedTuple):
+    """Estimates of a table, and what can be said of it as a whole."""
+
+    estimates: Estimates
+    info: ModelInfo
+    diagnosis: str
+    knows_groups: bool
+    smoothed: bool
+
+
+class Planned(NamedTuple):
+    """How many rows of each group to label; `n_rows` of them have been written."""
+
+    needed: LabelsNeeded
+    n_rows: int
+
+
+class Compared(NamedTuple):
+    """Some groups beside each other."""
+
+    estimates: Estimates
+    comparison: Comparison
+
+
+def _bytes(report: Report, text: str, n_bytes: int) -> Callable[[int], None]:
+    """Return what a reader tells how far it is."""
+    return lambda done: report(text, min(done / max(n_bytes, 1), 1.0))
+
+
+def warm(report: Report) -> None:
+    """Do nothing: the process has imported what others need."""
+
+
+def preview(table: Table, whole: bool, report: Report) -> TablePreview:
+    """Look at a table."""
+    file = table.open()
+    return preview_table(file, whole=whole, progress=_bytes(report, "reading the table", file.n_bytes))
+
+
+def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report) -> Fitted:
+    """Fit a model, and write it and the picture of its errors."""
+    parameters = {} if choices.budget is None else {"budget": choices.budget}
+    quantifier = build_quantifier(choices.method, parameters, groups=choices.by is not None, n_jobs=1)
+    report("reading the table and learning from it")
+    model = fit_table(
+        table.open(),
+        choices.target,
+        quantifier,
+        by=choices.by,
+        text=choices.text,
+        features=choices.features,
+        categories=choices.categories,
+        classes=choices.classes or None,
+        skip_unlabelled=choices.skip_unlabelled,
+    )
+    info = save_model(model, out, overwrite=True)
+    errors = _errors(model.fitted())
+    if errors is not None:
+        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
+    counts = (model.n_items_, model.n_skipped_, model.n_groups_)
+    return Fitted(info, *counts, model.accuracy_, errors, getattr(model.fitted(), "training_", None))
+
+
+def look(model: Path, picture: Path, report: Report) -> Fitted:
+    """Load a model that was saved, as the command line does, and draw its errors."""
+    loaded, info = load_model_and_info(model)
+    quantifier = fitted_quantifier(loaded)
+    errors = _errors(quantifier)
+    if errors is not None:
+        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
+    known = vars(loaded)
+    return Fitted(
+        info,
+        known.get("n_items_", info.n_held_out or 0),
+        known.get("n_skipped_", 0),
+        known.get("n_groups_"),
+        known.get("accuracy_"),
+        errors,
+        getattr(quantifier, "training_", None),
+    )
+
+
+def _errors(quantifier: Quantifier) -> Floats | None:
+    """Return the part of the held-out items of each class (column) that are taken for each class (row)."""
+    if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
+        return None
+    V, codes = quantifier.held_out_
+    return class_means(np.eye(V.shape[1])[V.argmax(axis=1)], codes)
+
+
+def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Report) -> Answer:
+    """Estimate a table, or each group of its rows, and write the result as tables."""
+    file = table.open()
+    loaded, info = load_model_and_info(model)
+    quantifier = fitted_quantifier(loaded)
+    check_names(quantifier.classes_, names_of(asked.by))
+    progress = _bytes(report, "reading the table", file.n_bytes)
+    summary = summarize_table(loaded, file, by=asked.by, labels=asked.labels, progress=progress)
+    summary.save(folder / "summary.npz")
+    report("estimating, with intervals")
+    estimates = estimate(quantifier, summary, asked.level, Plan(of=asked.of))
+    for kind in ("csv", "parquet"):
+        write_table(estimates.frame(), folder / f"estimates.{kind}", kind)
+    smoothing = quantifier.smoothing()
+    return Answer(
+        estimates,
+        info,
+        str(diagnoses_of(quantifier, summary, groups=False).whole),
+        quantifier.knows_groups,
+        smoothing is not None and smoothing.value != 0,
+    )
+
+
+def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: Path, report: Report) -> Compared:
+    """Compare groups of the table that was estimated last, and write the result as a table."""
+    report("comparing")
+    loaded, _ = load_model_and_info(model)
+    summary = chosen(Summary.load(folder / "summary.npz"), groups)
+    estimates = estimate(fitted_quantifier(loaded), summary, level, Plan(of=of))
+    assert estimates.keys is not None
+    found = estimates.compare(*estimates.keys.tolist())
+    write_table(found.frame(), folder / "comparison.csv", "csv")
+    return Compared(estimates, found)
+
+
+def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
+    """Say how many rows to label, draw them, and write them as a table."""
+    file = table.open()
+    loaded, info = load_model_and_info(model)
+    found = plan_labels(
+        loaded,
+        file,
+        by=asked.by,
+        labels=asked.labels,
+        width=width,
+        quantity=quantity,
+        level=asked.level,
+        plan=Plan(of=asked.of),
+        progress=_bytes(report, "reading the table", file.n_bytes),
+    )
+    report("drawing the rows")
+    rows = rows_to_label(file, found, asked.labels or info.target)
+    write_table(rows, folder / "to_label.csv", "csv")
+    return Planned(found.needed, len(rows))
+
+
+def label(
+    model: Path, table: Table, asked: Asked, returned: Table, out: Path, folder: Path, report: Report
+) -> tuple[Table, Asked, Answer]:
+    """Join labels that have come back to the table that they are from, and estimate it again."""
+    target = asked.labels or read_info(model).target
+    if target is None:
+        raise ValueError("the model does not know the name of the column of the labels.")
+    labels = ReturnedLabels(returned.open(), target)
+    file = table.open()
+    progress = _bytes(report, "joining the labels", file.n_bytes)
+    join_labels(file, labels, out, encoding=table.encoding, progress=progress)
+    joined, now = Table(out, table.shown), asked._replace(labels=target)
+    return joined, now, predict(model, joined, now, folder, report)
+
+
+def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, report: Report) -> None:
+    """Write the picture of estimates, or of a comparison."""
+    if isinstance(what, Comparison):
+        _save(plot.comparison(what, xlabel=target or ""), path, kind)
+    else:
+        _save(what.plot(xlabel=target or ""), path, kind)
+
+
+def _save(axes: Any, path: Path, kind: str) -> None:
+    """Write a picture, without any window."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    save_picture(axes, path, kind)
+    os.chmod(path, 0o600)

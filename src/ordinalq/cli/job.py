@@ -1,0 +1,131 @@
+"""What several verbs ask: a model about a table, by groups. The options are written here once."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordinalq.cli.app import EncodingOption, FormatOption, JsonOption, ModelArgument, QuotingOption, TrustOption
+from ordinalq.cli.wording import listed
+
+if TYPE_CHECKING:
+    from ordinalq.contract.plan import Plan
+    from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.files.table import TableFile
+    from ordinalq.tables.description import ModelInfo
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model, a table of any size, and how its groups are estimated."""
+
+    model: ModelArgument
+    table: Annotated[Path, typer.Argument(help="Table of any size; - is standard input.")]
+    by: Annotated[
+        str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
+    ] = None
+    interval_of: Annotated[
+        str | None,
+        typer.Option(
+            "--interval-of",
+            help="Intervals for these very rows, the 'sample', or for their 'population'; default: sample, for "
+            "comparisons population.",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
+    ] = None
+    basis: Annotated[
+        str,
+        typer.Option(
+            "--basis",
+            help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto').",
+        ),
+    ] = "auto"
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
+    trust: TrustOption = ""
+    format: FormatOption = None
+    encoding: EncodingOption = "utf-8"
+    quoting: QuotingOption = "auto"
+    json: JsonOption = False
+
+    def plan(self, of: str = "sample") -> "Plan":
+        """Return how intervals are made; a wrong option is an error."""
+        from ordinalq.contract.plan import BASES, OF, Plan
+        from ordinalq.validation import check_choice
+
+        of = of if self.interval_of is None else self.interval_of
+        check_choice("--interval-of", of, OF)
+        check_choice("--basis", self.basis, BASES)
+        return Plan(of=of, random_state=self.random_state, basis=self.basis)
+
+    def output(self, path: Path) -> Path:
+        """Return a path that can be written and is neither the model nor the table."""
+        from ordinalq.files.writing import check_output
+
+        return check_output(path, self.model, self.table)
+
+    @cached_property
+    def file(self) -> "TableFile":
+        """The table."""
+        from ordinalq.files.table import open_table
+
+        return open_table(self.table, self.format, self.encoding, self.quoting)
+
+    @cached_property
+    def _loaded(self) -> "tuple[Any, ModelInfo]":
+        from ordinalq.tables.saving import load_model_and_info
+
+        return load_model_and_info(self.model, trusted=listed(self.trust))
+
+    @property
+    def loaded(self) -> Any:
+        """The model."""
+        return self._loaded[0]
+
+    @property
+    def info(self) -> "ModelInfo":
+        """What the model's file says of it."""
+        return self._loaded[1]
+
+    @property
+    def quantifier(self) -> "Quantifier":
+        """The quantifier of the model."""
+        from ordinalq.tables.inner import fitted_quantifier
+
+        return fitted_quantifier(self.loaded)
+
+    @contextmanager
+    def reading(self) -> Iterator[dict[str, Any]]:
+        """Show how far the table is read; give what functions that read it are told."""
+        from ordinalq.cli import show
+
+        with show.progress(self.file.name, self.file.n_bytes) as progress:
+            yield {"by": columns_of(self.by, self.file), "labels": self.labels, "progress": progress}
+
+
+def columns_of(by: str | None, file: "TableFile") -> list[str] | None:
+    """Return the columns that a,b names, or one whose own name has a comma."""
+    if by is None:
+        return None
+    return [by] if "," not in by or by in file.columns() else listed(by)
+
+
+def asks(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the arguments and options of a :class:`Job` around its own; it takes the job in their place."""
+    shared = [*inspect.signature(Job).parameters.values()]
+    own = [*inspect.signature(verb).parameters.values()][1:]
+
+    def run(**given: Any) -> None:
+        verb(Job(**{one.name: given.pop(one.name) for one in shared}), **given)
+
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
+    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in named}
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    return run

@@ -1,0 +1,137 @@
+"""The verb that estimates the class distribution of a table, or of each group of its rows."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordinalq.cli.app import app
+from ordinalq.cli.job import Job, asks
+from ordinalq.cli.wording import say, say_json
+
+if TYPE_CHECKING:
+    from ordinalq.contract.estimates import Estimates
+    from ordinalq.tables.predicting import Diagnoses
+
+# Groups without a good fit that are named.
+NAMED = 20
+
+
+@app.command()
+@asks
+def predict(
+    job: Job,
+    sort: Annotated[
+        str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
+    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+) -> None:
+    """Estimate the class distribution of a table, or of each group of its rows."""
+    from ordinalq.cli import show
+    from ordinalq.contract.estimates import check_names
+    from ordinalq.inference.groups import estimate
+    from ordinalq.inference.selecting import select
+    from ordinalq.tables.groups import names_of
+    from ordinalq.tables.predicting import diagnoses_of, summarize_table
+
+    plan = job.plan()
+    if interval is not None and not 0 < interval < 1:
+        raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    selects = any(option is not None for option in (sort, top, min_items))
+    if selects and job.by is None:
+        raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
+    outputs = _outputs(job, out, plot)
+    quantifier = job.quantifier
+    with job.reading() as how:
+        check_names(quantifier.classes_, names_of(how["by"]))
+        summary = summarize_table(job.loaded, job.file, **how)
+    n_groups = len(summary)
+    if selects:
+        summary = select(quantifier, summary, sort, top, min_items)
+    estimates = estimate(quantifier, summary, interval, plan)
+    found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
+    _write(job, estimates, out, plot)
+    if interval is not None:
+        show.smoothing(quantifier)
+    if job.json:
+        say_json(_result(estimates, found, job.by))
+        return
+    show.prevalences(estimates)
+    show.others(estimates, n_groups)
+    show.basis(estimates)
+    if not outputs:
+        show.charts(estimates)
+    if found is not None:
+        _say_diagnoses(found, job.by)
+    for path in outputs:
+        say(f"written: {path}")
+    show.fit(estimates, knows_groups=quantifier.knows_groups)
+
+
+def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
+    """Return the files to write, which can be written and differ."""
+    from ordinalq.files.writing import picture_format, table_format
+
+    outputs = [job.output(path) for path in (out, plot) if path is not None]
+    if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
+        raise ValueError(f"{out}: expected different files for the table and the picture.")
+    for path, check in ((out, table_format), (plot, picture_format)):
+        if path is not None:
+            check(path)
+    return outputs
+
+
+def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None) -> None:
+    """Write the table and the picture: both or none."""
+    from ordinalq.files import writing
+
+    with ExitStack() as files:
+        if out is not None:
+            table = files.enter_context(writing.replacing(out))
+            writing.write_table(estimates.frame(), table, writing.table_format(out))
+        if plot is not None:
+            picture = files.enter_context(writing.replacing(plot))
+            writing.save_picture(_plotted(estimates, job.info.target), picture, writing.picture_format(plot))
+
+
+def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
+    """Return what `predict --json` prints."""
+    result = estimates.to_json()
+    if found is not None:
+        result["diagnosis"] = found.whole.to_dict()
+        if by is not None:
+            result["bad_fit"] = found.misfits
+    return result
+
+
+def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
+    say("" if by is None else f"\nof the whole table, not of each {by}:")
+    say(f"{found.whole}")
+    if found.judged:
+        named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
+        few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
+        say(f"{few}: {named}" if found.misfits else few)
+
+
+def _plotted(estimates: "Estimates", target: str | None) -> Any:
+    """Return the axes of the picture of `predict`."""
+    import matplotlib as mpl
+
+    from ordinalq import plot
+    from ordinalq.text import plain
+
+    mpl.use("agg")  # no window
+    bounds: dict[str, Any] = {} if estimates.bounds is None else {"lower": estimates.lower, "upper": estimates.upper}
+    labels: dict[str, Any] = {"level": estimates.level, "xlabel": plain(target or "")}
+    classes = [plain(str(label)) for label in estimates.classes]
+    if len(estimates) == 1:
+        one = {side: bound[0] for side, bound in bounds.items()}
+        return plot.distribution(estimates.prevalences[0], classes, **one, **labels)
+    names = [] if estimates.keys is None else [plain(label) for label in estimates.keys.labels()]
+    return plot.groups(estimates.prevalences, classes, names, n_items=estimates.n_items, **bounds, **labels)

@@ -1,0 +1,182 @@
+"""`Default`: the quantifier of those who name none, and what it says of itself."""
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ordinalq.classify.held_out import last_step
+from ordinalq.classify.members import BUDGETS
+from ordinalq.classify.stack import OrdinalStack
+from ordinalq.inference.expected import expected_error
+from ordinalq.methods.aml import AML
+from ordinalq.validation import check_choice
+from ordinalq.weights import Weights
+
+# Sizes of samples for which the expected error is told.
+SIZES = (100, 1000)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What :class:`Default` chose, and how good it is.
+
+    Attributes
+    ----------
+    budget, kind, method : str
+        As asked, what kind of items there are, and the name of the method.
+    reasons : tuple of str
+        Why each part is there.
+    weights : dict of str to float
+        Weight of the regressors together, and of each classifier, in the stack.
+    expected : dict of int or str to float
+        Mean NMD to expect of samples of so many items of any distribution, or of "groups"; see
+        :func:`ordinalq.inference.expected.expected_error`.
+    """
+
+    budget: str
+    kind: str
+    method: str
+    reasons: tuple[str, ...]
+    weights: dict[str, float]
+    expected: dict[Any, float]
+
+    def __str__(self) -> str:
+        lines = [f"{self.method} on a stack for items of the kind {self.kind!r}, budget {self.budget!r}"]
+        lines += [f"  {reason}" for reason in self.reasons]
+        lines.append("  weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()))
+        sizes = {size: size if size == "groups" else f"samples of {size} items" for size in self.expected}
+        errors = {size: "unknown" if np.isnan(error) else f"{error:.4f}" for size, error in self.expected.items()}
+        lines.append("  expected error (NMD): " + ", ".join(f"{errors[size]} for {sizes[size]}" for size in sizes))
+        return "\n".join(lines)
+
+
+class Default(AML):
+    """The default: adjusted maximum likelihood on a stack of regressors and classifiers that suits the items.
+
+    ``Default(budget=...)`` is ``AML(OrdinalStack(budget=...))`` that also tells what was chosen, and the error to
+    expect. The choice is a table, not a search: see docs/default.md. With training groups it learns how groups differ.
+
+    Parameters
+    ----------
+    budget : {"fast", "balanced", "best"}, default="balanced"
+        On 20,000 items of 10 columns "fast" takes about 5 seconds of one core, "balanced" 11, "best" a multiple.
+    prior, strength, instrument, group_effect
+        See :class:`AML`.
+    n_jobs : int, default=None
+        Folds that are fitted at the same time.
+    random_state : int, default=0
+        Seed of folds, trees and samples.
+
+    Attributes
+    ----------
+    training_ : Training
+        What was chosen and why, the weights of the parts, and the error to expect.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> stars = rng.integers(1, 6, size=500)
+    >>> q = Default(budget="fast").fit(stars[:, None] + rng.normal(size=(500, 3)), stars)
+    >>> q.training_.kind, q.training_.method
+    ('few', 'AML')
+    """
+
+    fits_scores = False
+
+    def __init__(
+        self,
+        *,
+        budget: str = "balanced",
+        prior: Any = "any",
+        strength: float | None = None,
+        instrument: str = "sample",
+        group_effect: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.budget = budget
+        self.prior = prior
+        self.strength = strength
+        self.instrument = instrument
+        self.group_effect = group_effect
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def classifier(self) -> OrdinalStack:
+        """The stack, unfitted."""
+        return OrdinalStack(budget=self.budget, n_jobs=self.n_jobs, random_state=self.random_state)
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        check_choice("budget", self.budget, BUDGETS)
+        super().check_parameters(n_classes)
+
+    def fit_scores(
+        self,
+        S: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> NoReturn:
+        """Refuse: the scores are those of its own stack."""
+        raise TypeError("Default fits a stack of its own and cannot be fitted on scores: use fit(X, y), or AML.")
+
+    def fit_items(self, X: Any, codes: Any, groups: Any = None, weights: Weights | None = None) -> None:
+        """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
+        super().fit_items(X, codes, groups, weights)
+        stack: Any = self.classifier_
+        method = AML(
+            prior=self.prior, strength=self.strength, instrument=self.instrument, group_effect=self.group_effect
+        )
+        sizes: tuple[Any, ...] = SIZES if groups is None else ("groups",)
+        expected = {
+            size: expected_error(
+                method,
+                stack.held_out_scores_,
+                codes,
+                groups=groups,
+                sample_size=min(size, len(codes)) if groups is None else 1,
+                random_state=self.random_state,
+            )
+            for size in sizes
+        }
+        learned = "" if groups is None else "; learns from the training groups how groups differ"
+        reason = f"AML: adjusted maximum likelihood, efficient even where posteriors are not perfect{learned}"
+        self.training_ = Training(
+            budget=self.budget,
+            kind=stack.kind_,
+            method="AML",
+            reasons=(*stack.reasons_, reason),
+            weights=_weights(stack),
+            expected=expected,
+        )
+
+
+def train(
+    X: Any, y: Any, classes: Any = None, groups: Any = None, *, budget: str = "balanced", random_state: int = 0
+) -> Default:
+    """Fit the default, ``Default(budget=...).fit(X, y)``.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse array (N, ...)
+        Labelled items: numbers, a frame with numbers and categories, or sparse vectors of texts.
+    y, classes, groups
+        See :meth:`Quantifier.fit`.
+    budget, random_state
+        See :class:`Default`.
+    """
+    return Default(budget=budget, random_state=random_state).fit(X, y, classes, groups)
+
+
+def _weights(stack: Any) -> dict[str, float]:
+    """Return the weight of the regressors together and of each kind of classifier."""
+    weights: dict[str, float] = {}
+    for member, weight in zip(stack.members_, np.asarray(stack.weights_).tolist(), strict=True):
+        name = type(last_step(member.estimator)).__name__ if hasattr(member, "estimator") else "regressors"
+        weights[name] = weights.get(name, 0.0) + weight
+    return weights

@@ -1,0 +1,131 @@
+"""The public names of the package, which has them as its own attributes."""
+
+from typing import TYPE_CHECKING, Any
+
+from ordinalq.classify.held_out import CrossFitted, InSample
+from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
+from ordinalq.contract.comparison import Comparison
+from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.plan import Plan
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.summary import Summary
+from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
+from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.methods.aml import AML
+from ordinalq.methods.catalog import catalog
+from ordinalq.methods.composed import ComposedQuantifier
+from ordinalq.methods.counting import CC, PCC
+from ordinalq.methods.default import Default, train
+from ordinalq.methods.energy import EDy, OEDy
+from ordinalq.methods.groups import BLP
+from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
+from ordinalq.methods.likelihood import OSLD, SLD
+from ordinalq.methods.ranking import OPDF, PDF
+from ordinalq.methods.response import solve
+from ordinalq.methods.trees import ARC, OQT
+from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.ordinal import difference_matrix, jaggedness
+from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
+from ordinalq.samples import Samples
+from ordinalq.search import SampleSearch
+from ordinalq.strength import Auto
+from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty, Unfolding, unfold
+
+if TYPE_CHECKING:
+    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
+    from ordinalq.tables.model import TableModel
+    from ordinalq.tables.saving import load_model, save_model
+
+__all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
+    "ACC",
+    "AML",
+    "APP",
+    "APPOQ",
+    "ARC",
+    "Alternative",
+    "Auto",
+    "BLP",
+    "Binning",
+    "CC",
+    "Comparison",
+    "ComposedQuantifier",
+    "CrossFitted",
+    "Dataset",
+    "Default",
+    "EDy",
+    "Estimates",
+    "HDx",
+    "HDy",
+    "IBU",
+    "InSample",
+    "LeastAbsoluteDeviation",
+    "NPP",
+    "OACC",
+    "OEDy",
+    "OHDx",
+    "OHDy",
+    "OPACC",
+    "OPDF",
+    "OQT",
+    "OSLD",
+    "OrdinalLogisticAT",
+    "OrdinalLogisticIT",
+    "OrdinalProbit",
+    "OrdinalRidge",
+    "OrdinalStack",
+    "PACC",
+    "PCC",
+    "PDF",
+    "Plan",
+    "Quantifier",
+    "RUN",
+    "RealPrevalences",
+    "SLD",
+    "SampleSearch",
+    "Samples",
+    "SimulatedEvents",
+    "Summary",
+    "TableModel",
+    "Uncertainty",
+    "Unfolding",
+    "bin_target",
+    "catalog",
+    "difference_matrix",
+    "jaggedness",
+    "load_dataset",
+    "load_model",
+    "make_dataset",
+    "matching_fraction",
+    "md",
+    "nmd",
+    "protocol_table",
+    "rnadw",
+    "rnod",
+    "rsnod",
+    "save_model",
+    "solve",
+    "train",
+    "unfold",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load on first use what not everybody needs: what is behind it takes longer than all the rest."""
+    if name in ("Binning", "Dataset", "bin_target", "load_dataset", "make_dataset"):
+        from ordinalq import datasets
+
+        return getattr(datasets, name)
+    if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
+        from ordinalq.classify import ordinal
+
+        return getattr(ordinal, name)
+    if name in ("load_model", "save_model"):
+        from ordinalq.tables import saving
+
+        return getattr(saving, name)
+    if name == "TableModel":
+        from ordinalq.tables import model
+
+        return model.TableModel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

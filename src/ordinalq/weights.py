@@ -1,0 +1,140 @@
+r"""Weights of items: how much each counts, and how many items all of them are worth.
+
+Survey weights say how many items of a population an item stands for, Monte-Carlo weights how likely it is; a mean with
+weights w is as precise as one of (sum w)^2 / sum w^2 items without, and this effective size is the N of variances.
+Their unit does not matter. Frequency weights say how often a row was seen: it stands for w items, and N is the sum.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.validation import Floats, check_choice
+
+KINDS = ("survey", "frequency")
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of N items.
+
+    Attributes
+    ----------
+    values : ndarray (N,)
+        w >= 0.
+    kind : {"survey", "frequency"}
+        What they mean, see `ordinalq.weights`.
+    """
+
+    values: Floats
+    kind: str = "survey"
+
+    @classmethod
+    def of(cls, sample_weight: Any, kind: str, n_items: int) -> "Weights | None":
+        """Return the weights that a caller gives for `n_items` items, or None for none."""
+        check_choice("weights", kind, KINDS)
+        return None if sample_weight is None else cls(check_weights(sample_weight, n_items), kind)
+
+    @property
+    def counts_items(self) -> bool:
+        """Whether a weight is a number of items."""
+        return self.kind == "frequency"
+
+    @property
+    def squares(self) -> Floats:
+        """Share of each item in sum w^2, (N,): w^2, or w where it is w items of weight one."""
+        return self.values if self.counts_items else self.values**2
+
+    def take(self, rows: Any) -> "Weights":
+        """Return the weights of some items."""
+        return Weights(self.values[rows], self.kind)
+
+    def scaled(self) -> "Weights":
+        """Return survey weights with mean one, so that their unit does not matter; frequencies as they are."""
+        return self if self.counts_items else Weights(self.values / self.values.mean(), self.kind)
+
+    @property
+    def size(self) -> float:
+        """How many items all of them are worth."""
+        return float(self.values.sum() ** 2 / self.squares.sum())
+
+    def sizes(self, codes: npt.NDArray[np.intp], n: int) -> Floats:
+        """Return how many items those with each code 0..n-1 are worth, (n,)."""
+        total, squares = (np.bincount(codes, weights=x, minlength=n) for x in (self.values, self.squares))
+        return np.divide(total**2, squares, out=np.zeros(n), where=squares > 0)
+
+
+def item_counts(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+    """Return the (weighted) number of items with each code 0..n-1, (n,)."""
+    return np.bincount(codes, weights=None if weights is None else weights.values, minlength=n).astype(np.float64)
+
+
+def worth(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+    """Return how many items those with each code 0..n-1 are worth, (n,): their number where none have weights."""
+    return item_counts(codes, n) if weights is None else weights.sizes(codes, n)
+
+
+def class_shares(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+    """Return the share of each item in the (weighted) mean of its class, (N,)."""
+    own = 1.0 if weights is None else weights.values
+    return np.asarray(own / item_counts(codes, n, weights)[codes])
+
+
+def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str, Weights]:
+    """Return weights as an argument of a method's function, which may be somebody's own and know nothing of them."""
+    if weights is None:
+        return {}
+    if "weights" not in inspect.signature(function).parameters:
+        owner = type(getattr(function, "__self__", function)).__name__
+        raise TypeError(
+            f"sample_weight must be None with {owner}, whose {getattr(function, '__name__', 'function')} has no "
+            "parameter weights."
+        )
+    return {"weights": weights}
+
+
+def check_weights(sample_weight: Any, n_items: int) -> Floats:
+    """Return weights (N,) as floats >= 0, some of them positive."""
+    try:
+        values = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"sample_weight must be one number per item, got {sample_weight!r:.80}.") from error
+    if values.ndim != 1:
+        raise ValueError(f"sample_weight must be 1D, one number per item, got shape {values.shape}.")
+    if len(values) != n_items:
+        raise ValueError(f"sample_weight must have one number per item, {n_items}, got {len(values)}.")
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"sample_weight must be finite numbers >= 0, got {values[row]:g} for item {row}.")
+    if not values.any():
+        raise ValueError("sample_weight must be positive for some item, got zeros only.")
+    return values
+
+
+def effective_counts(contents: Any, variances: Any) -> Floats:
+    """Return counts with the shares of weighted bin contents, whose sum is the number of items that these are worth.
+
+    contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
+    is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.
+
+    Parameters
+    ----------
+    contents, variances : array-like (..., d)
+        Contents and variances of the bins of one histogram, or of several.
+
+    Examples
+    --------
+    >>> effective_counts([20.0, 60.0], [40.0, 120.0])
+    array([10., 30.])
+    """
+    c, v = np.asarray(contents, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if c.shape != v.shape:
+        raise ValueError(f"variances must have the shape of the contents, {c.shape}, got {v.shape}.")
+    if not (np.isfinite(v).all() and (v >= 0).all() and (v.sum(axis=-1) > 0).all()):
+        raise ValueError("variances must be finite numbers >= 0, and not all zero.")
+    return np.asarray(c * (c.sum(axis=-1) / v.sum(axis=-1))[..., None])

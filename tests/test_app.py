@@ -1,0 +1,302 @@
+"""The page for analysts: the walk from a labelled table to estimates, and that walks do not mix."""
+
+import io
+import json
+import re
+import shlex
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import Client, problem, served
+from seeds import generator
+
+from ordinalq.cli import main
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("app")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """A labelled table and a new one: two numbers, a word, a group and a date."""
+    rng = generator()
+
+    def rows(n, groups):
+        grade = rng.integers(3, size=n)
+        return pd.DataFrame(
+            {
+                "shop": rng.choice(groups, size=n),
+                "day": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(90, size=n), "D"),
+                "size": (grade + rng.normal(0, 0.8, n)).round(3),
+                "price": (2 * grade + rng.normal(0, 2, n)).round(3),
+                "grade": np.array(["bad", "fair", "good"])[grade],
+            }
+        )
+
+    labelled = rows(500, ["a", "b", "c", "d", "e", "f"])
+    return labelled, rows(400, ["<b>x</b>", "y", "z"]).drop(columns="grade")
+
+
+def csv(frame):
+    return frame.to_csv(index=False).encode()
+
+
+def ordered(labelled):
+    """Return the fields of the form, the classes in their order: bad, fair, good."""
+    seen = list(dict.fromkeys(labelled["grade"]))
+    classes = [("class", seen.index(name)) for name in ("bad", "fair", "good")]
+    return [("target", "grade"), ("by", "shop"), *classes, ("use.1", "out"), ("budget", "fast")]
+
+
+@pytest.fixture(scope="module")
+def walked(app, tables):
+    """A walk up to the estimates."""
+    labelled, new = tables
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "grades.csv", csv(labelled)))
+    client.post(f"{walk}/fit", ordered(labelled))
+    client.done(walk)
+    client.send(f"{walk}/sample", "new.csv", csv(new))
+    client.done(walk)
+    client.post(f"{walk}/predict", {"by": "shop"})
+    client.done(walk)
+    return client, walk
+
+
+def test_preview_has_twenty_rows_and_says_what_each_column_is_taken_for(app, tables):
+    client = Client(app.port)
+    page = client.get(client.walk(client.send("/upload", "grades.csv", csv(tables[0])))).text
+    assert "The first 20 rows of 500" in page
+    found = re.findall(r'<tr data-column="(\w+)">.*?<option value="([^"]*)" selected', page, re.DOTALL)
+    assert dict(found) == {"shop": "category", "day": "date", "size": "number", "price": "number", "grade": "category"}
+    assert re.search(r"<option selected>grade", page), "the target is guessed"
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
+def test_other_formats_are_read_alike(app, tables, kind):
+    stream = io.BytesIO()
+    frame = tables[0].assign(day=tables[0]["day"].astype(str))
+    if kind == "tsv":
+        stream.write(frame.to_csv(index=False, sep="\t").encode())
+    elif kind == "jsonl":
+        stream.write(frame.to_json(orient="records", lines=True).encode())
+    else:
+        frame.to_parquet(stream)
+    client = Client(app.port)
+    page = client.get(client.walk(client.send("/upload", f"grades.{kind}", stream.getvalue()))).text
+    assert "The first 20 rows of 500" in page
+    assert re.search(r"<option selected>grade", page)
+
+
+def test_results_equal_those_of_the_command_line_to_the_last_digit(walked, tables, tmp_path, monkeypatch):
+    client, walk = walked
+    for name, frame in zip(("grades.csv", "new.csv"), tables, strict=True):
+        (tmp_path / name).write_bytes(csv(frame))
+    monkeypatch.chdir(tmp_path)
+    client.post(f"{walk}/compare", [("group", 1), ("group", 2)])
+    client.done(walk)
+    for step in ("model", "results"):
+        for command in re.findall(r"<pre><code>(ordinalq .*?)</code></pre>", client.get(f"{walk}/{step}").text):
+            words = shlex.split(command.replace("&#39;", "'"))[1:]
+            assert main(words) == 0
+            if words[0] == "compare":
+                compared = words
+    # The command line has fitted its own model, by the command that the page shows.
+    assert client.get(f"{walk}/file/estimates.csv").content == (tmp_path / "estimates.csv").read_bytes()
+    parquet = pd.read_parquet(io.BytesIO(client.get(f"{walk}/file/estimates.parquet").content))
+    written = pd.read_csv(tmp_path / "estimates.csv", dtype=str).astype(parquet.dtypes.to_dict())
+    pd.testing.assert_frame_equal(parquet, written, check_exact=True)
+    assert compared[-2:] == ["y", "z"]
+
+
+def test_comparison_is_that_of_the_command_line(walked, tables, tmp_path, monkeypatch, capsys):
+    client, walk = walked
+    client.post(f"{walk}/compare", [("group", 1), ("group", 2)])
+    page = client.done(walk).text
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").write_bytes(csv(tables[1]))
+    (tmp_path / "model.oq").write_bytes(client.get(f"{walk}/file/model.oq").content)
+    assert main(["compare", "model.oq", "new.csv", "--by", "shop", "--json", "y", "z"]) == 0
+    (pair,) = json.loads(capsys.readouterr().out)["pairs"]
+    assert pair["sentence"] in page
+    found = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/comparison.csv").content), dtype=str)
+    for name in ("mean_class", "mean_class_lower", "mean_class_upper", "probability"):
+        assert [float(value) for value in found[name]] == [pair[name]]
+
+
+def test_names_of_groups_are_shown_and_not_obeyed(walked):
+    client, walk = walked
+    page = client.get(f"{walk}/results").text
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "<b>x</b>" not in page
+
+
+def test_groups_are_sorted_and_filtered(walked):
+    client, walk = walked
+
+    def names(**query):
+        page = client.get(f"{walk}/results", **query).text
+        return re.findall(r'<th scope="row">(.*?)</th>', page)
+
+    estimates = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))
+    by_mean = estimates.sort_values("mean_class", ascending=False)["shop"].str.replace("<", "&lt;")
+    assert names(sort="mean") == by_mean.str.replace(">", "&gt;").tolist()
+    assert names(find="Y") == ["y"]
+    assert names(least=10_000) == []
+    assert names(sort="no such column") == names()
+
+
+def test_pictures_are_made_for_what_is_shown(walked):
+    client, walk = walked
+    assert client.get(f"{walk}/picture.png", find="y", save=1).content.startswith(b"\x89PNG")
+    svg = client.get(f"{walk}/picture.svg")
+    assert b"<svg" in svg.content
+    assert svg.headers["content-type"] == "image/svg+xml"
+    assert client.get(f"{walk}/picture.pdf").status == 404
+    assert b"<svg" in client.get(f"{walk}/file/errors.svg").content
+
+
+def test_a_saved_model_can_be_brought_back(walked, app, tables):
+    client, walk = walked
+    model = client.get(f"{walk}/file/model.oq").content
+    other = Client(app.port)
+    again = other.walk(other.send("/upload", "mine.oq", model))
+    assert "What the model can do" in other.get(again).text
+    other.send(f"{again}/sample", "new.csv", csv(tables[1]))
+    other.done(again)
+    other.post(f"{again}/predict", {"by": "shop"})
+    other.done(again)
+    estimates = other.get(f"{again}/file/estimates.csv").content
+    assert estimates == client.get(f"{walk}/file/estimates.csv").content
+
+
+def test_two_browsers_do_not_see_each_other(walked, app):
+    client, walk = walked
+    other = Client(app.port)
+    for path in ("", "/table", "/results", "/job", "/file/model.oq", "/picture.svg"):
+        assert other.get(f"{walk}{path}").status == 404
+    assert other.post(f"{walk}/delete").status == 404
+    assert walk not in other.get("/").text
+    assert walk in client.get("/").text
+
+
+def test_two_tabs_have_walks_of_their_own(app, tables):
+    client = Client(app.port)
+    labelled = csv(tables[0])
+    one = client.walk(client.send("/upload", "one.csv", labelled))
+    two = client.walk(client.send("/upload", "two.csv", labelled[: len(labelled) // 2].rpartition(b"\n")[0]))
+    assert one != two
+    assert "one.csv" in client.get(f"{one}/table").text
+    assert "of 500" in client.get(f"{one}/table").text
+    assert "of 500" not in client.get(f"{two}/table").text
+
+
+def test_work_can_be_cancelled_and_begun_again(app):
+    rng = generator(1)
+    words = np.array([f"word{i}" for i in range(3000)])
+    texts = [" ".join(rng.choice(words, 40)) for _ in range(4000)]
+    frame = pd.DataFrame({"text": texts, "stars": rng.integers(1, 6, 4000)})
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "texts.csv", csv(frame)))
+    fields = [("target", "stars"), *(("class", i) for i in range(5))]
+    client.post(f"{walk}/fit", fields)
+    assert "Cancel" in client.get(walk).text, "a page that is reloaded finds its work"
+    assert client.post(f"{walk}/fit", fields).status == 409, "one piece of work at a time"
+    before = time.monotonic()
+    page = client.post(f"{walk}/cancel")
+    assert problem(page) == "Cancelled."
+    assert time.monotonic() - before < 10
+    assert client.get(f"{walk}/file/model.oq").status == 404
+    client.post(f"{walk}/fit", fields)
+    assert client.get(f"{walk}/job").json()["state"] == "running"
+    client.post(f"{walk}/delete")
+
+
+def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):
+    client = Client(app.port)
+    page = client.get(client.walk(client.send("/upload", "broken.csv", b"a,b\n1,2\n3\n")))
+    assert problem(page) == "Broken.csv, line 3: expected 2 columns, got 1."
+    page = client.get(client.walk(client.send("/upload", "broken.parquet", b"PAR1 no")))
+    assert problem(page).startswith("Broken.parquet: not a readable parquet file")
+    assert str(tmp_path_factory.getbasetemp()) not in page.text
+
+
+def test_a_table_in_another_encoding_can_be_read_again(app):
+    text = "name,stars\n" + "".join(f"M\xfcller {i},{i % 3}\n" for i in range(60))
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "western.csv", text.encode("cp1252")))
+    assert "expected utf-8 text" in problem(client.get(walk))
+    client.post(f"{walk}/read", {"encoding": "cp1252"})
+    assert "Müller 1" in client.done(walk).text
+
+
+def test_deleting_removes_the_files(app, tables):
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "one.csv", csv(tables[0])))
+    folder = next(app.folder.rglob(walk.rpartition("/")[2]))
+    assert any(folder.iterdir())
+    client.post(f"{walk}/delete")
+    assert not folder.exists()
+    assert client.get(walk).status == 404
+
+
+def test_periods_of_a_date_give_a_trend(app, walked, tables):
+    client, walk = walked
+    model = client.get(f"{walk}/file/model.oq").content
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", model))
+    other.send(f"{own}/sample", "new.csv", csv(tables[1]))
+    other.done(own)
+    other.post(f"{own}/predict", {"by": "day:month"})
+    page = other.done(own).text
+    assert "The mean class from 2024-01 to 2024-03 with intervals" in page
+    assert len(re.findall("<circle", page)) == 3
+    assert "The mean class from" not in client.get(f"{walk}/results").text, "shops have no order in time"
+
+
+def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch):
+    client, walk = walked
+    _, new = tables
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", client.get(f"{walk}/file/model.oq").content))
+    other.send(f"{own}/sample", "new.csv", csv(new))
+    other.done(own)
+    other.post(f"{own}/predict", {"by": "shop"})
+    other.done(own)
+    other.post(f"{own}/plan", {"width": "0.3"})
+    page = other.done(own).text
+    rows = pd.read_csv(io.BytesIO(other.get(f"{own}/file/to_label.csv").content))
+    assert f"Take {len(rows):,} rows home" in page
+    assert f"{len(rows):,} rows with a class" in page
+    rows["grade"] = np.where(rows["size"] < 0.5, "bad", np.where(rows["size"] < 1.5, "fair", "good"))
+    other.send(f"{own}/labels", "back.csv", csv(rows))
+    page = other.done(own).text
+    assert "rests on" in page
+    # By hand and on the command line: the same.
+    monkeypatch.chdir(tmp_path)
+    new.assign(grade=pd.Series(rows["grade"].to_numpy(), index=rows["line"] - 2)).to_csv("new.csv", index=False)
+    (tmp_path / "model.oq").write_bytes(other.get(f"{own}/file/model.oq").content)
+    command = "predict model.oq new.csv --by shop --labels grade --interval 0.95 --out out.csv"
+    assert main(command.split()) == 0
+    assert other.get(f"{own}/file/estimates.csv").content == (tmp_path / "out.csv").read_bytes()
+
+
+def test_the_report_needs_nothing_else(walked):
+    client, walk = walked
+    answer = client.get(f"{walk}/report.html")
+    assert answer.headers["content-disposition"] == 'attachment; filename="report.html"'
+    page = answer.text
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "<b>x</b>" not in page
+    assert "<script" not in page
+    addresses = re.findall(r'(?:src|href)="([^"]*)', page)
+    assert addresses
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in addresses)
+    assert "url(" not in page
+    means = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))["mean_class"]
+    assert all(f">{mean:.2f} <" in page for mean in means)
