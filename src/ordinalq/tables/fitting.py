@@ -50,6 +50,7 @@ def build_quantifier(
     random_state : int, default=0
         Seed of the folds and of the forests.
     """
+    named = method is not None
     if method is None:
         method = "Default" if classifier is None else "AML"
     entry = find_method(method)
@@ -58,7 +59,8 @@ def build_quantifier(
     for name in parameters:
         if name not in takes - {"classifier"}:
             others = ", ".join(sorted(takes - {"classifier"})) or "none"
-            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
+            hint = "" if named else ", or name a method that has it"
+            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}{hint}.")
     how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
