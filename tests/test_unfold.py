@@ -324,3 +324,51 @@ def test_pictures(observed):
         plot.spectrum(spectrum, truth=[1.0, 2.0])
     with pytest.raises(ValueError, match="there was no scan"):
         oq.unfold(observed, M, tau=0.0).plot_scan()
+
+
+# Checks
+
+
+def test_closure_holds_without_regularization_and_fails_with_far_too_much(observed):
+    line = TRUTH.copy()
+    line[3] *= 3
+    good = oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), line)
+    assert good.passed
+    assert np.abs(good.frame()["bias_in_errors"]).max() < 1e-3
+    bad = oq.closure_test(oq.unfold(observed, M, n_df=2.05, **KNOWN), line)
+    assert not bad.passed
+    assert "fails" in bad.sentence
+    assert bad.plot().get_ylabel() == "bias / statistical error"
+
+
+def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_smoothed_away(observed):
+    models = {"truth": TRUTH, "steeper": TRUTH * np.exp(-0.02 * np.arange(6))}
+    good = oq.bottom_line_test(oq.unfold(observed, M, tau=0.0, **KNOWN), models)
+    assert good.passed
+    assert list(good.frame()["model"]) == ["truth", "steeper"]
+    line = TRUTH.copy()
+    line[3] *= 2
+    seen = np.round(M @ (A * line) + B)
+    bad = oq.bottom_line_test(oq.unfold(seen, M, n_df=2.05, **KNOWN), {"the truth": line})
+    assert not bad.passed
+    assert "the truth" in bad.sentence
+    assert bad.plot().get_xscale() == "log"
+
+
+def test_coverage_is_right_without_regularization(observed):
+    found = oq.coverage_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH, n_toys=400)
+    table = found.frame()
+    # 400 toys: a share of 0.683 has a standard error of 0.023, a mean over bins less.
+    assert_allclose(table["without_bias"], 0.6827, atol=0.1)
+    assert table["without_bias"].mean() == pytest.approx(0.6827, abs=0.05)
+    assert "toys" in found.sentence
+    assert found.plot().get_ylim()[1] > 1
+
+
+def test_coverage_of_the_default_repeats_its_rule_for_every_toy(observed):
+    found = oq.coverage_test(oq.unfold(observed, M, **KNOWN), n_toys=20)
+    assert (found.frame()["with_bias"] >= found.frame()["without_bias"]).all()
+    with pytest.raises(ValueError, match="cannot be repeated"):
+        oq.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
+    with pytest.raises(ValueError, match="a spectrum must be numbers >= 0"):
+        oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH[:3])

@@ -29,7 +29,16 @@ from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fracti
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.strength import Auto
-from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty, Unfolding, unfold
+from ordinalq.unfolding import (
+    Alternative,
+    SimulatedEvents,
+    Uncertainty,
+    Unfolding,
+    bottom_line_test,
+    closure_test,
+    coverage_test,
+    unfold,
+)
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
@@ -90,7 +99,10 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "Uncertainty",
     "Unfolding",
     "bin_target",
+    "bottom_line_test",
     "catalog",
+    "closure_test",
+    "coverage_test",
     "difference_matrix",
     "jaggedness",
     "load_dataset",

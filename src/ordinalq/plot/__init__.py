@@ -9,10 +9,11 @@ from ordinalq.plot.differences import comparison
 from ordinalq.plot.distributions import distribution, estimate_against_truth, groups
 from ordinalq.plot.matrices import response_matrix
 from ordinalq.plot.paths import tau_path
-from ordinalq.plot.unfolding import spectrum, strength_scan
+from ordinalq.plot.unfolding import check, spectrum, strength_scan
 from ordinalq.text import shortened
 
 __all__ = [
+    "check",
     "comparison",
     "distribution",
     "estimate_against_truth",

@@ -112,3 +112,52 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set(xlabel="effective degrees of freedom", ylabel=f"criterion: {scan.rule}")
     style.tidy(ax)
     return ax
+
+
+# Column of a check that is drawn, and what it is.
+CHECKS = {
+    "closure": ("bias_in_errors", "bias / statistical error"),
+    "coverage": ("with_bias", "share of toys whose interval holds the truth"),
+}
+
+
+def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
+    """Draw the outcome of a check of an unfolding: per bin, or per model before and after unfolding.
+
+    Parameters
+    ----------
+    outcome : Check
+        What `closure_test`, `bottom_line_test` or `coverage_test` return.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Returns
+    -------
+    Axes
+    """
+    columns = outcome.columns
+    if outcome.name == "bottom line":
+        ax = style.new_axes((4.2, 3.8)) if ax is None else ax
+        floor = 1e-12
+        x, y = (np.maximum(columns[name], floor) for name in ("p_folded", "p_unfolded"))
+        ax.plot(x, y, "o", color=style.BLUE, zorder=3)
+        for name, a, b in zip(columns["model"], x, y, strict=True):
+            style.literal([ax.annotate(str(name), (a, b), xytext=(5, 4), textcoords="offset points", fontsize="small")])
+        low = min(x.min(), y.min(), 0.1) / 2
+        ax.plot([low, 1.2], [low, 1.2], color=style.INK, linestyle="--", linewidth=1.0)
+        ax.set(xscale="log", yscale="log", xlabel="p-value before unfolding", ylabel="p-value after unfolding")
+        style.tidy(ax)
+        return ax
+    name, label = CHECKS[outcome.name]
+    ax = style.new_axes((4.8, 3.2)) if ax is None else ax
+    bins = columns["bin"]
+    if outcome.name == "coverage":
+        ax.plot(bins, columns["without_bias"], "s--", color=style.VERMILION, markersize=4, label="without bias")
+        ax.set_ylim(0, 1.02)
+    ax.plot(bins, columns[name], "o-", color=style.BLUE, markersize=5, label="with bias", zorder=3)
+    ax.axhline(outcome.expected, color=style.INK, linestyle=":", linewidth=1.2)
+    if outcome.name == "coverage":
+        ax.legend(frameon=False, fontsize="small")
+    ax.set(xlabel="bin", ylabel=label)
+    style.tidy(ax)
+    return ax

@@ -85,7 +85,7 @@ def unfold(
     n_toys : int, default=100
         Number of toys for ``tau="toys"`` and ``propagation="toys"``.
     random_state : int, Generator or None, default=0
-        Of the toys.
+        Seed of the toys.
 
     Returns
     -------
@@ -158,14 +158,17 @@ def _choose(of: Strengths, rule: str, n_toys: int, rng: np.random.Generator) -> 
     return Scan(rule, of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0], int(best(criterion)[0]))
 
 
+def pilot_scan(known: Measurement, G: Floats) -> Strengths:
+    """Return the scan of histograms G (B, d) by which biases are judged, that of the default."""
+    return scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known), G)
+
+
 def judged_bias(unfolder: Unfolder, fit: Fit, J: Floats, of: Strengths | None = None) -> tuple[Floats, Floats]:
     """Return the bias (B, n) of estimates with derivatives J (B, n, d), and its variance, judged by rougher spectra.
 
     These are chosen from a scan of RUN on the logarithm of the spectrum, which may be at hand.
     """
-    if of is None:
-        known = unfolder.measurement
-        of = scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known), fit.G)
+    of = pilot_scan(unfolder.measurement, fit.G) if of is None else of
     which, rows = best(information(of, PILOT_PRICE)), np.arange(len(fit))
     return unfolder.bias(fit, J, of.T[which, rows], of.J[which, rows])
 
