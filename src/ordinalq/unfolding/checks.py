@@ -118,8 +118,6 @@ def bottom_line_test(unfolding: Unfolding, models: dict[str, Any]) -> Check:
     C = unfolding.statistical
     inverse = np.linalg.pinv(C, rcond=1e-10, hermitian=True)
     rank = int(np.linalg.matrix_rank(C, tol=1e-10 * float(np.linalg.norm(C, 2)), hermitian=True))
-        np.linalg.matrix_rank(unfolding.statistical, tol=1e-10 * np.trace(unfolding.statistical), hermitian=True)
-    )
     rows = []
     for value in models.values():
         t = _spectrum(value, unfolding)
@@ -134,7 +132,7 @@ def bottom_line_test(unfolding: Unfolding, models: dict[str, Any]) -> Check:
     sentence = (
         "The bottom line holds: no model is excluded more strongly after unfolding than before."
         if good.all()
-        else f"The bottom line fails for {bad}: it looks worse after unfolding than before; by bias or too small errors."
+        else f"The bottom line fails for {bad}: it looks worse after unfolding, by bias or too small errors."
     )
     parts = ("chi_square_folded", "p_folded", "chi_square_unfolded", "p_unfolded")
     columns = {"model": names, **{name: table[:, k] for k, name in enumerate(parts)}}
