@@ -66,20 +66,42 @@ def draw(t, M, a, b, n_toys, off, rng):
     return rng.poisson(others @ (a * t) + b).astype(float)
 
 
+def toys_of(number, t, n_toys, off, seed):
+    """Return the background and the histograms of one spectrum."""
+    _, M, a = detector()
+    b = np.linspace(1.6, 0.4, N_BINS)
+    b *= 0.1 / 0.9 * N_OBSERVED / b.sum()
+    rng = np.random.default_rng([seed, number, int(1000 * off)])
+    return b, draw(t, M, a, b, n_toys, off, rng)
+
+
+def errors(spectrum, t, of):
+    """Print the mean squared error of the default beside that of the best strength in hindsight."""
+    ratios = []
+    for measure, weight in (("sum (t^ - t)^2 / t", 1 / t), ("sum (t^ - t)^2", np.ones(N_BINS))):
+        squares = ((of.T - t) ** 2 * weight).sum(axis=2)
+        default = squares[best(information(of)), np.arange(len(of.G))].mean()
+        hindsight = int(squares.mean(axis=1).argmin())
+        ratios.append(default / squares.mean(axis=1)[hindsight])
+        n_df = of.n_df[hindsight].mean()
+        print(f"{spectrum:20} {measure:18} default / best {ratios[-1]:5.2f}  (best: {n_df:.1f} degrees of freedom)")
+    return ratios
+
+
 def coverage(n_toys, variant, off, seed):
-    """Print how often intervals hold the truth, per spectrum and method."""
+    """Print how often intervals hold the truth, per spectrum and method; return ratios of errors."""
     _, M, a = detector()
     sources = {"response": oq.Uncertainty("response", off, relative=True)} if off else {}
+    ratios = []
     for number, (spectrum, t) in enumerate(spectra(variant).items()):
-        rng = np.random.default_rng([seed, number, int(1000 * off)])
-        b = np.linspace(1.6, 0.4, N_BINS)
-        b *= 0.1 / 0.9 * N_OBSERVED / b.sum()
-        G = draw(t, M, a, b, n_toys, off, rng)
+        b, G = toys_of(number, t, n_toys, off, seed)
         seen = None
         for name, asked in methods(a).items():
             start = process_time()
             one = oq.unfold(G[0], M, acceptance=a, background=b, **asked)
-            seen = pilot_scan(one.measurement, G) if seen is None else seen
+            if seen is None:
+                seen = pilot_scan(one.measurement, G)
+                ratios.append(errors(spectrum, t, seen))
             toys = unfold_toys(one, G, sources, seen)
             miss = np.abs(toys.T - t)
             cells = []
@@ -90,29 +112,7 @@ def coverage(n_toys, variant, off, seed):
             width = np.median(toys.error_with_bias / np.maximum(toys.error, 1e-12))
             row = f"{off:4.0%}  {spectrum:20} {name:18} " + "  ".join(cells)
             print(f"{row}  {width:5.2f}  {process_time() - start:5.1f} s", flush=True)
-
-
-def errors(n_toys, variant, seed):
-    """Print the mean squared error of the default beside that of the best strength in hindsight."""
-    _, M, a = detector()
-    ratios = []
-    for number, (spectrum, t) in enumerate(spectra(variant).items()):
-        rng = np.random.default_rng([seed, number])
-        b = np.linspace(1.6, 0.4, N_BINS)
-        b *= 0.1 / 0.9 * N_OBSERVED / b.sum()
-        G = draw(t, M, a, b, n_toys, 0, rng)
-        one = oq.unfold(G[0], M, acceptance=a, background=b)
-        of = pilot_scan(one.measurement, G)
-        for measure, weight in (("sum (t^ - t)^2 / t", 1 / t), ("sum (t^ - t)^2", np.ones(N_BINS))):
-            squares = ((of.T - t) ** 2 * weight).sum(axis=2)
-            default = squares[best(information(of)), np.arange(n_toys)].mean()
-            hindsight = int(squares.mean(axis=1).argmin())
-            ratio = default / squares.mean(axis=1)[hindsight]
-            ratios.append(ratio)
-            n_df = of.n_df[hindsight].mean()
-            print(f"{spectrum:20} {measure:18} default / best {ratio:5.2f}  (best has {n_df:.1f} degrees of freedom)")
-    weighted, plain = (np.exp(np.mean(np.log(ratios[k::2]))) for k in (0, 1))
-    print(f"geometric mean {weighted:.2f} and {plain:.2f}")
+    return np.array(ratios)
 
 
 def main():
@@ -124,12 +124,10 @@ def main():
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
     n_toys = 6 if options.tiny else options.toys
-    errors(n_toys, options.variant, options.seed)
-    print(
-        "mean coverage (worst bin): 68 % without bias, with it; 95 % without bias, with it; error with bias / without"
-    )
+    print("mean coverage (worst bin): 68 % without bias, with it; 95 % the same; error with bias / without")
     for off in (0.0, 0.05):
-        coverage(n_toys, options.variant, off, options.seed)
+        weighted, plain = np.exp(np.mean(np.log(coverage(n_toys, options.variant, off, options.seed)), axis=0))
+        print(f"{off:.0%}: default / best, geometric mean {weighted:.2f} (weighted by 1 / t), {plain:.2f} (not)")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq import plot
+from ordinalq.ordinal import grid_difference_matrix
+from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.engine import Unfolder
 
@@ -372,3 +374,75 @@ def test_coverage_of_the_default_repeats_its_rule_for_every_toy(observed):
         oq.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
     with pytest.raises(ValueError, match="a spectrum must be numbers >= 0"):
         oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH[:3])
+
+
+# Two dimensions
+
+
+def grid_detector():
+    """Return a response (7, 6, 6, 5), an acceptance (6, 5) and a smooth spectrum (6, 5)."""
+    one, two = detector(6, 7)[0], detector(5, 6)[0]
+    i, j = np.arange(6)[:, None], np.arange(5)
+    return np.einsum("ac,bd->abcd", one, two), 0.3 + 0.1 * i * np.ones(5), 4000 * np.exp(-0.3 * i - 0.2 * j)
+
+
+def test_two_dimensions_close_without_noise():
+    response, a, truth = grid_detector()
+    expected = np.einsum("abcd,cd->ab", response, a * truth)
+    spectrum = oq.unfold(expected, response, tau=0.0, acceptance=a, variances=expected)
+    assert spectrum.counts.shape == (6, 5)
+    assert spectrum.refolded.shape == (7, 6)
+    assert_allclose(spectrum.counts, truth, rtol=1e-6)
+    # Smooth along each axis of the logarithm: the regularizer does not see it.
+    assert_allclose(oq.unfold(expected, response, tau=10.0, acceptance=a, variances=expected).counts, truth, rtol=2e-3)
+
+
+def test_two_dimensions_have_a_table_a_rule_and_errors(rng):
+    response, a, truth = grid_detector()
+    g = rng.poisson(np.einsum("abcd,cd->ab", response, a * truth))
+    edges = [np.arange(7.0), np.arange(6.0)]
+    spectrum = oq.unfold(g, response, acceptance=a, edges=edges)
+    assert spectrum.error.shape == (6, 5)
+    assert spectrum.n_df < 20
+    assert (np.abs(spectrum.counts - truth) < 6 * spectrum.error_with_bias).all()
+    table = spectrum.frame()
+    assert list(table)[:4] == ["low_1", "high_1", "low_2", "high_2"]
+    assert_allclose(table["events"].to_numpy().reshape(6, 5), spectrum.counts)
+    with pytest.raises(ValueError, match="over one axis"):
+        spectrum.plot()
+    with pytest.raises(ValueError, match="must not smooth along one axis"):
+        oq.unfold(g, response, method=oq.IBU(order=1, interpolation=0.5))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(6, 5), (4, 2), (3, 4, 5)])
+def test_differences_of_a_grid_are_finite_differences_along_its_axes(shape, order, rng):
+    x = rng.normal(size=shape)
+    C = grid_difference_matrix(shape, order)
+    along = [np.diff(x, order + 1, axis=k).ravel() for k in range(len(shape)) if shape[k] >= order + 2]
+    assert_allclose(np.abs(C @ x.ravel()), np.abs(np.concatenate(along)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "regularizer", [Tikhonov(2.0, shape=(6, 5)), LogTikhonov(2.0, acceptance=np.ones(30), shape=(6, 5))]
+)
+def test_derivatives_of_a_penalty_on_a_grid_are_finite_differences_of_its_value(regularizer, rng):
+    regularizer.check(30)
+    P, sizes, h = rng.dirichlet(np.full(30, 5.0))[None], np.array([1000.0]), 1e-6
+    at = regularizer.derivatives(P, sizes)
+    steps = [(P + h * row, P - h * row) for row in np.eye(30)]
+    value = [
+        (regularizer.derivatives(a, sizes).value - regularizer.derivatives(b, sizes).value) / (2 * h) for a, b in steps
+    ]
+    assert_allclose(at.gradient[0], np.array(value)[:, 0], rtol=1e-4, atol=1e-5 * np.abs(at.gradient).max())
+    slope = [
+        (regularizer.derivatives(a, sizes).gradient - regularizer.derivatives(b, sizes).gradient)[0] for a, b in steps
+    ]
+    assert_allclose(at.hessian[0], np.array(slope) / (2 * h), rtol=1e-4, atol=1e-5 * np.abs(at.hessian).max())
+
+
+def test_a_shape_that_is_not_that_of_the_classes_is_refused():
+    with pytest.raises(ValueError, match="shape must have 30 bins"):
+        Tikhonov(1.0, shape=(6, 4)).check(30)
+    with pytest.raises(ValueError, match="order must be at most"):
+        grid_difference_matrix((2, 2), order=1)

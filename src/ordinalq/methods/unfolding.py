@@ -9,9 +9,8 @@ from ordinalq.contract.summary import Summary
 from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
 from ordinalq.objectives import LinearObjective
-from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import Data
-from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance
+from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance, differences
 from ordinalq.representations import HardVotes
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
@@ -47,6 +46,8 @@ class RUN(LinearQuantifier):
         regularizer acts on log10(1 + (N - n) (p_i / a_i) / sum_j (p_j / a_j)), as in the original method: the spectrum
         of all events is smooth, not that of the observed ones. The estimate stays the distribution p of the observed
         events.
+    shape : tuple of int, default=None
+        Numbers of bins along the axes where the classes are a grid, see `ordinalq.regularizers.Tikhonov`.
     solver : solver or name, default=None
         None stands for "newton".
     """
@@ -64,6 +65,7 @@ class RUN(LinearQuantifier):
         acceptance: Any = None,
         solver: Any = None,
         n_df: float | None = None,
+        shape: Any = None,
     ) -> None:
         self.classifier = classifier
         self.tau = tau
@@ -72,19 +74,24 @@ class RUN(LinearQuantifier):
         self.acceptance = acceptance
         self.solver = solver
         self.n_df = n_df
+        self.shape = shape
 
     def _parts(self) -> Parts:
         if self.acceptance is None:
-            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre, shape=self.shape)
         if self.centre is not None:
             raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
-        return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
+        return (
+            HardVotes(),
+            Poisson(),
+            LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance, shape=self.shape),
+        )
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
         super().check_parameters(n_classes)
         if self.n_df is not None:
-            check_real("n_df", self.n_df, low=self.order + 1, high=n_classes, open_low=True)
+            check_real("n_df", self.n_df, low=self._unpenalized(n_classes), high=n_classes, open_low=True)
             if self._parts()[2].is_auto:
                 raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
 
@@ -131,8 +138,12 @@ class RUN(LinearQuantifier):
         _, loss, regularizer = self._parts()
         H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), data)
         n = data.n_classes
-        free = n - int(np.linalg.matrix_rank(difference_matrix(n, self.order)))
-        return np.array([tau_for(n_df, H, K) for n_df in np.linspace(n, free, size + 2)[1:-1]])
+        steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
+        return np.array([tau_for(n_df, H, K) for n_df in steps])
+
+    def _unpenalized(self, n_classes: int) -> int:
+        """Return the number of directions that the regularizer does not see."""
+        return n_classes - int(np.linalg.matrix_rank(differences(n_classes, self.order, self.shape)))
 
     def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""

@@ -52,6 +52,17 @@ class Unfolding:
         fit; it is NaN where nothing is left.
     scan : Scan or None
         What the rule for tau saw.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
+    >>> spectrum.frame()[["bin", "events", "error"]].round(1)
+       bin  events  error
+    0    1   498.6   24.8
+    1    2   312.9   23.3
+    2    3   198.6   16.5
     """
 
     measurement: Measurement

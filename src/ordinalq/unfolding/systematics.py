@@ -68,6 +68,15 @@ class SimulatedEvents(Source):
         Sums of squared weights; None stands for the numbers themselves.
     generated : array-like of the true shape, default=None
         Numbers of all simulated events, observed or not. With them the acceptance fluctuates too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ordinalq as oq
+    >>> events = np.array([[90, 10, 0], [10, 80, 10], [0, 10, 90]])
+    >>> known = {"simulation": oq.SimulatedEvents(events)}
+    >>> oq.unfold([480, 320, 210], events / 100, tau=0.0, systematics=known).systematic_error.round(1)
+    array([22.4, 29.1, 14.3])
     """
 
     def __init__(self, events: Any, *, variances: Any = None, generated: Any = None) -> None:
@@ -113,6 +122,14 @@ class Uncertainty(Source):
         Whether they are parts of what is known.
     correlated : bool, default=False
         Whether all entries are off together, in the pattern of `error`, which may have signs then; else each by itself.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> known = {"background": oq.Uncertainty("background", 0.1, relative=True, correlated=True)}
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> oq.unfold([480, 320, 210], M, tau=0.0, background=[40, 40, 40], systematics=known).systematic_error.round(1)
+    array([4., 4., 4.])
     """
 
     def __init__(self, of: str, error: Any, *, relative: bool = False, correlated: bool = False) -> None:
@@ -142,6 +159,15 @@ class Alternative(Source):
         Another response, for example with another energy scale; its columns are divided by their sums.
     acceptance, background : array-like, default=None
         Another acceptance and background; None stands for no change.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> off = [[0.88, 0.1, 0.0], [0.12, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> known = {"scale": oq.Alternative(off)}
+    >>> oq.unfold([480, 320, 210], M, tau=0.0, systematics=known).systematic_error.round(1)
+    array([12.7, 14.2,  1.6])
     """
 
     def __init__(self, response: Any = None, *, acceptance: Any = None, background: Any = None) -> None:

@@ -125,13 +125,19 @@ def unfold(
 
 def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) -> Quantifier:
     """Return the method with acceptance, shape and strength filled in."""
-    n = known.M.shape[1]
     if method is not None and not isinstance(method, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=0.0) or IBU(), got {method!r:.80}.")
     # Two classes have no curvature.
-    found: Quantifier = clone(method) if method is not None else RUN(order=min(1, n - 2), acceptance=known.acceptance)
+    found: Quantifier = (
+        clone(method) if method is not None else RUN(order=min(1, max(known.shape) - 2), acceptance=known.acceptance)
+    )
     parameters = found.get_params(deep=False)
     filled: dict[str, Any] = {}
+    if len(known.shape) > 1:
+        if "shape" in parameters:
+            filled["shape"] = known.shape
+        elif parameters.get("order", 0) > 0 and parameters.get("interpolation", 1.0) != 0:
+            raise ValueError(f"method must not smooth along one axis where the true bins are a grid, got {found}.")
     if method is not None:
         check_proportional(found, known.acceptance)
         if "acceptance" in parameters and parameters["acceptance"] is None and (known.acceptance != 1).any():
