@@ -259,6 +259,8 @@ def test_weighted_counts_have_the_errors_of_their_variances(observed):
     # The regularizer of the logarithm sees log(1 + N p), with the N of plain counts in both.
     assert_allclose(weighted.counts, 2.5 * plain.counts, rtol=1e-6)
     assert_allclose(weighted.error, 2.5 * plain.error, rtol=0.02)
+    solved = oq.solve(2.5 * observed, M, weighted.method, variances=2.5**2 * observed, counts=True)
+    assert_allclose(weighted.counts, solved, rtol=1e-9)
     assert weighted.chi_square == pytest.approx(plain.chi_square, rel=0.05)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.methods.histograms import bin_contents, check_axes, is_histogram
+from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.methods.response import read_background, read_response
 from ordinalq.problem import Data
 from ordinalq.validation import Floats
@@ -139,11 +139,9 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
     if is_histogram(counts):
         if variances is not None:
             raise ValueError("variances must be None where counts are a histogram, which has its own.")
-        g = bin_contents("counts", counts, n_axes=counts.ndim, counted=False)
-        known = counts.variances()
-        v = None if known is not None and np.allclose(known, g) else known
-        if known is None:
-            raise ValueError("counts must be a histogram with variances; fill one with storage Weight, or of counts.")
+        g = bin_contents("counts", counts, n_axes=counts.ndim)
+        known = bin_variances("counts", counts)
+        v = None if np.allclose(known, g) else known
     else:
         g, v = _numbers("counts", counts), None if variances is None else _numbers("variances", variances)
     if g.ndim == 0 or g.size == 0:
@@ -170,7 +168,7 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
 def _flat_response(response: Any, observed: tuple[int, ...]) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Return the response (d, n), and the contents and variances of a histogram."""
     if is_histogram(response):
-        events = bin_contents("response", response, n_axes=response.ndim, counted=False)
+        events = bin_contents("response", response, n_axes=response.ndim)
         known = response.variances()
         _check_shapes(observed, events)
         n = int(np.prod(events.shape[len(observed) :]))
@@ -230,7 +228,7 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, str):
         return value
     if is_histogram(value):
-        value = bin_contents("acceptance or background", value, n_axes=value.ndim, counted=False)
+        value = bin_contents("acceptance or background", value, n_axes=value.ndim)
     array = _numbers("acceptance or background", value)
     return array.ravel() if array.shape == shape else array
 
