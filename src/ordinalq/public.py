@@ -9,6 +9,7 @@ from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.contract.trend import Trend
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -28,6 +29,7 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.strength import Auto
 from ordinalq.unfolding import (
     Alternative,
@@ -69,6 +71,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "IBU",
     "InSample",
     "LeastAbsoluteDeviation",
+    "MethodComparison",
     "NPP",
     "OACC",
     "OEDy",
@@ -96,12 +99,14 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SimulatedEvents",
     "Summary",
     "TableModel",
+    "Trend",
     "Uncertainty",
     "Unfolding",
     "bin_target",
     "bottom_line_test",
     "catalog",
     "closure_test",
+    "compare_methods",
     "coverage_test",
     "difference_matrix",
     "jaggedness",
