@@ -35,6 +35,16 @@ from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.simplex import Derivatives
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
+from ordinalq.unfolding import (
+    Alternative,
+    SimulatedEvents,
+    Uncertainty,
+    Unfolding,
+    bottom_line_test,
+    closure_test,
+    coverage_test,
+    unfold,
+)
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
@@ -48,6 +58,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Alternative",
     "Auto",
     "BLP",
     "Binning",
@@ -91,13 +102,19 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SLD",
     "SampleSearch",
     "Samples",
+    "SimulatedEvents",
     "Solution",
     "Summary",
     "TableModel",
     "Trend",
+    "Uncertainty",
+    "Unfolding",
     "bin_target",
+    "bottom_line_test",
     "catalog",
+    "closure_test",
     "compare_methods",
+    "coverage_test",
     "difference_matrix",
     "errors",
     "jaggedness",
@@ -114,6 +131,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "save_model",
     "solve",
     "train",
+    "unfold",
     "wilcoxon",
 ]
 
