@@ -84,6 +84,8 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     import pandas as pd
 
     column = frame[name]
+    if len(column) and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any():
+        return "number"  # nearly always, and what follows is slow
     if not column.notna().any():
         logger.warning("column %r is left out: it has no value at all", name)
         return ""
@@ -94,7 +96,7 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     if pd.api.types.is_numeric_dtype(column):
         return "number"
     if not np.isnan(cells.parsed_numbers(column)[column.notna().to_numpy()]).any():
-        return "number"  # nearly always, and what follows is slow
+        return "number"
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
         return "category"
