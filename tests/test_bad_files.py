@@ -368,6 +368,7 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
     new.write_text(GOOD)
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("mine")
+    (tmp_path / "empty").mkdir()
     fit = ["fit", new, "--target", "stars", "--text", "review", "--out"]
     predict = ["predict", model, new]
     for arguments, message in {
@@ -384,7 +385,8 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
         (*predict, "--interval", "nan"): "--interval must be a level between 0 and 1",
         (*predict, "--interval-of", "stars"): "--interval-of must be one of 'sample', 'population'",
         ("predict", model, tmp_path / "absent.csv"): "absent.csv: no such file",
-        ("predict", model, tmp_path): "expected a file, got a folder",
+        ("predict", model, tmp_path / "empty"): "empty: expected a folder with .csv, .tsv, .jsonl or .parquet files",
+        ("predict", model, tmp_path / "*.tsv"): "*.tsv: no file matches the pattern",
         ("predict", tmp_path / "absent.oq", new): "absent.oq: no such file",
         ("evaluate", model, new, "--protocol", "appoq"): "--protocol must be one of 'app', 'app-oq', 'npp'",
         ("evaluate", model, new, "--protocol", "app-oq"): "--protocol must be app-oq:FRACTION",

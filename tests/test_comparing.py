@@ -17,7 +17,7 @@ import ordinalq as oq
 from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
-from ordinalq.files.table import open_table
+from ordinalq.files.many import open_table
 from ordinalq.inference.selecting import OTHER, select
 from ordinalq.keys import Keys
 from ordinalq.plot import comparison

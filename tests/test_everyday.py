@@ -19,7 +19,7 @@ import ordinalq as oq
 from ordinalq.cli import main, show
 from ordinalq.files import table as read
 from ordinalq.files.columns import column_kinds, typed
-from ordinalq.files.table import open_table
+from ordinalq.files.many import open_table
 from ordinalq.tables.fitting import build_quantifier, fit_table
 from ordinalq.tables.predicting import predict_table
 from ordinalq.tables.saving import read_info

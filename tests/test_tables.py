@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
-from ordinalq.files.table import open_table
+from ordinalq.files.many import open_table
 from ordinalq.tables.evaluating import evaluate_table
 from ordinalq.tables.predicting import predict_table, summarize_table
 from ordinalq.tables.saving import read_info

@@ -1,5 +1,6 @@
 """Intervals of B distributions: of classes, of cumulated shares and of the mean class."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,3 +40,10 @@ class Bounds:
         """Return the bounds of some samples."""
         arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **arrays)
+
+    @classmethod
+    def united(cls, parts: Sequence["Bounds"]) -> "Bounds":
+        """Return the bounds of the samples of all parts, one part after the other."""
+        names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return replace(parts[0], **arrays)

@@ -2,13 +2,20 @@
 
 import os
 import signal
+import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar
 
 # Seconds between two looks at whether the parent is still there.
 POLL = 1.0
+# Calls of each worker that are under way or wait: one to do, one to do next.
+PER_WORKER = 2
+
+Result = TypeVar("Result")
 
 _watching = threading.Event()
 
@@ -41,3 +48,66 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(POLL)
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def in_order(
+    function: Callable[..., Result], shared: Any, calls: Iterable[tuple[Any, ...]], n_jobs: int = 1
+) -> Iterator[Result]:
+    """Yield function(shared, *call) of each call, in their order, whoever has computed it.
+
+    Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
+
+    Parameters
+    ----------
+    function : callable
+        At the top of a module, so that workers find it.
+    shared : object
+        What all calls need; each worker gets it once.
+    calls : iterable of tuple
+        The other arguments.
+    n_jobs : int, default=1
+        Worker processes, each with one thread; 1 computes here, -1 stands for all processors.
+    """
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
+    import joblib
+
+    n_jobs = joblib.cpu_count() if n_jobs < 0 else n_jobs
+    if n_jobs == 1:
+        for call in calls:
+            yield function(shared, *call)
+        return
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(n_jobs)
+    with tempfile.TemporaryDirectory(prefix="ordinalq-") as folder:
+        path = os.path.join(folder, "shared")
+        joblib.dump(shared, path)
+        try:
+            waiting: deque[Any] = deque()
+            for call in calls:
+                waiting.append(executor.submit(Watched(_call), function, path, call))
+                if len(waiting) >= PER_WORKER * n_jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            executor.shutdown(kill_workers=True)
+
+
+def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any:
+    """Run one call in a worker, with one thread."""
+    import pyarrow as pa
+    from threadpoolctl import threadpool_limits
+
+    pa.set_cpu_count(1)
+    with threadpool_limits(1):
+        return function(_shared(path), *call)
+
+
+@lru_cache(maxsize=1)
+def _shared(path: str) -> Any:
+    """Return what all calls of a run need, which is read once by each worker."""
+    import joblib
+
+    return joblib.load(path)

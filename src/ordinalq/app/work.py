@@ -14,7 +14,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.files.table import TableFile, open_table
+from ordinalq.files.table import TableFile, open_file
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
@@ -45,7 +45,7 @@ class Table(NamedTuple):
 
     def open(self) -> TableFile:
         """Open it; errors call it as the user does."""
-        file = open_table(self.path, None, self.encoding, self.quoting)
+        file = open_file(self.path, None, self.encoding, self.quoting)
         file.name = self.shown
         return file
 
@@ -113,9 +113,9 @@ class Compared(NamedTuple):
     comparison: Comparison
 
 
-def _bytes(report: Report, text: str, n_bytes: int) -> Callable[[int], None]:
-    """Return what a reader tells how far it is."""
-    return lambda done: report(text, min(done / max(n_bytes, 1), 1.0))
+def _bytes(report: Report, text: str, n_bytes: int) -> Callable[..., None]:
+    """Return what a reader tells how far it is, in bytes and perhaps in rows."""
+    return lambda done, *_: report(text, min(done / max(n_bytes, 1), 1.0))
 
 
 def warm(report: Report) -> None:

@@ -49,7 +49,10 @@ def methods(json: JsonOption = False) -> None:
 @app.command()
 # long: half of it are the options
 def fit(
-    table: Annotated[Path, typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet; - is standard input.")],
+    table: Annotated[
+        list[Path],
+        typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet, a folder, a pattern; - is stdin."),
+    ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
@@ -83,13 +86,13 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.files.writing import check_output
     from ordinalq.tables import saving
     from ordinalq.tables.fitting import build_quantifier, fit_table
 
     file = open_table(table, format, encoding, quoting)
-    check_output(out, table)  # before the work, not after it
+    check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not saving.is_model(out):
         raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
     quantifier = build_quantifier(
@@ -166,7 +169,9 @@ def _training(model: "TableModel") -> "Training | None":
 # long: half of it are the options
 def evaluate(
     model: ModelArgument,
-    table: Annotated[Path, typer.Argument(help="Labelled table that the model has not seen; - is standard input.")],
+    table: Annotated[
+        list[Path], typer.Argument(help="Labelled table that the model has not seen; - is standard input.")
+    ],
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
     ] = None,
@@ -185,7 +190,7 @@ def evaluate(
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.tables.evaluating import evaluate_table
     from ordinalq.tables.saving import load_model_and_info
 

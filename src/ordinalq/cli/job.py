@@ -1,9 +1,10 @@
 """What several verbs ask: a model about a table, by groups. The options are written here once."""
 
+import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +17,9 @@ from ordinalq.cli.wording import listed
 if TYPE_CHECKING:
     from ordinalq.contract.plan import Plan
     from ordinalq.contract.quantifier import Quantifier
-    from ordinalq.files.table import TableFile
+    from ordinalq.files.table import Table
     from ordinalq.tables.description import ModelInfo
+    from ordinalq.tables.reading import Finished
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,9 @@ class Job:
     """A model, a table of any size, and how its groups are estimated."""
 
     model: ModelArgument
-    table: Annotated[Path, typer.Argument(help="Table of any size; - is standard input.")]
+    table: Annotated[
+        Path, typer.Argument(help="Table of any size: a file, a folder, a pattern '*.parquet'; - is standard input.")
+    ]
     by: Annotated[
         str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
     ] = None
@@ -68,12 +72,21 @@ class Job:
         """Return a path that can be written and is neither the model nor the table."""
         from ordinalq.files.writing import check_output
 
-        return check_output(path, self.model, self.table)
+        return check_output(path, self.model, *(part.path for part in self.file.files))
+
+    def and_files(self, more: Sequence[Path]) -> "Job":
+        """Return the job with more files of the table."""
+        from ordinalq.files.many import open_table
+
+        job = replace(self)
+        if more:
+            vars(job)["file"] = open_table([self.table, *more], self.format, self.encoding, self.quoting)
+        return job
 
     @cached_property
-    def file(self) -> "TableFile":
+    def file(self) -> "Table":
         """The table."""
-        from ordinalq.files.table import open_table
+        from ordinalq.files.many import open_table
 
         return open_table(self.table, self.format, self.encoding, self.quoting)
 
@@ -100,16 +113,37 @@ class Job:
 
         return fitted_quantifier(self.loaded)
 
+    def check_resume(self, out: Path | None) -> None:
+        """Refuse to keep what is finished where nobody would find it, or of what cannot be read again."""
+        if out is None:
+            raise ValueError("--resume needs --out: what is finished is kept beside it.")
+        if str(self.table) == "-":
+            raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
+
+    def finished(self, out: Path) -> "Finished":
+        """Return the folder beside the output that keeps what is finished."""
+        from ordinalq.tables.reading import Finished
+        from ordinalq.version import __version__
+
+        digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
+        how = (self.by, self.labels, self.file.format, self.encoding, self.quoting, self.trust)
+        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns of groups, where there are any."""
+        return columns_of(self.by, self.file)
+
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:
         """Show how far the table is read; give what functions that read it are told."""
         from ordinalq.cli import show
 
         with show.progress(self.file.name, self.file.n_bytes) as progress:
-            yield {"by": columns_of(self.by, self.file), "labels": self.labels, "progress": progress}
+            yield {"by": self.columns, "labels": self.labels, "progress": progress}
 
 
-def columns_of(by: str | None, file: "TableFile") -> list[str] | None:
+def columns_of(by: str | None, file: "Table") -> list[str] | None:
     """Return the columns that a,b names, or one whose own name has a comma."""
     if by is None:
         return None

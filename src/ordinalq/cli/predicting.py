@@ -1,18 +1,21 @@
 """The verb that estimates the class distribution of a table, or of each group of its rows."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ordinalq.cli.app import app
+from ordinalq.cli.engine import Where, on_engine
 from ordinalq.cli.job import Job, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
     from ordinalq.tables.predicting import Diagnoses
+    from ordinalq.tables.reading import Finished
 
 # Groups without a good fit that are named.
 NAMED = 20
@@ -20,8 +23,10 @@ NAMED = 20
 
 @app.command()
 @asks
+# long: half of it are the options
 def predict(
     job: Job,
+    more: Annotated[list[Path] | None, typer.Argument(help="More files of the table.")] = None,
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,
@@ -31,32 +36,37 @@ def predict(
     out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1,
+    engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
+    scheduler: Annotated[str | None, typer.Option(help="Address of Dask's scheduler; default: workers here.")] = None,
+    master: Annotated[str | None, typer.Option(help="Address of Spark's master; default: workers here.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep what is finished beside --out, and go on from what is there.")
+    ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
     from ordinalq.contract.estimates import check_names
-    from ordinalq.inference.groups import estimate
-    from ordinalq.inference.selecting import select
     from ordinalq.tables.groups import names_of
-    from ordinalq.tables.predicting import diagnoses_of, summarize_table
 
-    plan = job.plan()
+    where = Where(engine, {"dask": scheduler, "spark": master}.get(engine), n_jobs)
+    where.check(resume)
+    if resume:
+        job.check_resume(out)
+    job = job.and_files(more or [])
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
-    selects = any(option is not None for option in (sort, top, min_items))
-    if selects and job.by is None:
+    selection = {"sort": sort, "top": top, "min_items": min_items}
+    if any(option is not None for option in selection.values()) and job.by is None:
         raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
     outputs = _outputs(job, out, plot)
     quantifier = job.quantifier
-    with job.reading() as how:
-        check_names(quantifier.classes_, names_of(how["by"]))
-        summary = summarize_table(job.loaded, job.file, **how)
-    n_groups = len(summary)
-    if selects:
-        summary = select(quantifier, summary, sort, top, min_items)
-    estimates = estimate(quantifier, summary, interval, plan)
-    found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
+    check_names(quantifier.classes_, names_of(job.columns))
+    finished = job.finished(out) if resume and out is not None else None
+    estimates, n_groups, found = _answer(job, where, finished, interval, selection, diagnose)
     _write(job, estimates, out, plot)
+    if finished is not None:
+        finished.forget()
     if interval is not None:
         show.smoothing(quantifier)
     if job.json:
@@ -72,6 +82,51 @@ def predict(
     for path in outputs:
         say(f"written: {path}")
     show.fit(estimates, knows_groups=quantifier.knows_groups)
+
+
+class Answer(NamedTuple):
+    """Estimates, of how many groups there were, and how far they can be trusted."""
+
+    estimates: "Estimates"
+    n_groups: int
+    found: "Diagnoses | None"
+
+
+def _answer(
+    job: Job,
+    where: Where,
+    finished: "Finished | None",
+    interval: float | None,
+    selection: Mapping[str, Any],
+    diagnose: bool,
+) -> Answer:
+    """Read the table, here or on an engine, and estimate its groups."""
+    from ordinalq.contract.summary import Summary
+    from ordinalq.inference.groups import estimate
+    from ordinalq.inference.selecting import select
+    from ordinalq.tables.predicting import diagnoses_of, summarize_table
+
+    quantifier, plan = job.quantifier, job.plan()
+    selects = any(option is not None for option in selection.values())
+    if where.engine == "local":
+        with job.reading() as how:
+            summary = summarize_table(job.loaded, job.file, n_jobs=where.n_jobs, finished=finished, **how)
+    else:
+        if not quantifier.on_means and (selects or diagnose):
+            raise ValueError(
+                f"--sort, --top, --min-items and --diagnose need --engine local for {type(quantifier).__name__}, whose "
+                "scores of items stay on the engine."
+            )
+        read = on_engine(job, where, interval, plan)
+        if not isinstance(read, Summary):
+            return Answer(read, len(read), None)
+        summary = read
+    n_groups = len(summary)
+    if selects:
+        summary = select(quantifier, summary, **selection)
+    estimates = estimate(quantifier, summary, interval, plan)
+    found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
+    return Answer(estimates, n_groups, found)
 
 
 def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:

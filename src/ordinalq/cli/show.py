@@ -1,6 +1,7 @@
 """Estimates in the terminal: a table, bars and a progress bar."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -211,7 +212,7 @@ def _bar(part: float, room: int) -> str:
 
 
 @contextmanager
-def progress(what: str, n_bytes: int) -> Iterator[Callable[[int], object] | None]:
+def progress(what: str, n_bytes: int) -> Iterator[Callable[[int, int], object] | None]:
     """Show a progress bar on the terminal if there is one and the work is long; give the function that moves it."""
     if n_bytes < LONG_WORK or not sys.stderr.isatty():
         yield None
@@ -219,10 +220,18 @@ def progress(what: str, n_bytes: int) -> Iterator[Callable[[int], object] | None
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(plain(what), total=n_bytes)
-        yield lambda done: bar.update(task, completed=done)
+    names = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    with Progress(
+        *names, TextColumn("{task.fields[speed]}"), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(plain(what), total=n_bytes, speed="")
+        start = time.monotonic()
+
+        def move(done: int, n_rows: int) -> None:
+            seconds = max(time.monotonic() - start, 1e-3)
+            bar.update(task, completed=done, speed=f"{n_rows / seconds:,.0f} rows/s")
+
+        yield move
 
 
 def percentages(p: Any, classes: Sequence[Any]) -> str:

@@ -16,6 +16,8 @@ Index = npt.NDArray[np.intp]
 
 # Samples that are printed.
 SHOWN = 10
+# Samples of which the shared error is kept, some hundred bytes for each.
+MAX_SHARED = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,6 +234,27 @@ def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
         given = ", ".join(map(repr, groups)) or "none"
         raise ValueError(f"compare needs at least two different groups, got {given}.")
     return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
+
+
+def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
+    """Return the estimates of all parts, one part after the other, with the keys of all.
+
+    The error that samples share is not kept of more than 100,000 of them: it would take most of the memory.
+    """
+    if len(parts) == 1:
+        return replace(parts[0], keys=keys)
+    dropped = {"keys", *(["shared"] if sum(map(len, parts)) > MAX_SHARED else [])}
+    if any(part.n_effective is not None for part in parts):
+        # Where weights happen to be ones, an item is worth an item.
+        parts = [
+            part if part.n_effective is not None else replace(part, n_effective=part.n_items.astype(np.float64))
+            for part in parts
+        ]
+    fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
+    found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
+    bounds = [part.bounds for part in parts if part.bounds is not None]
+    together = {"keys": keys, "bounds": Bounds.united(bounds) if bounds else None}
+    return replace(parts[0], **(dict.fromkeys(dropped) | found | together))
 
 
 def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:

@@ -1,6 +1,6 @@
 """How intervals are made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +14,25 @@ PER_MODEL = 5
 
 
 class Draws(NamedTuple):
-    """A plan under way: replicates of the held-out items, and the generator that draws."""
+    """A plan under way: replicates of the held-out items, and the generator that draws.
+
+    Blocks of samples are worked on one by one, or by different machines: all draw the same replicates of the held-out
+    items, and then those of their own samples, from a stream that belongs to the number of the block.
+    """
 
     of: str
     n_models: int
     rng: np.random.Generator
+    block: int = 0
 
     @property
     def n_replicates(self) -> int:
         """Replicates of each sample in total."""
         return self.n_models * PER_MODEL
+
+    def for_samples(self) -> "Draws":
+        """Return the draws of the samples of the block, to be asked for after those of the held-out items."""
+        return self if self.block == 0 else self._replace(rng=self.rng.spawn(self.block)[-1])
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,14 @@ class Plan:
         check_random_state(self.random_state)
         check_choice("basis", self.basis, BASES)
 
-    def draws(self) -> Draws:
-        """Return the plan with a fresh generator."""
-        return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state))
+    def draws(self, block: int = 0) -> Draws:
+        """Return the plan with a fresh generator, for a block of samples."""
+        return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
+
+    def repeatable(self) -> "Plan":
+        """Return the plan with a seed in the place of a generator: each block begins with the same draws."""
+        state = self.random_state
+        return replace(self, random_state=int(state.integers(2**63))) if hasattr(state, "integers") else self
 
 
 def check_level(level: Any) -> float:

@@ -156,12 +156,16 @@ def as_samples(samples: Any, n_items: int) -> Samples:
 
 def distributions(solution: Solution) -> Floats:
     """Return the distributions of a solution, (B, n), with one warning if some did not converge."""
-    failed = int((~solution.converged).sum())
+    warn_of_failed(int((~solution.converged).sum()), len(solution.p), stacklevel=4)
+    return clean(solution.p)
+
+
+def warn_of_failed(failed: int, total: int, stacklevel: int = 3) -> None:
+    """Warn where some of all samples did not converge."""
     if failed:
         warnings.warn(
-            f"{failed} of {len(solution.p)} samples did not converge to the tolerance of the solver: "
+            f"{failed} of {total} samples did not converge to the tolerance of the solver: "
             "give a larger max_iter (of the method or its solver), or more regularization.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
-    return clean(solution.p)

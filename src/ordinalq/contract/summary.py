@@ -1,6 +1,7 @@
 """What a method needs of B samples: sums that can be added up in portions and on many machines."""
 
 import io
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,11 @@ from ordinalq.weights import Weights
 
 Index = npt.NDArray[np.intp]
 
+# What is worked on at once: enough for whole batches, little enough for the memory.
+BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20
+# Scored items of a table that are kept in memory, some tens of bytes for each.
+IN_MEMORY = 2**22
+
 
 class Scored(NamedTuple):
     """A portion of scored items: S (N, n), samples of them, and the row of the summary that each sample is part of."""
@@ -24,6 +30,20 @@ class Scored(NamedTuple):
     S: npt.NDArray[np.floating[Any]]
     samples: Samples
     rows: Index
+
+    def moved(self, rows: Index) -> "Scored":
+        """Return the items as part of other samples: b of sample rows[b], or of none where that is -1."""
+        stay = rows >= 0
+        return Scored(self.S, self.samples if stay.all() else self.samples[stay], rows[stay])
+
+    def chosen(self, rows: Index) -> "Scored":
+        """Return the items of some samples: b is part of sample rows[b], or of none where that is -1.
+
+        Only their scores are copied, so that the others may stay on disk.
+        """
+        kept = self.samples[rows >= 0]
+        items = Samples(np.arange(len(kept.items)), kept.offsets, len(kept.items), weights=kept.weights)
+        return Scored(np.asarray(self.S[kept.items]), items, rows[rows >= 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +154,10 @@ class Summary:
         chosen = np.arange(len(self))[rows]
         totals = {name: total[rows] for name, total in self.totals.items()}
         keys = None if self.keys is None else self.keys[rows]
-        if not self.items:
-            return Summary(self.n_items[rows], totals, (), keys)
-        S, samples = self.scored()
-        return Summary(self.n_items[rows], totals, (Scored(S, samples[rows], np.arange(len(chosen))),), keys)
+        position = np.full(len(self), -1, dtype=np.intp)
+        position[chosen] = np.arange(len(chosen))
+        parts = [part.chosen(new) for part in self.items if ((new := position[part.rows]) >= 0).any()]
+        return Summary(self.n_items[rows], totals, tuple(parts), keys)
 
     def scored(self) -> tuple[Floats, Samples]:
         """Return the scores of all items, (N, n), and the samples of them."""
@@ -196,8 +216,7 @@ class Summary:
         totals = {name: np.zeros((len(keys), *total.shape[1:])) for name, total in self.totals.items()}
         for name, total in self.totals.items():
             np.add.at(totals[name], rows[kept], total[kept])
-        parts = [(part, kept[part.rows]) for part in self.items]
-        items = [Scored(part.S, part.samples[stay], rows[part.rows[stay]]) for part, stay in parts if stay.any()]
+        items = [part.moved(new) for part in self.items if ((new := rows[part.rows]) >= 0).any()]
         return Summary(n_items, totals, tuple(items), keys)
 
     def save(self, path: str | Path) -> None:
@@ -227,6 +246,41 @@ class Summary:
             return cls(arrays["n_items"], totals, tuple(items), keys)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
+
+
+def blocks(n_items: npt.NDArray[np.int64], *, of_items: bool) -> list[slice]:
+    """Return successive samples that are worked on at once, wherever that is.
+
+    At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more.
+    """
+    ends, found, start = np.cumsum(n_items), [], 0
+    while start < len(n_items):
+        stop = min(start + BLOCK_SAMPLES, len(n_items))
+        if of_items:
+            before = int(ends[start] - n_items[start])
+            stop = min(stop, max(start + 1, int(np.searchsorted(ends, before + BLOCK_ITEMS, side="right"))))
+        found.append(slice(start, stop))
+        start = stop
+    return found
+
+
+def spilled(summary: Summary) -> Summary:
+    """Return a summary with scores in a temporary file, sample by sample, where there are millions in memory."""
+    here = [part for part in summary.items if not isinstance(part.S, np.memmap)]
+    if sum(len(part.S) for part in here) <= IN_MEMORY:
+        return summary
+    rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in here])
+    order = np.argsort(rows, kind="stable")
+    S = np.concatenate([part.S[part.samples.items] for part in here])[order]
+    weights = None
+    if any(part.samples.weights is not None for part in here):
+        weights = Weights(_on_disk(np.concatenate([_values(part.samples) for part in here])[order]))
+    distinct, sizes = np.unique(rows, return_counts=True)
+    offsets = np.append(0, np.cumsum(sizes))
+    items = _on_disk(np.arange(len(S), dtype=np.int32 if len(S) < 2**31 else np.int64))
+    samples = Samples(items, offsets, len(S), weights=weights)
+    there = [part for part in summary.items if isinstance(part.S, np.memmap)]
+    return replace(summary, items=(*there, Scored(_on_disk(S), samples, distinct)))
 
 
 def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
@@ -283,6 +337,13 @@ def _double(S: npt.NDArray[np.floating[Any]]) -> Floats:
     """Return scores in double precision; rows that were kept in single precision sum to one again."""
     double: Floats = S.astype(np.float64, copy=False)
     return double if S.dtype == np.float64 else np.asarray(double / double.sum(axis=1, keepdims=True))
+
+
+def _on_disk(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array that is read from a file which vanishes with it."""
+    with tempfile.TemporaryFile(prefix="ordinalq-") as file:
+        array.tofile(file)
+        return np.memmap(file, dtype=array.dtype, mode="r", shape=array.shape)
 
 
 def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ordinalq.files.cells import place, short
 from ordinalq.files.columns import natural
+from ordinalq.files.many import open_table
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import open_table
 
 if TYPE_CHECKING:
     import pandas as pd

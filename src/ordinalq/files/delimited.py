@@ -9,35 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ordinalq.files.blocks import BLOCK, Block, Part
 from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
-from ordinalq.files.opening import Source, Utf8
+from ordinalq.files.opening import Source, Utf8, is_utf8
 from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What is read at once.
-BLOCK = 1 << 24
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
 SAMPLE = 1 << 22
-
-
-class Part(NamedTuple):
-    """Some rows of a file.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    lines : range or ndarray of int
-        Line (or row, counted from 0, in Parquet) of the file of each row.
-    done : int
-        Bytes of the file that are read after it.
-    """
-
-    table: "pa.Table"
-    lines: Any
-    done: int
 
 
 class Delimited:
@@ -60,18 +42,25 @@ class Delimited:
         self.tabs = tabs
         self.quoting = quoting
 
+        self._head: _Head | None = None
+
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         with Utf8(self.source, self.encoding) as text:
-            return self._header(text)[0]
+            return self._header(text)[0].names
 
-    def parts(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
-        """Yield the rows, block by block."""
+    @property
+    def again(self) -> bool:
+        """Whether the text of a block can be read from the file once more."""
+        return is_utf8(self.encoding) and not self.source.packing
+
+    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+        """Yield blocks of whole rows."""
         with Utf8(self.source, self.encoding) as text:
-            names, dialect, n_lines, rest = self._header(text)
+            head, n_lines, rest = self._header(text)
             if columns is not None:
-                require_columns(names, columns, self.source.name)
-            reader = _Reader(names, columns, numbers, dialect, self.source.name)
+                require_columns(head.names, columns, self.source.name)
+            self._head = head
             line = n_lines + 1
             final = False
             while not final:
@@ -81,17 +70,30 @@ class Delimited:
                 final = not new
                 self._check_text(new, line, rest)
                 block = rest + new if rest else new
-                found = reader.read(block, line, final)
-                if found.table is not None:
+                start = text.position() - len(block)
+                if final and not block.endswith(b"\n"):
+                    block += b"\n"
+                end, lines, rows, exact = _cut(block, head, line, self.source.name, final=final)
+                if end and not _is_blank(block, end):
                     done = self.source.n_bytes if final else text.position()
-                    yield Part(found.table, found.lines, done)
-                rest = block[found.n_bytes :]
-                line += found.n_lines
+                    yield Block(start, start + end, line, lines, done, block[:end], rows, exact)
+                rest = block[end:]
+                line += lines
                 if len(rest) > MAX_ROW:
                     raise endless(self.source.name, line)
 
-    def _header(self, text: Utf8) -> tuple[list[str], Dialect, int, bytes]:
-        """Return the names of the columns, the dialect, the number of lines of the header, and what was read after."""
+    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+        """Yield the rows of a block."""
+        if self._head is None:
+            with Utf8(self.source, self.encoding) as text:
+                self._head = self._header(text)[0]
+        reader = _Reader(self._head, columns, numbers, self.source.name)
+        table, lines = reader.read(block, block.content(self.source.path))
+        if table is not None:
+            yield Part(table, lines, block.done)
+
+    def _header(self, text: Utf8) -> tuple["_Head", int, bytes]:
+        """Return what the header says, its number of lines, and what was read after it."""
         block = text.read(SAMPLE if self.tabs else HEADER)
         while (b"\n" not in block or block.endswith(b"\r")) and len(block) <= MAX_ROW and (more := text.read(HEADER)):
             block += more
@@ -119,7 +121,7 @@ class Delimited:
         if not any(names):
             raise ValueError(f"{self.source.name}, line 1: expected the names of the columns, got an empty line.")
         check_names(names, f"{self.source.name}, line 1")
-        return names, dialect, n_lines, block[n_bytes:]
+        return _Head(names, dialect), n_lines, block[n_bytes:]
 
     def _is_quoted(self, block: bytes, separator: str) -> bool:
         if self.quoting != "auto":
@@ -141,61 +143,62 @@ class Delimited:
             )
 
 
-class _Found(NamedTuple):
-    """What was read of a block: bytes and lines, and the rows with their lines, unless there are none."""
+class _Head(NamedTuple):
+    """Names of the columns, and how cells are separated."""
 
-    n_bytes: int
-    n_lines: int
-    table: "pa.Table | None"
-    lines: Any
+    names: list[str]
+    dialect: Dialect
+
+
+def _cut(block: bytes, head: _Head, line: int, name: str, *, final: bool) -> tuple[int, int, Rows | None, bool]:
+    """Return bytes and lines of the complete rows of a block, the rows where they had to be read, and whether so."""
+    found = rows_end(block, head.dialect)
+    if found is not None and not (final and found[0] < len(block)):
+        return *found, None, False
+    rows = exact_rows(block, head.dialect, len(head.names), line, name, final=final)
+    return rows.n_bytes, rows.n_lines, rows, True
 
 
 class _Reader:
     """Turns blocks of rows into tables."""
 
-    def __init__(
-        self, names: list[str], columns: Sequence[str] | None, numbers: Collection[str], dialect: Dialect, name: str
-    ) -> None:
-        position = {name: j for j, name in reversed(list(enumerate(names)))}
-        self.kept = names if columns is None else list(columns)
-        self.chosen = list(range(len(names))) if columns is None else [position[name] for name in columns]
-        self.n_columns = len(names)
+    def __init__(self, head: _Head, columns: Sequence[str] | None, numbers: Collection[str], name: str) -> None:
+        position = {name: j for j, name in reversed(list(enumerate(head.names)))}
+        self.kept = head.names if columns is None else list(columns)
+        self.chosen = list(range(len(head.names))) if columns is None else [position[name] for name in columns]
+        self.n_columns = len(head.names)
         self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in numbers}
-        self.dialect = dialect
+        self.dialect = head.dialect
         self.name = name
 
-    def read(self, block: bytes, line: int, final: bool) -> _Found:
-        """Read the complete rows of a block that starts with line number `line`."""
+    def read(self, block: Block, text: bytes) -> tuple["pa.Table | None", Any]:
+        """Return the rows of a block, if there are any, and their lines."""
         import pyarrow as pa
 
-        if final and not block.endswith(b"\n"):
-            block += b"\n"
-        found = rows_end(block, self.dialect)
-        if found is not None and not (final and found[0] < len(block)):
-            end, n_lines = found
-            if end == 0 or _is_blank(block, end):
-                return _Found(end, n_lines, None, None)
-            for numbers in (self.numbers, set()) if self.numbers else (set(),):
-                try:
-                    table = self._fast(block, end, numbers)
-                except pa.ArrowInvalid:
-                    continue
-                if table.num_rows == n_lines:
-                    return _Found(end, n_lines, table, range(line, line + n_lines))
-                lines = row_lines(block[:end], self.dialect) + line
-                if len(lines) == table.num_rows:
-                    return _Found(end, n_lines, table, lines)
-        rows = exact_rows(block, self.dialect, self.n_columns, line, self.name, final=final)
-        return _Found(rows.n_bytes, rows.n_lines, self._table(rows) if rows.cells else None, np.array(rows.lines))
+        if not text.endswith(b"\n"):
+            text += b"\n"
+        attempts: tuple[set[int], ...] = (self.numbers, set()) if self.numbers else (set(),)
+        for numbers in () if block.exact else attempts:
+            try:
+                table = self._fast(text, numbers)
+            except pa.ArrowInvalid:
+                continue
+            if table.num_rows == block.n_lines:
+                return table, range(block.line, block.line + block.n_lines)
+            lines = row_lines(text, self.dialect) + block.line
+            if len(lines) == table.num_rows:
+                return table, lines
+        rows = block.rows or exact_rows(text, self.dialect, self.n_columns, block.line, self.name, final=True)
+        return (self._table(rows) if rows.cells else None), np.array(rows.lines)
 
-    def _fast(self, block: bytes, end: int, numbers: Collection[int]) -> "pa.Table":
+    def _fast(self, text: bytes, numbers: Collection[int]) -> "pa.Table":
         import pyarrow as pa
         from pyarrow import compute, csv
 
-        quoted = self.dialect.quoted and b'"' in block
+        quoted = self.dialect.quoted and b'"' in text
         kinds = {str(j): pa.float64() if j in numbers else pa.string() for j in self.chosen}
         table = csv.read_csv(
-            pa.py_buffer(block).slice(0, end),
+            pa.py_buffer(text),
             read_options=csv.ReadOptions(column_names=[str(j) for j in range(self.n_columns)]),
             parse_options=csv.ParseOptions(
                 delimiter=self.dialect.separator, quote_char='"' if quoted else False, newlines_in_values=quoted

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq.files.delimited import BLOCK, Part
+from ordinalq.files.blocks import BLOCK, Block, Part
 from ordinalq.files.names import MAX_COLUMNS, require_columns
-from ordinalq.files.opening import Source, Utf8
+from ordinalq.files.opening import Source, Utf8, is_utf8
 from ordinalq.files.rows import MAX_ROW
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Larger whole numbers are those of a double.
 LARGEST = 2**63
+# So many bytes tell the types of the columns.
+SAMPLE = 1 << 16
 
 
 class JsonLines:
@@ -32,6 +34,7 @@ class JsonLines:
     def __init__(self, source: Source, encoding: str) -> None:
         self.source = source
         self.encoding = encoding
+        self._types: dict[str, pa.DataType] | None = None
 
     def columns(self) -> list[str]:
         """Return the keys of the first row."""
@@ -39,34 +42,45 @@ class JsonLines:
             return list(row)
         raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
 
-    def parts(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
-        """Yield the rows, block by block."""
+    @property
+    def again(self) -> bool:
+        """Whether the text of a block can be read from the file once more."""
+        return is_utf8(self.encoding) and not self.source.packing
+
+    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+        """Yield blocks of whole lines."""
         import pyarrow as pa
 
-        # The types that the last block had; at first those that the caller expects.
-        types: dict[str, pa.DataType] = {}
-        if columns is not None:
-            types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-        seen: set[str] = set()
-        n_rows = 0
-        for block, line, done in self._blocks():
-            found = _fast(block, columns, types)
-            if found is None:
-                frame, lines = self._exact(block, line, columns)
-                yield Part(frame, lines, done)
-                seen.update(frame.columns if columns is None else (c for c in columns if frame[c].notna().any()))
-            else:
-                types = {field.name: field.type for field in found.schema}
-                yield Part(found, range(line, line + found.num_rows), done)
-                seen.update(name for name in found.column_names if found[name].null_count < found.num_rows)
-            n_rows += 1
-        # Any row may lack a key; that all rows lack it is known at the end.
-        if columns is not None and n_rows and not seen.issuperset(columns):
+        self._types = None
+        for block in self._blocks():
+            if self._types is None and block.text is not None:
+                # All blocks are read by the types that the first lines have, or else as they are.
+                expected = {name: pa.float64() if name in numbers else pa.string() for name in columns or ()}
+                end = block.text.find(b"\n", SAMPLE) + 1
+                found = _fast(block.text[: end or None], columns, expected)
+                self._types = expected if found is None else {field.name: field.type for field in found.schema}
+            yield block
+
+    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+        """Yield the rows of a block."""
+        text = block.content(self.source.path)
+        found = _fast(text, columns, self._types or {})
+        if found is None:
+            frame, lines = self._exact(text, block.line, columns)
+            seen = frozenset(frame.columns if columns is None else (c for c in columns if frame[c].notna().any()))
+            yield Part(frame, lines, block.done, seen)
+        else:
+            seen = frozenset(name for name in found.column_names if found[name].null_count < found.num_rows)
+            yield Part(found, range(block.line, block.line + found.num_rows), block.done, seen)
+
+    def check_seen(self, columns: Sequence[str] | None, seen: Collection[str]) -> None:
+        """Refuse a file in which all rows lack a column; any row may lack it, so that this is known at the end."""
+        if columns is not None and not set(seen).issuperset(columns):
             keys = {name: None for _, row in self._rows() for name in row}
             require_columns(keys, columns, self.source.name)
 
-    def _blocks(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield blocks of whole lines, with the number of the first and the bytes read."""
+    def _blocks(self) -> Iterator[Block]:
+        """Yield blocks of whole lines."""
         with Utf8(self.source, self.encoding) as text:
             rest, line, final, empty = b"", 1, False, True
             while not final:
@@ -74,23 +88,25 @@ class JsonLines:
                 final = not new
                 empty = empty and final
                 block = rest + new
+                start = text.position() - len(block)
                 end = len(block) if final else block.rfind(b"\n") + 1
                 rest = block[end:]
+                n_lines = block[:end].count(b"\n")
                 if len(rest) > MAX_ROW:
-                    line += block[:end].count(b"\n")
                     raise ValueError(
-                        f"{self.source.name}, line {line}: expected one JSON object per line, got more than "
+                        f"{self.source.name}, line {line + n_lines}: expected one JSON object per line, got more than "
                         f"{MAX_ROW:,} bytes."
                     )
                 if block[:end].strip():
-                    yield block[:end], line, self.source.n_bytes if final else text.position()
-                line += block[:end].count(b"\n")
+                    done = self.source.n_bytes if final else text.position()
+                    yield Block(start, start + end, line, n_lines, done, block[:end])
+                line += n_lines
             if empty:
                 raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for block, line, _ in self._blocks():
-            yield from _parsed(block, line, self.source.name)
+        for block in self._blocks():
+            yield from _parsed(block.text or b"", block.line, self.source.name)
 
     def _exact(self, block: bytes, line: int, columns: Sequence[str] | None) -> tuple[Any, Any]:
         """Return the rows as a frame of Python's own values, and their lines; the error names the line of a bad one."""

@@ -1,22 +1,54 @@
 """Bytes of a file, packed or not, of a pipe, or of the standard input; as UTF-8, whatever the encoding was."""
 
+import bz2
 import codecs
 import gzip
+import io
+import lzma
 import os
 import stat
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 STDIN = "-"
 CHUNK = 1 << 20
+# Endings of packed files.
+PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 
-def open_binary(path: Path) -> IO[bytes]:
-    """Open a file, unpacking ``.gz`` on the way."""
-    return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+@contextmanager
+def open_binary(path: Path, ending: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file; what is packed, as its name or the `ending` says, is unpacked on the way."""
+    with path.open("rb") as raw, unpacked(raw, packing(path.name) if ending is None else ending) as stream:
+        yield stream
+
+
+def packing(name: str) -> str:
+    """Return the ending of the name of a packed file, "" of others.
+
+    >>> packing("reviews.csv.gz"), packing("reviews.csv")
+    ('.gz', '')
+    """
+    return next((ending for ending in PACKED if name.lower().endswith(ending)), "")
+
+
+def unpacked(raw: IO[bytes], ending: str) -> Any:
+    """Return what an open file holds, as a file; `ending` says how it is packed."""
+    if ending == ".zst":
+        import pyarrow as pa
+
+        stream: Any = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+        return io.BufferedReader(stream)
+    if ending == ".gz":
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    if ending:
+        return bz2.BZ2File(raw) if ending == ".bz2" else lzma.LZMAFile(raw)
+    return raw
 
 
 class Source:
@@ -33,13 +65,13 @@ class Source:
         What errors call it.
     path : Path
         Where the bytes are; a temporary file vanishes with the source.
-    packed : bool
-        Whether the bytes are those of a ``.gz`` file.
+    packing : str
+        Ending of the name of a packed file, such as ".gz"; else "".
     """
 
     def __init__(self, path: str | Path) -> None:
         self.name = "standard input" if str(path) == STDIN else str(path)
-        self.packed = Path(path).name.endswith(".gz")
+        self.packing = packing(Path(path).name)
         self.path = Path(path)
         if str(path) == STDIN:
             self._spool(sys.stdin.buffer)
@@ -62,9 +94,9 @@ class Source:
         """Size of the file."""
         return self.path.stat().st_size
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> AbstractContextManager[IO[bytes]]:
         """Open it for reading; what is packed is unpacked on the way."""
-        return gzip.open(self.path, "rb") if self.packed else self.path.open("rb")  # type: ignore[return-value]
+        return open_binary(self.path, self.packing)
 
 
 def check_readable(path: Path) -> None:
@@ -86,10 +118,9 @@ class Utf8:
     """
 
     def __init__(self, source: Source, encoding: str) -> None:
-        self._stream = source.open()
-        self._packed = source.packed
-        name = codecs.lookup(encoding).name
-        self._is_utf8 = name in ("utf-8", "utf-8-sig")
+        self._raw = source.path.open("rb")
+        self._stream: IO[bytes] = unpacked(self._raw, source.packing)
+        self._is_utf8 = is_utf8(encoding)
         self._decoder = codecs.getincrementaldecoder("utf-8" if self._is_utf8 else encoding)()
         self._at_start = True
 
@@ -98,6 +129,7 @@ class Utf8:
 
     def __exit__(self, *_: object) -> None:
         self._stream.close()
+        self._raw.close()
 
     def read(self, size: int) -> bytes:
         """Return about `size` bytes, none at the end; the last character may be cut."""
@@ -115,8 +147,12 @@ class Utf8:
 
     def position(self) -> int:
         """Return how many bytes of the file have been read; of a packed file, of what is packed."""
-        inner = getattr(self._stream, "fileobj", None) if self._packed else self._stream
-        return int(inner.tell()) if inner is not None else 0
+        return int(self._raw.tell())
+
+
+def is_utf8(encoding: str) -> bool:
+    """Say whether text in an encoding needs no decoding."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 
 def check_encoding(encoding: str) -> str:
@@ -136,7 +172,7 @@ def encoding_problem(source: Source, encoding: str) -> str:
     """Find the first line that is not in the encoding."""
     with source.open() as binary:
         start = binary.read(2)
-        binary.seek(0)
+    with source.open() as binary:
         if start in (b"\xff\xfe", b"\xfe\xff"):
             return f"{source.name}: expected {encoding} text, got UTF-16: save it as UTF-8, or give its encoding."
         for number, line in enumerate(binary, start=1):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ordinalq.files.delimited import Part
+from ordinalq.files.blocks import Block, Part
 from ordinalq.files.names import check_names, require_columns
 from ordinalq.files.opening import Source
 
@@ -28,16 +28,62 @@ class Parquet:
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
-        names = self._open().schema_arrow.names
+        with self._open() as file:
+            names = file.schema_arrow.names
         check_names(names, self.source.name)
         return [str(name) for name in names]
 
-    def parts(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
-        """Yield the rows, batch by batch."""
+    # Row groups can be read from the file at any time.
+    again = True
+
+    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+        """Yield the row groups."""
+        with self._open() as file:
+            names = self._checked(file.schema_arrow, columns)
+            sizes = [_n_bytes(file.metadata.row_group(i), set(names)) for i in range(file.metadata.num_row_groups)]
+            total, before, row = max(sum(sizes), 1), 0, 0
+            for i, size in enumerate(sizes):
+                n_rows, before = file.metadata.row_group(i).num_rows, before + size
+                if n_rows:
+                    yield Block(i, i + 1, row, n_rows, self.source.n_bytes * before // total)
+                row += n_rows
+
+    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+        """Yield the rows of a row group, batch by batch."""
         import pyarrow as pa
 
-        file = self._open()
-        schema = file.schema_arrow
+        with self._open() as file:
+            names = self._checked(file.schema_arrow, columns)
+            # So many rows that a portion stays small also where cells are long texts.
+            size = _n_bytes(file.metadata.row_group(block.start), set(names))
+            batch = max(1, min(self.batch_rows, int(2 * self.batch_bytes * block.n_lines / max(size, 1))))
+            row = block.line
+            try:
+                for part in file.iter_batches(batch_size=batch, row_groups=[block.start], columns=names):
+                    rows = range(row, row + part.num_rows)
+                    row += part.num_rows
+                    if part.num_rows:
+                        yield Part(pa.Table.from_batches([part]).select(names), rows, block.done)
+            except (pa.ArrowException, OSError) as error:
+                raise self._unreadable(error) from error
+
+    def kinds(self) -> dict[str, str]:
+        """Return the kind of each column: numbers of any width are of one kind."""
+        import pyarrow as pa
+
+        with self._open() as file:
+            schema = file.schema_arrow
+        kinds = {}
+        for field in schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+            kinds[field.name] = "number" if is_number else str(kind).removeprefix("large_")
+        return kinds
+
+    def _checked(self, schema: Any, columns: Sequence[str] | None) -> list[str]:
+        """Return the columns to read; refuse those that a table lacks, or that do not have one value per cell."""
+        import pyarrow as pa
+
         check_names(schema.names, self.source.name)
         if columns is not None:
             require_columns(schema.names, columns, self.source.name)
@@ -49,20 +95,7 @@ class Parquet:
                     f"{self.source.name}: expected one value per cell in column {name!r}, got {kind}; "
                     "make it text or numbers, or leave it out with features=[...]."
                 )
-        n_rows, done = max(1, file.metadata.num_rows), 0
-        # So many rows that a portion stays small also where cells are long texts.
-        sizes = [file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)]
-        batch = max(1, min(self.batch_rows, int(2 * self.batch_bytes * n_rows / max(sum(sizes), 1))))
-        try:
-            for part in file.iter_batches(batch_size=batch, columns=names):
-                rows = range(done, done + part.num_rows)
-                done += part.num_rows
-                if part.num_rows:
-                    yield Part(
-                        pa.Table.from_batches([part]).select(names), rows, int(self.source.n_bytes * done / n_rows)
-                    )
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(error) from error
+        return names
 
     def _open(self) -> Any:
         import pyarrow as pa
@@ -78,3 +111,9 @@ class Parquet:
     def _unreadable(self, error: Exception) -> ValueError:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return ValueError(f"{self.source.name}: not a readable parquet file: {reason[:200]}")
+
+
+def _n_bytes(group: Any, names: set[str]) -> int:
+    """Return the bytes that some columns of a row group have when they are unpacked."""
+    columns = (group.column(j) for j in range(group.num_columns))
+    return sum(column.total_uncompressed_size for column in columns if column.path_in_schema.partition(".")[0] in names)

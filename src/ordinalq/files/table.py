@@ -1,15 +1,18 @@
 """A table in a file: CSV, TSV, JSON lines or Parquet, read in portions; each error names the file and the line."""
 
 import csv
+import lzma
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ordinalq.files.delimited import Delimited, Part
+from ordinalq.files.blocks import Block, Part
+from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
-from ordinalq.files.opening import STDIN, Source, check_encoding, check_readable, encoding_problem
+from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
 from ordinalq.validation import check_choice
 
@@ -25,8 +28,8 @@ PORTION_BYTES = 8_000_000
 PORTION_ROWS = 50_000
 
 
-class TableFile:
-    """A table in a file; see :func:`open_table`.
+class Table(ABC):
+    """Rows in one file or in many; see :func:`ordinalq.files.many.open_table`.
 
     Attributes
     ----------
@@ -35,32 +38,44 @@ class TableFile:
     format : {"csv", "tsv", "jsonl", "parquet"}
     """
 
-    def __init__(self, source: Source, format: str, encoding: str, quoting: str) -> None:  # noqa: A002
-        self.name = source.name
-        self.format = format
-        self._source = source
-        self._encoding = encoding
-        self._quoting = quoting
+    name: str
+    format: str
 
     @property
+    @abstractmethod
     def n_bytes(self) -> int:
-        """Size of the file, against which `portions` reports its progress."""
-        return self._source.n_bytes
-
-    @property
-    def path(self) -> Path:
-        """Where the bytes are."""
-        return self._source.path
+        """Size in bytes, against which `portions` reports its progress."""
 
     @property
     def lacks_keys(self) -> bool:
         """Whether a row may lack columns, so that those of the first row are not all."""
         return self.format == "jsonl"
 
+    @property
+    @abstractmethod
+    def files(self) -> "list[TableFile]":
+        """The files, in the order in which they are read."""
+
+    @abstractmethod
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
-        with self._errors():
-            return self._reader().columns()
+
+    @abstractmethod
+    def blocks(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block]]":
+        """Yield blocks of rows, each with the file that can read it, here or in another process."""
+
+    def pieces(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block | None]]":
+        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
+        for file in self.files:
+            if not file.again:
+                yield file, None
+        for file, block in self.blocks(wanted):
+            if file.again:
+                yield file, file.light(block)
+
+    @abstractmethod
+    def check_seen(self, wanted: "Wanted", seen: Collection[str]) -> None:
+        """Refuse a table in which all rows lack a column, where these were `seen`."""
 
     def portions(
         self,
@@ -71,36 +86,26 @@ class TableFile:
         native: Collection[str] = (),
         nested: bool = False,
     ) -> Iterator["pd.DataFrame"]:
-        """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of the file.
+        """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
 
         Parameters
         ----------
-        columns : list of str, default=None
-            Those to read, all of which must exist; None reads all.
+        columns, numbers, native, nested
+            See :class:`Wanted`.
         progress : callable, default=None
             Told how many bytes have been read so far, after each portion.
-        numbers : collection of str, default=()
-            Columns that are expected to hold numbers; where all cells of a block do, they come as such, otherwise as
-            they are written.
-        native : collection of str, default=()
-            Columns of Parquet files that keep their type also where values are missing: whole numbers stay whole.
-        nested : bool, default=False
-            Whether a cell of a Parquet file may hold a list or an object.
         """
-        empty, before = True, 0
-        with self._errors():
-            for part in self._reader(nested).parts(columns, numbers):
-                empty = False
-                n_rows = _length(part)
-                step = self._step(part, n_rows)
-                for start in range(0, n_rows, step):
-                    yield self._frame(part, start, min(start + step, n_rows), native)
-                    if progress is not None:
-                        read = min(1.0, (start + step) / n_rows)
-                        progress(int(before + read * (part.done - before)))
-                before = part.done
-            if empty:
-                raise ValueError(f"{self.name}: expected rows, but the file has none after its header.")
+        wanted = Wanted(columns, numbers, native, nested)
+        seen: set[str] = set()
+        done = 0
+        for file, block in self.blocks(wanted):
+            for frame, read in file.frames(block, wanted):
+                seen.update(frame.attrs.pop("seen", ()))
+                yield frame
+                if progress is not None:
+                    progress(int(done + read * (block.done - done)))
+            done = block.done
+        self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> "pd.DataFrame":
         """Read the whole table, see :meth:`portions`."""
@@ -112,7 +117,129 @@ class TableFile:
         table.attrs["where"] = self.name
         return table
 
+
+class Wanted(NamedTuple):
+    """What is to be read of a table.
+
+    Attributes
+    ----------
+    columns : list of str or None
+        Those to read, all of which must exist; None reads all.
+    numbers : collection of str
+        Columns that are expected to hold numbers; where all cells of a block do, they come as such, otherwise as
+        they are written.
+    native : collection of str
+        Columns of Parquet files that keep their type also where values are missing: whole numbers stay whole.
+    nested : bool
+        Whether a cell of a Parquet file may hold a list or an object.
+    """
+
+    columns: Sequence[str] | None = None
+    numbers: Collection[str] = ()
+    native: Collection[str] = ()
+    nested: bool = False
+
+
+class Fixed(NamedTuple):
+    """One value of all rows of a file, and the type of its column."""
+
+    value: Any
+    kind: str
+
+
+class TableFile(Table):
+    """A table in one file.
+
+    Attributes
+    ----------
+    fixed : dict of str to Fixed
+        Columns that have one value in all rows, and are not in the file.
+    """
+
+    def __init__(self, source: Source, format: str, encoding: str, quoting: str) -> None:  # noqa: A002
+        self.name = source.name
+        self.format = format
+        self.fixed: dict[str, Fixed] = {}
+        self._source = source
+        self._encoding = encoding
+        self._quoting = quoting
+        self._reading: tuple[bool, Delimited | JsonLines | Parquet] | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the file."""
+        return self._source.n_bytes
+
+    @property
+    def path(self) -> Path:
+        """Where the bytes are."""
+        return self._source.path
+
+    @property
+    def files(self) -> "list[TableFile]":
+        """The file itself."""
+        return [self]
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns; for JSON lines, those of the first row."""
+        return [*self.inner_columns(), *self.fixed]
+
+    def inner_columns(self) -> list[str]:
+        """Return the names of the columns that are in the file itself."""
+        with self._errors():
+            return self._reader().columns()
+
+    def kinds(self) -> dict[str, str]:
+        """Return the kind of each column, where the file knows it."""
+        reader = self._reader()
+        return reader.kinds() if isinstance(reader, Parquet) else {}
+
+    def blocks(self, wanted: Wanted) -> Iterator[tuple["TableFile", Block]]:
+        """Yield blocks of rows."""
+        empty = True
+        with self._errors():
+            for block in self._reader(wanted.nested).blocks(self._inner(wanted), wanted.numbers):
+                empty = False
+                yield self, block
+            if empty:
+                raise ValueError(f"{self.name}: expected rows, but the file has none after its header.")
+
+    @property
+    def again(self) -> bool:
+        """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
+        return self._reader().again
+
+    def light(self, block: Block) -> Block:
+        """Return a block as it is sent to another process."""
+        return block.light(self.again)
+
+    def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple["pd.DataFrame", float]]:
+        """Yield the rows of a block in portions, and the part of the block that has been read then."""
+        with self._errors():
+            for part in self._reader(wanted.nested).parts(block, self._inner(wanted), wanted.numbers):
+                n_rows = len(part.lines)
+                step = self._step(part, n_rows)
+                for start in range(0, n_rows, step):
+                    stop = min(start + step, n_rows)
+                    frame = self._frame(part, start, stop, wanted)
+                    yield frame, (part.lines[stop - 1] + 1 - block.line) / max(block.n_lines, 1)
+
+    def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
+        """Refuse a file in which all rows lack a column."""
+        reader = self._reader(wanted.nested)
+        if isinstance(reader, JsonLines):
+            reader.check_seen(self._inner(wanted), seen)
+
+    def _inner(self, wanted: Wanted) -> list[str] | None:
+        """Return the columns to read that are in the file itself."""
+        return None if wanted.columns is None else [name for name in wanted.columns if name not in self.fixed]
+
     def _reader(self, nested: bool = False) -> Delimited | JsonLines | Parquet:
+        if self._reading is None or self._reading[0] != nested:
+            self._reading = nested, self._new_reader(nested)
+        return self._reading[1]
+
+    def _new_reader(self, nested: bool) -> Delimited | JsonLines | Parquet:
         if self.format == "parquet":
             return Parquet(self._source, PORTION_ROWS, PORTION_BYTES, nested)
         if self.format == "jsonl":
@@ -124,7 +251,7 @@ class TableFile:
         n_bytes = _n_bytes(part)
         return max(1, min(PORTION_ROWS, int(PORTION_BYTES * n_rows / max(n_bytes, 1))))
 
-    def _frame(self, part: Part, start: int, stop: int, native: Collection[str]) -> "pd.DataFrame":
+    def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> "pd.DataFrame":
         """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
         import pandas as pd
 
@@ -134,11 +261,18 @@ class TableFile:
         else:
             rows = table.slice(start, stop - start)
             frame = rows.to_pandas(ignore_metadata=True)
-            for name in native:
+            for name in set(wanted.native) & set(rows.column_names):
                 if rows[name].null_count and frame[name].dtype.kind in "fO":
-                    frame[name] = rows[name].to_pandas(types_mapper=_nullable)
+                    frame[name] = rows[name].to_pandas(types_mapper=nullable)
         frame.index = pd.Index(part.lines[start:stop], name="row" if self.format == "parquet" else "line")
+        for name, (value, kind) in self.fixed.items():
+            if wanted.columns is None or name in wanted.columns:
+                frame[name] = pd.Series([value] * len(frame), dtype=kind, index=frame.index)
+        if self.fixed and wanted.columns is not None:
+            frame = frame[list(wanted.columns)]
         frame.attrs["where"] = self.name
+        if part.seen is not None:
+            frame.attrs["seen"] = part.seen
         return frame
 
     @contextmanager
@@ -152,32 +286,17 @@ class TableFile:
             raise ValueError(f"{self.name}: not a readable {self.format} file: {error}.") from error
         except (FileNotFoundError, PermissionError):
             raise
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise ValueError(f"{self.name}: not a readable {self.format} file: {error}.") from error
 
 
-def open_table(
+def open_file(
     path: str | Path,
     format: str | None = None,  # noqa: A002
     encoding: str = "utf-8",
     quoting: str = "auto",
 ) -> TableFile:
-    """Return the table in a file, which is looked at only to see that it is there.
-
-    Parameters
-    ----------
-    path : str or Path
-        Its ending says the format (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``; text also with ``.gz``). "-" is the
-        standard input; what comes from there or from a pipe is first copied to a temporary file.
-    format : {"csv", "tsv", "jsonl", "parquet"}, default=None
-        Where the ending does not say it.
-    encoding : str, default="utf-8"
-        Encoding of text files.
-    quoting : {"auto", "minimal", "none"}, default="auto"
-        Whether quotes around a cell of CSV and TSV files protect what is in it ("minimal"), or are characters like
-        others ("none"). "auto": they protect in CSV files, and in TSV files in which all quotes are at the edges of
-        cells.
-    """
+    """Return the table in a single file, see :func:`ordinalq.files.many.open_table`."""
     check_encoding(encoding)
     check_choice("quoting", quoting, QUOTING)
     if format is not None:
@@ -185,17 +304,26 @@ def open_table(
     if str(path) != STDIN:
         check_readable(Path(path))
     if format is None:
-        ending = Path(path).name.lower().removesuffix(".gz").rpartition(".")[2]
-        if ending not in ENDINGS:
+        format = format_of(Path(path).name)  # noqa: A001
+        if format is None:
             shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
-                f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also .gz); give its format otherwise."
+                f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
+                "give its format otherwise."
             )
-        format = ENDINGS[ending]  # noqa: A001
     return TableFile(Source(path), format, encoding, quoting)
 
 
-def _nullable(kind: Any) -> Any:
+def format_of(name: str) -> str | None:
+    """Return the format that the ending of a name says, None where it says none.
+
+    >>> format_of("a.csv.gz"), format_of("b.PQ"), format_of("c.txt")
+    ('csv', 'parquet', None)
+    """
+    return ENDINGS.get(name.lower().removesuffix(packing(name)).rpartition(".")[2])
+
+
+def nullable(kind: Any) -> Any:
     """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
     import pandas as pd
     import pyarrow as pa
@@ -203,10 +331,6 @@ def _nullable(kind: Any) -> Any:
     if pa.types.is_integer(kind):
         return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
-
-
-def _length(part: Part) -> int:
-    return len(part.lines)
 
 
 def _n_bytes(part: Part) -> int:

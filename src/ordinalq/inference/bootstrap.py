@@ -92,6 +92,7 @@ def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) 
     F = quantifier.embed(V.S)
     M = V.classes.average(F).T
     models = [quantifier.resample(F, V.resample(draws.rng)) for _ in range(draws.n_models)]
+    draws = draws.for_samples()
     width = quantifier.frequency_width(F)
     root = None if quantifier.group_covariance_ is None else root_of(quantifier.group_covariance_)
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
@@ -169,6 +170,7 @@ def of_items(
     `models` are replicates of the quantifier by other held-out items, as many as the draws have; with a `tilt` the
     samples are drawn as groups are whose items look different.
     """
+    draws = draws.for_samples()
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         n_items = np.tile(summary.drawn_sizes[rows], PER_MODEL)
         centre = np.tile(composition(P[rows], summary.sizes[rows]), (PER_MODEL, 1))

@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from ordinalq.contract.estimates import Estimates, check_names
+from ordinalq.contract.estimates import Estimates, check_names, united
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier, as_samples, distributions
-from ordinalq.contract.summary import Summary
+from ordinalq.contract.quantifier import Quantifier, as_samples, warn_of_failed
+from ordinalq.contract.summary import Summary, blocks
 from ordinalq.inference.fits import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labelled import with_labels
 from ordinalq.samples import Samples
+from ordinalq.simplex import clean
 
 
 def estimate(
@@ -44,16 +45,43 @@ def estimate(
         raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
-    P = distributions(quantifier.solve(summary))
+    plan = Plan() if plan is None else plan
+    parts = blocks(summary.n_items, of_items=not quantifier.on_means)
+    if len(parts) == 1:
+        found = [estimate_block(quantifier, summary, level, plan, 0)]
+    else:
+        plan = plan.repeatable()
+        found = [estimate_block(quantifier, summary[rows], level, plan, b) for b, rows in enumerate(parts)]
+    warn_of_failed(sum(failed for _, failed in found), len(summary))
+    return united([estimates for estimates, _ in found], summary.keys)
+
+
+def estimate_block(
+    quantifier: Quantifier, summary: Summary, level: float | None, plan: Plan, block: int
+) -> tuple[Estimates, int]:
+    """Return the estimates of one block of samples, and how many of them did not converge.
+
+    Whoever estimates the blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives.
+
+    Parameters
+    ----------
+    quantifier, level, plan
+        See :func:`estimate`.
+    summary : Summary
+        Summary of the samples of the block, see :func:`ordinalq.contract.summary.blocks`.
+    block : int
+        Number of the block.
+    """
+    solution = quantifier.solve(summary)
     fit = quantifier.verdicts(summary)
     if fit is None:
         fit = verdicts(quantifier, summary)
     worth = summary.sizes if summary.has_weights else None
+    P = clean(solution.p)
     estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
-    plan = Plan() if plan is None else plan
     if level is not None:
-        estimates = with_intervals(quantifier, summary, estimates, level, plan)
-    return with_labels(quantifier, summary, estimates, plan)
+        estimates = with_intervals(quantifier, summary, estimates, level, plan, block)
+    return with_labels(quantifier, summary, estimates, plan), int((~solution.converged).sum())
 
 
 def _check_summary(quantifier: Quantifier, summary: Summary) -> None:

@@ -22,14 +22,14 @@ RANK_TOLERANCE = 1e-9
 
 
 def with_intervals(
-    quantifier: Quantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan
+    quantifier: Quantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan, block: int = 0
 ) -> Estimates:
-    """Return the estimates of summarized samples with bounds and covariances."""
+    """Return the estimates of a block of summarized samples with bounds and covariances."""
     closed = quantifier.closed_form(summary, level, plan.of)
     if closed is not None:
         return replace(estimates, bounds=closed[0], covariance=closed[1])
     _warn_of_equal_columns(quantifier)
-    draws = plan.draws()
+    draws = plan.draws(block)
     P = estimates.prevalences
     B, n = P.shape
     estimate = statistics(P)

@@ -120,6 +120,7 @@ class _LikelihoodMethod(SmoothedMethod):
         Posteriors at the estimate itself would be a little more precise, but they depend on the sample, and intervals
         that do not know of it are too short.
         """
+        draws = draws.for_samples()
         F, n = self._even_posteriors(V.S), P.shape[1]
         H = V.classes.average(F).T
         S, samples = summary.scored()

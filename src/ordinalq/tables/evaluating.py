@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
@@ -30,7 +30,7 @@ logger = logging.getLogger("ordinalq")
 
 def evaluate_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     protocol: str = "app",
     *,
     by: By | None = None,
@@ -47,7 +47,7 @@ def evaluate_table(
     ----------
     model : TableModel or quantifier
         See :func:`ordinalq.tables.predicting.predict_table`.
-    file : TableFile
+    file : Table
         Labelled, and none of the items that the model was fitted on.
     protocol : str, default="app"
         "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random.
@@ -98,7 +98,7 @@ def evaluate_table(
 
 
 def _labelled(
-    model: Any, file: TableFile, target: str, by: Sequence[str], skip_unlabelled: bool
+    model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
 ) -> tuple["pd.DataFrame", npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))

@@ -6,7 +6,7 @@ from typing import Any
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
@@ -77,7 +77,7 @@ def build_quantifier(
 
 
 def fit_table(
-    file: TableFile,
+    file: Table,
     target: str,
     quantifier: Quantifier | None = None,
     *,
@@ -93,8 +93,8 @@ def fit_table(
 
     Parameters
     ----------
-    file : TableFile
-        See :func:`ordinalq.files.table.open_table`.
+    file : Table
+        See :func:`ordinalq.files.many.open_table`.
     target : str
         Column of the labels.
     quantifier, text, features, categories, dates

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ class GroupColumn:
         self._native = format == "parquet" and self.period is None
         # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
         self._tells_strings = format == "jsonl" and self.period is None
-        self._has_strings = False
+        self.has_strings = False
 
     def read(self, frame: "pd.DataFrame") -> "pd.Series[Any]":
         """Return the values of the rows of a portion, (N,)."""
@@ -65,7 +66,7 @@ class GroupColumn:
         if self._native and not (is_words(column) and _are_strings(column)):
             return column
         values = as_words(column)
-        self._has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
+        self.has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
         column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
         longest = max((len(word) for word in column.dropna().unique()), default=0)
         if longest > MAX_NAME:
@@ -79,7 +80,7 @@ class GroupColumn:
         """Return the values of all groups (B,), of the type that all words have."""
         import pandas as pd
 
-        if self._native or (self._tells_strings and self._has_strings):
+        if self._native or (self._tells_strings and self.has_strings):
             return words.index
         codes, distinct = pd.factorize(words.index)
         values = _values(distinct.tolist())
@@ -112,6 +113,24 @@ class Grouping:
     def names(self) -> list[str]:
         """The columns to read."""
         return [column.name for column in self.columns]
+
+    def fresh(self) -> "Grouping":
+        """Return the grouping as if it had seen no rows, for a portion of them."""
+        twin = copy(self)
+        twin.columns = [copy(column) for column in self.columns]
+        for column in twin.columns:
+            column.has_strings = False
+        return twin
+
+    @property
+    def strings(self) -> tuple[bool, ...]:
+        """Whether each column had strings in the rows so far."""
+        return tuple(column.has_strings for column in self.columns)
+
+    def saw(self, strings: Sequence[bool]) -> None:
+        """Take note of the strings that another portion had."""
+        for column, had in zip(self.columns, strings, strict=True):
+            column.has_strings |= had
 
     def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
         """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""

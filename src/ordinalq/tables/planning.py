@@ -1,19 +1,18 @@
 """Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.plan import Plan
-from ordinalq.files.cells import as_words
+from ordinalq.files.cells import as_words, where
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.predicting import read_summary
+from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.validation import check_random_state
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class LabelPlan(NamedTuple):
 
 def plan_labels(
     model: Any,
-    file: TableFile,
+    file: Table,
     *,
     by: By | None = None,
     labels: str | None = None,
@@ -39,30 +38,30 @@ def plan_labels(
     quantity: Any = "mean",
     level: float = 0.95,
     plan: Plan | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> LabelPlan:
     """Say how many rows of a table, or of each group of its rows, to label.
 
     Parameters
     ----------
-    model, file, by, labels, progress
+    model, file, by, labels, **how
         See :func:`ordinalq.tables.predicting.predict_table`.
     width, quantity, level, plan
         See :func:`ordinalq.inference.labelling.labels_needed`.
     """
     groups = None if by is None else Grouping(by, file.format)
-    summary = read_summary(model, file, groups, labels, with_gaps=True, progress=progress)
+    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
     needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
     return LabelPlan(needed, read, by, labels)
 
 
-def rows_to_label(file: TableFile, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
+def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
     """Draw the rows to label at random within each group.
 
     Parameters
     ----------
-    file : TableFile
+    file : Table
         The table the plan was made for; it is read twice more.
     plan : LabelPlan
     target : str, default=None
@@ -73,26 +72,30 @@ def rows_to_label(file: TableFile, plan: LabelPlan, target: str | None = None, r
     Returns
     -------
     DataFrame
-        The rows with all their columns, after one that says which line (or row, in Parquet) of the file each is.
+        The rows with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
+        one with the name of the file, where there are many.
     """
     import pandas as pd
 
     codes, free = _groups_of_rows(file, plan)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True
-    kept, start = [], 0
+    kept, names, start = [], [], 0
     for frame in file.portions():
         kept.append(frame[chosen[start : start + len(frame)]])
+        names += [where(frame)] * len(kept[-1])
         start += len(frame)
     rows = pd.concat(kept)
     if target is not None and target not in rows.columns:
         rows[target] = None
     name = rows.index.name or "row"
     rows.insert(0, name if name not in rows.columns else f"{name} of the file", rows.index)
+    if len(file.files) > 1:
+        rows.insert(0, "file" if "file" not in rows.columns else "name of the file", names)
     return rows.reset_index(drop=True)
 
 
-def _groups_of_rows(file: TableFile, plan: LabelPlan) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
     keys = [] if plan.read.keys is None else plan.read.keys.tolist()
     position = {key: row for row, key in enumerate(keys)}

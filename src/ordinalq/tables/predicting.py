@@ -1,7 +1,6 @@
 """Estimates of a table in a file, read in portions, and what can be said of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,35 +10,29 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
+from ordinalq.files.table import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import AND, Column, Keys
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.labels import known_labels
-from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.tables.reading import WHOLE, Reading, read_summary
 from ordinalq.text import nearest
 
-# The key of all rows as one group.
-WHOLE = "all"
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
-# Portions that wait until they are merged: often enough for the memory, seldom enough for the time.
-WAITING = 16
 
 
 def predict_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     *,
     by: By | None = None,
     labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> Estimates:
     """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
 
@@ -47,7 +40,7 @@ def predict_table(
     ----------
     model : TableModel or quantifier
         A quantifier must have been fitted on a frame of numbers, whose columns the table has.
-    file : TableFile
+    file : Table
         The table, of any size.
     by : str or list of str, default=None
         Column whose values are the groups, or several. They keep their type and their order; in text files they are
@@ -60,62 +53,28 @@ def predict_table(
         Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made.
-    progress : callable, default=None
-        Told how many bytes have been read so far.
+    **how
+        Number of workers and the like, see :func:`ordinalq.tables.reading.read_summary`.
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
     check_names(quantifier.classes_, names_of(by))
-    summary = summarize_table(model, file, by=by, labels=labels, progress=progress)
+    summary = summarize_table(model, file, by=by, labels=labels, **how)
     return estimate(quantifier, summary, level, plan)
 
 
 def summarize_table(
     model: Any,
-    file: TableFile,
+    file: Table,
     *,
     by: By | None = None,
     labels: str | None = None,
-    progress: Callable[[int], object] | None = None,
+    **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
     groups = None if by is None else Grouping(by, file.format)
-    summary = read_summary(model, file, groups, labels, progress=progress)
+    summary = read_summary(Reading(model, groups, labels), file, **how)
     return summary if groups is None else groups.typed(summary)
-
-
-def read_summary(
-    model: Any,
-    file: TableFile,
-    groups: Grouping | None,
-    labels: str | None = None,
-    *,
-    with_gaps: bool = False,
-    progress: Callable[[int], object] | None = None,
-) -> Summary:
-    """Return the summary of a table with the keys as they are read; `with_gaps` makes room for labels to come."""
-    quantifier = fitted_quantifier(model)
-    kinds = needed_columns(model)
-    by = [] if groups is None else groups.names
-    columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
-    if not file.lacks_keys:
-        require_columns(file.columns(), list(kinds), file.name)
-        require_columns(file.columns(), columns, file.name)
-    if labels is not None and labels in kinds:
-        raise ValueError(f"{file.name}: column {labels!r} cannot hold labels, the model learned from it.")
-    numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
-    parts: list[Summary] = []
-    native = [] if groups is None else groups.native
-    for frame in file.portions(columns, progress, numbers=numbers, native=native):
-        samples = None if groups is None else groups.samples(frame)
-        known: Any = [None] * len(frame) if with_gaps else None
-        if labels is not None:
-            known = known_labels(frame, labels, quantifier.classes_)
-        parts.append(quantifier.summarize(scores_of(model, frame), samples, labelled=known).compact())
-        if len(parts) == WAITING:
-            parts = [Summary.merged(parts)]
-    summary = Summary.merged(parts)
-    return summary if groups is not None else replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:

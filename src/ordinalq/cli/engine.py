@@ -1,0 +1,101 @@
+"""Tables that are read on an engine: where it is, and what comes back from there."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ordinalq.cli.job import Job
+    from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.plan import Plan
+    from ordinalq.contract.summary import Summary
+
+ENGINES = ("local", "dask", "spark")
+
+
+class Where(NamedTuple):
+    """Where rows are scored.
+
+    Attributes
+    ----------
+    engine : {"local", "dask", "spark"}
+    address : str or None
+        Address of Dask's scheduler, or of Spark's master; None starts workers on this machine.
+    n_jobs : int
+        Number of these workers; -1 stands for all processors.
+    """
+
+    engine: str = "local"
+    address: str | None = None
+    n_jobs: int = 1
+
+    def check(self, resume: bool) -> None:
+        """Refuse what no engine does."""
+        from ordinalq.validation import check_choice
+
+        check_choice("--engine", self.engine, ENGINES)
+        if self.n_jobs == 0:
+            raise ValueError("--n-jobs must be a whole number other than 0 (-1: all processors), got 0.")
+        if resume and self.engine != "local":
+            raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
+
+
+def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "Summary | Estimates":
+    """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
+    from ordinalq import engines
+    from ordinalq.contract.estimates import Estimates
+    from ordinalq.tables.groups import Grouping
+    from ordinalq.tables.reading import Reading
+
+    by = job.columns
+    groups = None if by is None else Grouping(by, job.file.format)
+    # Sums are few and come here, where all else is the same as on one machine.
+    task = engines.Task(
+        Reading(job.loaded, groups, job.labels), level, plan.repeatable(), estimates=not job.quantifier.on_means
+    )
+    try:
+        found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
+    except ImportError as error:
+        raise ValueError(f"--engine {where.engine} needs a package that is not installed: {error.name}.") from error
+    if groups is None:
+        return found
+    if isinstance(found, Estimates):
+        assert found.keys is not None
+        return replace(found, keys=groups.order(found.keys)[1])
+    return groups.typed(found)
+
+
+def _on_dask(task: Any, job: "Job", where: Where) -> Any:
+    from ordinalq import dask
+
+    with _client(where):
+        return dask.read_table(task, job.file)
+
+
+@contextmanager
+def _client(where: Where) -> Iterator[None]:
+    """Connect to a cluster, or start workers on this machine."""
+    from distributed import Client
+    from joblib import cpu_count
+
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    local: dict[str, Any] = {
+        "n_workers": cpu_count() if where.n_jobs < 0 else where.n_jobs,
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",
+    }
+    try:
+        client: Any = Client(where.address, **({} if where.address else local))  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scheduler {where.address}: no scheduler of Dask answers there.") from error
+    with client:
+        yield
+
+
+def _on_spark(task: Any, job: "Job", where: Where) -> Any:
+    from ordinalq import spark
+
+    threads = "*" if where.n_jobs < 0 else where.n_jobs
+    return spark.read_table(task, job.file, spark.session(where.address or f"local[{threads}]"))

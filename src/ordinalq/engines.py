@@ -1,0 +1,232 @@
+"""What all engines share: rows are scored and added up, sums are split into blocks of groups, blocks are estimated.
+
+An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
+:func:`ordinalq.inference.groups.estimate`, so that every engine gives what one machine gives.
+"""
+
+import io
+import platform
+import socket
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import sklearn
+
+from ordinalq.contract.estimates import check_names, united
+from ordinalq.contract.plan import Plan, check_level
+from ordinalq.contract.quantifier import Quantifier, warn_of_failed
+from ordinalq.contract.summary import Summary, blocks
+from ordinalq.files.names import require_columns
+from ordinalq.files.table import nullable as nullable
+from ordinalq.inference.groups import estimate_block
+from ordinalq.keys import Keys
+from ordinalq.methods.catalog import catalog
+from ordinalq.samples import Samples
+from ordinalq.tables.groups import By, Grouping, group_values, names_of
+from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.reading import Reading
+from ordinalq.version import __version__
+
+# Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
+MAX_ITEMS = 10_000_000
+# What must be the same on all machines: models and sums are sent as Python has them.
+VERSIONS = ("ordinalq", "scikit-learn", "python")
+
+
+class Task(NamedTuple):
+    """What is done with rows, and with sums: they are estimated there, or brought here as they are.
+
+    Attributes
+    ----------
+    reading : Reading
+    level : float or None
+    plan : Plan
+    estimates : bool
+    """
+
+    reading: Reading
+    level: float | None
+    plan: Plan
+    estimates: bool = True
+
+    @property
+    def quantifier(self) -> Quantifier:
+        """The quantifier of the model."""
+        return fitted_quantifier(self.reading.model)
+
+
+class FrameGroups(Grouping):
+    """The groups of rows of frames, with the types that these have."""
+
+    def __init__(self, by: By) -> None:
+        super().__init__(by, "parquet")
+        self.by = by
+
+    def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
+        """Return the groups of the rows of a frame."""
+        return Samples.from_groups(group_values(frame, self.by), y, classes=classes, missing=True)
+
+
+class Layout(NamedTuple):
+    """All groups in the order of their estimates, and the blocks of them that are estimated at once."""
+
+    keys: Keys
+    slices: list[slice]
+
+    def split(self, summary: Summary) -> dict[int, Summary]:
+        """Return what a summary has of each block."""
+        if len(self.slices) == 1:
+            return {0: summary}
+        assert summary.keys is not None
+        place = _places(self.keys, summary.keys)
+        number = np.searchsorted([part.start for part in self.slices], place, side="right") - 1
+        found = {}
+        for block in np.unique(number).tolist():
+            mine = number == block
+            rows = np.where(mine, np.cumsum(mine) - 1, -1)
+            found[block] = summary.regrouped(rows, summary.keys[mine])
+        return found
+
+
+def prepared(
+    model: Any, columns: Iterable[Any], by: By, labelled: str | None, level: float | None, plan: Plan | None
+) -> Task:
+    """Return the task for frames with some columns."""
+    quantifier = fitted_quantifier(model)
+    check_names(quantifier.classes_, names_of(by))
+    if labelled is not None and not isinstance(labelled, str):
+        raise TypeError(f"labelled must be the name of a column, got {type(labelled).__name__}.")
+    plan = Plan() if plan is None else plan
+    task = Task(
+        Reading(model, FrameGroups(by), labelled, compact=False),
+        None if level is None else check_level(level),
+        plan.repeatable(),
+    )
+    require_columns(columns, list(task.reading.wanted.columns or ()), "the table")
+    return task
+
+
+def payload(task: Task) -> tuple[dict[str, str], bytes]:
+    """Return a task as it is sent to all workers, once, with the versions that made it."""
+    return versions(), packed(task)
+
+
+def received(sent: tuple[dict[str, str], bytes]) -> Task:
+    """Return a task on a worker; the error names a version that differs."""
+    theirs, ours = sent[0], versions()
+    for name in VERSIONS:
+        if theirs[name] != ours[name]:
+            raise RuntimeError(
+                f"the worker {socket.gethostname()} has {name} {ours[name]}, but the model comes from {theirs[name]}: "
+                "install the same version there."
+            )
+    return _loaded(sent[1])
+
+
+@lru_cache(maxsize=2)
+def _loaded(content: bytes) -> Task:
+    """Return a task, which each worker unpacks once."""
+    task: Task = unpacked(content)
+    return task
+
+
+def packed(content: Any) -> bytes:
+    """Return anything as it travels between our own machines."""
+    stream = io.BytesIO()
+    joblib.dump(content, stream)
+    return stream.getvalue()
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what another of our machines has packed."""
+    return joblib.load(io.BytesIO(content))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that must be the same on all machines."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"ordinalq": __version__, "scikit-learn": sklearn.__version__, "python": python}
+
+
+def scored(task: Task, frame: pd.DataFrame) -> Summary | None:
+    """Return the sums over the groups of some rows, None where there are none."""
+    return task.reading.summary(frame, task.reading.groups) if len(frame) else None
+
+
+def scored_block(task: Task, file: Any, block: Any) -> tuple[Summary, tuple[bool, ...], frozenset[str]]:
+    """Return what a block of a file gives, or all blocks of it where none is named."""
+    wanted = task.reading.wanted
+    these = [block] if block is not None else [one for _, one in file.blocks(wanted)]
+    parts = [task.reading.portion(file, one) for one in these]
+    strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
+    seen = frozenset().union(*(part.seen for part in parts))
+    return Summary.merged([part.summary for part in parts]), strings, seen
+
+
+def sizes(summary: Summary) -> Summary:
+    """Return what the layout needs of a summary: the groups and their numbers of items."""
+    return Summary(summary.n_items, {}, (), summary.keys)
+
+
+def layout(task: Task, parts: Sequence[Summary], groups: Grouping | None = None, max_items: int = MAX_ITEMS) -> Layout:
+    """Return the blocks of all groups; `groups` know the order of words that stand for numbers or dates."""
+    whole = Summary.merged(parts)
+    assert whole.keys is not None
+    order = np.arange(len(whole)) if groups is None else groups.order(whole.keys)[0]
+    keys, n_items = whole.keys[order], whole.n_items[order]
+    of_items = not task.quantifier.on_means
+    if of_items and n_items.max() > max_items:
+        name = keys[[int(n_items.argmax())]].labels()[0]
+        raise ValueError(
+            f"group {name!r} has {n_items.max():,} items; {type(task.quantifier).__name__} needs the scores of all of "
+            f"them in one task, which takes at most {max_items:,} (max_items): take a method on means, such as "
+            f"{_on_means()}."
+        )
+    return Layout(keys, blocks(n_items, of_items=of_items))
+
+
+def finished(task: Task, number: int, keys: Keys, parts: Sequence[Summary]) -> tuple[Any, int]:
+    """Return the estimates of a block of groups in the order of their keys, or their sums; and how many failed."""
+    summary = Summary.merged(parts)
+    assert summary.keys is not None
+    summary = summary.regrouped(_places(keys, summary.keys), keys)
+    if not task.estimates:
+        return summary, 0
+    return estimate_block(task.quantifier, summary, task.level, task.plan, number)
+
+
+def collected(task: Task, found: Sequence[tuple[Any, int]], keys: Keys) -> Any:
+    """Return all estimates, or all sums, from those of the blocks."""
+    warn_of_failed(sum(failed for _, failed in found), len(keys))
+    parts = [part for part, _ in found]
+    return united(parts, keys) if task.estimates else Summary.merged(parts)
+
+
+def example(task: Task) -> pd.DataFrame:
+    """Return a table of estimates without groups, whose columns are those of any."""
+    quantifier = task.quantifier
+    n = len(quantifier.classes_)
+    S = np.full((1, n), 1 / n) if quantifier.on == "scores" else np.zeros((1, quantifier.n_features_in_))
+    labelled = None if task.reading.labels is None else [None]
+    summary = quantifier.summarize(S, labelled=labelled)
+    found: pd.DataFrame = estimate_block(quantifier, summary, task.level, task.plan, 0)[0].frame()
+    return found
+
+
+def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
+    """Return the positions of some keys among all."""
+    _, (of_all, of_some) = Keys.merged([keys, some])
+    place = np.empty(len(keys), dtype=np.intp)
+    place[of_all] = np.arange(len(keys))
+    return np.asarray(place[of_some])
+
+
+def _on_means() -> str:
+    """Name some methods that need means only."""
+    names = [entry.name for entry in catalog() if entry.cls.on_means and entry.cls.on == "scores" and entry.cls.adjusts]
+    return ", ".join(names[:6])

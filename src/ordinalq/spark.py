@@ -1,0 +1,282 @@
+"""Estimates of groups on a Spark cluster: ``oq.spark.predict_groups(model, frame, by="product")``.
+
+Needs the package pyspark, ``pip install ordinalq[spark]``, a Java runtime, and ordinalq on the executors.
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ordinalq import engines as core
+from ordinalq.contract.quantifier import warn_of_failed
+from ordinalq.contract.summary import Summary
+from ordinalq.tables.groups import By, with_period
+from ordinalq.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from ordinalq.contract.plan import Plan
+    from ordinalq.files.table import Table
+
+# A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
+ROW = "block long, origin string, body binary"
+# How the errors of an executor end, and what they are here.
+KINDS: dict[str, Any] = {"ValueError": ValueError, "TypeError": TypeError, "RuntimeError": RuntimeError}
+ERROR = re.compile(rf"^(?:\w+\.)*({'|'.join(KINDS)}): (.+)$", re.MULTILINE)
+# Samples and items of a partition that are sent at once.
+MOST_SAMPLES, MOST_ITEMS = 2**16, 2**18
+
+
+def predict_groups(
+    model: Any,
+    frame: Any,
+    by: By,
+    *,
+    level: float | None = None,
+    labelled: str | None = None,
+    plan: "Plan | None" = None,
+    max_items: int = core.MAX_ITEMS,
+) -> Any:
+    """Estimate the class distribution of each group of rows of a Spark frame.
+
+    Rows are scored where they are (``mapInArrow``); sums (or the scores of all items of a group, where a method needs
+    them) go to the executors that estimate a block of groups (``groupBy``, ``applyInArrow``). The names of all groups
+    and their numbers of items pass through the driver. The rows are those of ``model.predict_groups(...).frame()``.
+
+    Parameters
+    ----------
+    model, by, level, labelled, plan, max_items
+        See :func:`ordinalq.dask.predict_groups`.
+    frame : pyspark.sql.DataFrame
+        Rows with the columns that the model was fitted on.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row per group: the group, n_items, the share of each class, mean_class, and what else is known.
+    """
+    task = core.prepared(model, frame.columns, by, labelled, level, plan)
+    sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
+    columns = list(task.reading.wanted.columns or ())
+    with _told():
+        parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
+        kept, layout = _laid_out(task, sent, parts, None, max_items)
+        schema = _schema(task, frame.schema, by)
+        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, _arrow(schema)), schema)
+
+
+def read_table(task: core.Task, file: "Table", session: Any) -> Any:
+    """Return the estimates or sums of a table in files that the executors can read, as the task says."""
+    task.reading.check(file)
+    sent = session.sparkContext.broadcast(core.payload(task))
+    rows = [(0, f"{number:012d}", _packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
+    with _told():
+        pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
+        kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
+        found = _by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW).orderBy("block").collect()
+        kept.unpersist()
+    return core.collected(task, [_unpacked(row.body) for row in found], layout.keys)
+
+
+def session(master: str | None) -> Any:
+    """Return a Spark session: that of the caller, or a new one with a master such as local[2]."""
+    from pyspark.sql import SparkSession
+
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    builder = SparkSession.builder.appName("ordinalq").config(map=quiet)
+    builder = builder if master is None else builder.master(master)
+    return builder.getOrCreate()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise an error of an executor as it was raised there; leave out what Spark says of new versions of pandas."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = ERROR.findall(str(error))
+        if not found:
+            raise
+        name, message = found[-1]
+        raise KINDS[name](message) from error
+
+
+def _laid_out(
+    task: core.Task, sent: Any, parts: Any, file: "Table | None" = None, max_items: int = core.MAX_ITEMS
+) -> tuple[Any, core.Layout]:
+    """Compute parts where they are; return them, and the blocks of all groups."""
+    groups = task.reading.groups if file is not None else None
+    kept = parts.persist()
+    known = [_unpacked(row.body) for row in kept.mapInArrow(_remote("sizes", sent), ROW).orderBy("origin").collect()]
+    if not known:
+        raise ValueError("the table has no rows.")
+    if file is not None:
+        for _, strings, _ in known:
+            if groups is not None:
+                groups.saw(strings)
+        file.check_seen(task.reading.wanted, frozenset().union(*(seen for *_, seen in known)))
+    return kept, core.layout(task, [summary for summary, *_ in known], groups, max_items)
+
+
+def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
+    """Return parts grouped by the blocks of groups that they belong to."""
+    where = kept.sparkSession.sparkContext.broadcast(layout)
+    return kept.mapInArrow(_remote("split", sent, where), ROW).groupBy("block")
+
+
+def _remote(name: str, sent: Any, *more: Any) -> Callable[..., Any]:
+    """Return a function that does a step on an executor.
+
+    It is sent as it stands here, so that an executor without ordinalq can still say what it lacks.
+    """
+    version = __version__
+
+    def step(rows: Any) -> Any:
+        try:
+            from ordinalq import spark
+        except ImportError as error:
+            import socket
+
+            raise RuntimeError(
+                f"the worker {socket.gethostname()} has no ordinalq: install ordinalq {version} there ({error})."
+            ) from error
+        return spark.STEPS[name](sent.value, rows, *more)
+
+    return step
+
+
+def _scored(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield the sums over the groups of the rows of a partition."""
+    from pyspark import TaskContext
+
+    task, waiting, number = core.received(sent), [], 0
+    partition = TaskContext.get().partitionId()
+    for batch in batches:
+        summary = core.scored(task, _frame(batch))
+        waiting += [] if summary is None else [summary]
+        samples, items = (sum(map(len, waiting)), sum(int(part.n_items.sum()) for part in waiting))
+        if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.on_means):
+            yield _row(0, f"{partition:06d}-{number:06d}", (Summary.merged(waiting), (), ()))
+            waiting, number = [], number + 1
+    if waiting:
+        yield _row(0, f"{partition:06d}-{number:06d}", (Summary.merged(waiting), (), ()))
+
+
+def _read(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield the sums over the groups of pieces of files."""
+    task = core.received(sent)
+    for row in _rows(batches):
+        yield _row(0, row["origin"], core.scored_block(task, *_unpacked(row["body"])))
+
+
+def _sizes(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield the groups of each part and their sizes."""
+    for row in _rows(batches):
+        summary, strings, seen = _unpacked(row["body"])
+        yield _row(0, row["origin"], (core.sizes(summary), strings, seen))
+
+
+def _split(sent: Any, batches: "Iterator[pa.RecordBatch]", layout: Any) -> "Iterator[pa.RecordBatch]":
+    """Yield what each part has of each block."""
+    for row in _rows(batches):
+        for block, summary in layout.value.split(_unpacked(row["body"])[0]).items():
+            yield _row(block, row["origin"], (summary, layout.value.keys[layout.value.slices[block]]))
+
+
+def _finished(sent: Any, table: "pa.Table") -> tuple[int, Any]:
+    """Return the number of a block of groups and what its parts give."""
+    rows = sorted(table.to_pylist(), key=lambda row: str(row["origin"]))
+    parts = [_unpacked(row["body"]) for row in rows]
+    number = int(rows[0]["block"])
+    return number, core.finished(core.received(sent), number, parts[0][1], [summary for summary, _ in parts])
+
+
+def _bodies(sent: Any, table: "pa.Table") -> "pa.Table":
+    """Return what a block gives as one row."""
+    import pyarrow as pa
+
+    number, found = _finished(sent, table)
+    return pa.Table.from_batches([_row(number, "", found)])
+
+
+def _estimated(sent: Any, table: "pa.Table", schema: Any) -> "pa.Table":
+    """Return the estimates of a block, one row per group."""
+    import pyarrow as pa
+
+    _, (estimates, failed) = _finished(sent, table)
+    warn_of_failed(failed, len(estimates))
+    columns = {column.name: column.tolist() for column in estimates.keys.columns}
+    columns |= {name: values for name, values in estimates.frame().items() if name not in columns}
+    return pa.Table.from_arrays([pa.array(columns[one.name], type=one.type) for one in schema], schema=schema)
+
+
+STEPS: dict[str, Callable[..., Any]] = {
+    "scored": _scored,
+    "read": _read,
+    "sizes": _sizes,
+    "split": _split,
+    "bodies": _bodies,
+    "rows": _estimated,
+}
+
+
+def _row(block: int, origin: str, content: Any) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    types = {"block": pa.int64(), "origin": pa.string(), "body": pa.binary()}
+    values = {"block": block, "origin": origin, "body": _packed(content)}
+    return pa.RecordBatch.from_arrays([pa.array([values[name]], type=kind) for name, kind in types.items()], [*types])
+
+
+def _rows(batches: "Iterator[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _packed(content: Any) -> bytes:
+    return core.packed(content)
+
+
+def _unpacked(content: bytes) -> Any:
+    return core.unpacked(bytes(content))
+
+
+def _frame(batch: "pa.RecordBatch") -> "pd.DataFrame":
+    """Return rows as a frame; whole numbers stay whole where some are missing."""
+    import pandas as pd
+
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        columns[name] = column.to_pandas(types_mapper=core.nullable if column.null_count else None)
+    return pd.DataFrame(columns)
+
+
+def _schema(task: core.Task, fields: Any, by: By) -> Any:
+    """Return the columns of the result as Spark has them."""
+    from pyspark.sql import types
+
+    example = core.example(task)
+    periods = {name for name, period in map(with_period, [by] if isinstance(by, str) else by) if period is not None}
+    names = task.reading.groups.names if task.reading.groups is not None else []
+    words = types.StringType()
+    found = [types.StructField(name, words if name in periods else fields[name].dataType) for name in names]
+    kinds = {"i": types.LongType(), "f": types.DoubleType()}
+    for name, dtype in example.dtypes.items():
+        found.append(types.StructField(str(name), kinds.get(dtype.kind, words)))
+    return types.StructType(found)
+
+
+def _arrow(schema: Any) -> Any:
+    """Return a schema of Spark as Arrow has it."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)

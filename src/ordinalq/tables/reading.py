@@ -1,0 +1,232 @@
+"""A table of any size summed up block by block, by this process or by workers; their number changes nothing.
+
+A block of a file is read and scored on its own, and the sums of all blocks are added up in the order of the blocks.
+Methods on items keep single scores: beyond some millions these go to temporary files.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from ordinalq.contract.summary import Summary, spilled
+from ordinalq.files.blocks import Block
+from ordinalq.files.names import require_columns
+from ordinalq.files.table import Table, TableFile, Wanted
+from ordinalq.files.writing import replacing, write_bytes
+from ordinalq.keys import Column, Keys
+from ordinalq.tables.groups import Grouping
+from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.labels import known_labels
+from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.workers import in_order
+
+# The key of all rows as one group.
+WHOLE = "all"
+# Blocks that wait until they are merged: often enough for the memory, seldom enough for the time.
+WAITING = 16
+
+# Told the bytes and the rows that have been read so far.
+Progress = Callable[[int, int], object]
+
+
+class Portion(NamedTuple):
+    """What a block of rows has given.
+
+    Attributes
+    ----------
+    summary : Summary
+    strings : tuple of bool
+        Whether each column of groups had strings, see :class:`ordinalq.tables.groups.GroupColumn`.
+    seen : frozenset of str
+        Columns that some row had, where rows may lack columns.
+    """
+
+    summary: Summary
+    strings: tuple[bool, ...]
+    seen: frozenset[str]
+
+
+class Reading:
+    """What is done with rows: they are read, scored and summed up.
+
+    Parameters
+    ----------
+    model : TableModel or quantifier
+        See :func:`ordinalq.tables.predicting.predict_table`.
+    groups : Grouping, default=None
+        The groups of rows; None takes all rows as one.
+    labels : str, default=None
+        Column with labels of some rows.
+    with_gaps : bool, default=False
+        Make room for labels to come, where there are none.
+    compact : bool, default=True
+        Keep scores in single precision, where a method needs those of all items.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        groups: Grouping | None = None,
+        labels: str | None = None,
+        *,
+        with_gaps: bool = False,
+        compact: bool = True,
+    ) -> None:
+        self.model, self.groups, self.labels = model, groups, labels
+        self.with_gaps, self.compact = with_gaps, compact
+        kinds = needed_columns(model)
+        by = [] if groups is None else groups.names
+        columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
+        numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
+        self.wanted = Wanted(columns, numbers, [] if groups is None else groups.native)
+
+    def check(self, file: Table) -> None:
+        """Refuse a table without the columns that are needed."""
+        kinds = needed_columns(self.model)
+        if not file.lacks_keys:
+            require_columns(file.columns(), list(kinds), file.name)
+            require_columns(file.columns(), list(self.wanted.columns or ()), file.name)
+        if self.labels is not None and self.labels in kinds:
+            raise ValueError(f"{file.name}: column {self.labels!r} cannot hold labels, the model learned from it.")
+
+    def summary(self, frame: pd.DataFrame, groups: Any = None) -> Summary:
+        """Return the sums over the groups of some rows."""
+        quantifier = fitted_quantifier(self.model)
+        samples = None if groups is None else groups.samples(frame)
+        known: Any = [None] * len(frame) if self.with_gaps else None
+        if self.labels is not None:
+            known = known_labels(frame, self.labels, quantifier.classes_)
+        summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known)
+        if groups is None:
+            summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
+        return summary.compact() if self.compact else summary
+
+    def portion(self, file: TableFile, block: Block) -> Portion:
+        """Return what a block of rows gives."""
+        seen: set[str] = set()
+        parts = []
+        groups = None if self.groups is None else self.groups.fresh()
+        for frame, _ in file.frames(block, self.wanted):
+            seen.update(frame.attrs.pop("seen", ()))
+            parts.append(self.summary(frame, groups))
+        return Portion(Summary.merged(parts), () if groups is None else groups.strings, frozenset(seen))
+
+
+class Finished:
+    """A folder that keeps the portions of blocks under a hash of all that determines them.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    identity : str
+        What determines a portion besides the rows: the model, the columns of groups, how files are read.
+    """
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder = folder
+        self.identity = identity
+        folder.mkdir(exist_ok=True)
+
+    def key(self, file: TableFile, block: Block) -> str:
+        """Return the hash of a block: of its file as it is on disk, and of its place there."""
+        stat = file.path.stat()
+        about = [self.identity, str(file.path.resolve()), stat.st_size, stat.st_mtime_ns]
+        return hashlib.sha256(json.dumps([*about, *block[:4]]).encode()).hexdigest()[:32]
+
+    def get(self, key: str) -> Portion | None:
+        """Return a portion; None if it is not there, or damaged."""
+        try:
+            about = json.loads((self.folder / f"{key}.json").read_text())
+            content = (self.folder / f"{key}.npz").read_bytes()
+            if hashlib.sha256(content).hexdigest() != about["sha256"]:
+                return None
+            summary = Summary.load(self.folder / f"{key}.npz")
+            return Portion(summary, tuple(about["strings"]), frozenset(about["seen"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, key: str, portion: Portion) -> None:
+        """Keep a portion: first its sums, then what says that they are whole."""
+        with replacing(self.folder / f"{key}.npz") as path:
+            portion.summary.save(path)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        about = {"sha256": digest, "strings": portion.strings, "seen": sorted(portion.seen)}
+        write_bytes(self.folder / f"{key}.json", json.dumps(about).encode())
+
+    def forget(self) -> None:
+        """Remove all that is kept, and the folder if nothing else is in it."""
+        for path in (*self.folder.glob("*.npz"), *self.folder.glob("*.json")):
+            path.unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+
+def read_summary(
+    reading: Reading,
+    file: Table,
+    *,
+    n_jobs: int = 1,
+    finished: Finished | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Return the summary of a table with the keys as they are read.
+
+    Parameters
+    ----------
+    reading : Reading
+    file : Table
+        The table, of any size.
+    n_jobs : int, default=1
+        Processes that read and score; -1 stands for all processors.
+    finished : Finished, default=None
+        Portions of an earlier run that are used, and where those of this one are kept.
+    progress : callable, default=None
+        Told how many bytes and rows have been read so far.
+    """
+    reading.check(file)
+    parts: list[Summary] = []
+    seen: set[str] = set()
+    n_rows = 0
+    done: list[int] = []
+    calls = _calls(reading, file, finished, done, here=n_jobs == 1)
+    for portion in in_order(_portion, reading, calls, n_jobs):
+        if reading.groups is not None:
+            reading.groups.saw(portion.strings)
+        seen |= portion.seen
+        n_rows += int(portion.summary.n_items.sum())
+        parts.append(portion.summary)
+        if len(parts) == WAITING:
+            parts = [spilled(Summary.merged(parts))]
+        read = done.pop(0)
+        if progress is not None:
+            progress(read, n_rows)
+    file.check_seen(reading.wanted, seen)
+    return Summary.merged(parts)
+
+
+def _calls(
+    reading: Reading, file: Table, finished: Finished | None, done: list[int], *, here: bool
+) -> Iterator[tuple[TableFile, Block, Finished | None]]:
+    """Yield the blocks of a table, as they are read `here` or sent; `done` gets the bytes that are read after each."""
+    for part, block in file.blocks(reading.wanted):
+        done.append(block.done)
+        yield part, block if here else part.light(block), finished
+
+
+def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> Portion:
+    """Return what a block of rows gives, or has given."""
+    if finished is None:
+        return reading.portion(file, block)
+    key = finished.key(file, block)
+    found = finished.get(key)
+    if found is None:
+        found = reading.portion(file, block)
+        finished.put(key, found)
+    return found

@@ -1,0 +1,169 @@
+"""Tables in many files: patterns, folders, folders that are columns, packed files; errors name the file."""
+
+import bz2
+import gzip
+import lzma
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from seeds import generator
+
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.files import delimited, json_lines
+from ordinalq.files.many import open_table
+from ordinalq.files.table import Wanted
+from ordinalq.tables.predicting import predict_table
+
+
+def rows(n=90, rng=None):
+    rng = generator() if rng is None else rng
+    stars = rng.integers(1, 4, n)
+    return pd.DataFrame(
+        {"x": stars + rng.normal(size=n), "z": rng.normal(size=n), "shop": rng.choice(["a", "b"], n), "stars": stars}
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return oq.TableModel(oq.PACC(), features=["x", "z"]).fit(rows(300), "stars")
+
+
+def packed_with(ending, content):
+    if ending == ".zst":
+        stream = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(stream, "zstd") as file:
+            file.write(content)
+        return stream.getvalue().to_pybytes()
+    return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[ending].compress(content)
+
+
+def test_files_are_read_as_if_they_were_one(tmp_path, model):
+    frame = rows(100)
+    whole = tmp_path / "whole.csv"
+    frame.to_csv(whole, index=False)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i in range(4):
+        frame[25 * i : 25 * (i + 1)].to_csv(folder / f"{i}.csv", index=False)
+    (folder / "_SUCCESS").write_text("")
+    (folder / ".0.csv.crc").write_text("x")
+    expected = predict_table(model, open_table(whole), by="shop").frame()
+    for given in (folder, str(folder / "*.csv"), str(tmp_path / "**" / "[0-9].csv"), sorted(folder.glob("*.csv"))):
+        found = predict_table(model, open_table(given), by="shop").frame()
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+    assert open_table(folder).read().reset_index(drop=True)["x"].astype(float).equals(pd.read_csv(whole)["x"])
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_packed_text_is_unpacked(tmp_path, ending, kind):
+    frame = rows(50)
+    text = frame.to_csv(index=False) if kind == "csv" else frame.to_json(orient="records", lines=True)
+    path = tmp_path / f"t.{kind}{ending}"
+    path.write_bytes(packed_with(ending, text.encode()))
+    told = []
+    portions = list(open_table(path).portions(["x"], told.append))
+    assert sum(map(len, portions)) == 50
+    assert told[-1] == path.stat().st_size
+    path.write_bytes(packed_with(ending, text.encode())[:-30])
+    with pytest.raises(ValueError, match=rf"t\.{kind}"):
+        open_table(path).read()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_folders_named_by_values_are_columns(tmp_path, model, kind):
+    frame = rows(120).assign(year=np.repeat([2023, 2024, 2025], 40))
+    for year, part in frame.groupby("year"):
+        folder = tmp_path / f"reviews/year={year}"
+        folder.mkdir(parents=True)
+        part = part.drop(columns="year")
+        part.to_csv(folder / "a.csv", index=False) if kind == "csv" else part.to_parquet(folder / "a.parquet")
+    table = open_table(tmp_path / "reviews")
+    assert table.columns()[-1] == "year"
+    found = predict_table(model, table, by="year")
+    assert found.keys.tolist() == [2023, 2024, 2025]
+    assert found.n_items.tolist() == [40, 40, 40]
+    one = predict_table(model, open_table(tmp_path / "reviews" / "year=2024"), by="year")
+    np.testing.assert_allclose(one.prevalences[0], found.prevalences[1], rtol=1e-12)
+    (tmp_path / "reviews/year=__HIVE_DEFAULT_PARTITION__").mkdir()
+    (tmp_path / "reviews/year=2025" / f"a.{kind}").rename(
+        tmp_path / "reviews/year=__HIVE_DEFAULT_PARTITION__" / f"a.{kind}"
+    )
+    assert predict_table(model, open_table(tmp_path / "reviews"), by="year").keys.tolist() == [2023, 2024, None]
+
+
+def test_errors_name_the_file_and_the_row(tmp_path, model):
+    frame = rows(20)
+    for i in range(3):
+        frame.to_csv(tmp_path / f"{i}.csv", index=False)
+    text = (tmp_path / "1.csv").read_text().splitlines()
+    text[4] = "oops" + text[4][text[4].index(",") :]
+    (tmp_path / "1.csv").write_text("\n".join(text))
+    with pytest.raises(ValueError, match=r"1\.csv, line 5: expected a number in column 'x', got 'oops'"):
+        predict_table(model, open_table(tmp_path))
+    frame.drop(columns="z").to_csv(tmp_path / "1.csv", index=False)
+    with pytest.raises(ValueError, match=r"1\.csv, line 1: 1 of .* columns are missing: 'z'"):
+        predict_table(model, open_table(tmp_path))
+    with pytest.raises(ValueError, match=r"1\.csv: lacks the column 'z' that .*0\.csv has"):
+        open_table(tmp_path).read()
+    frame.assign(more=1).to_csv(tmp_path / "1.csv", index=False)
+    with pytest.raises(ValueError, match=r"1\.csv: has a column 'more' that .*0\.csv lacks"):
+        open_table(tmp_path).read()
+    (tmp_path / "1.csv").write_text("x,z,shop,stars\n")
+    with pytest.raises(ValueError, match=r"1\.csv: expected rows"):
+        open_table(tmp_path).read()
+
+
+def test_groups_of_another_kind_name_the_file(tmp_path, model):
+    frame = rows(20).assign(shop=range(20))
+    frame.to_parquet(tmp_path / "0.parquet")
+    frame.assign(shop="a").to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet: expected number in column 'shop', as .*0\.parquet has"):
+        predict_table(model, open_table(tmp_path), by="shop")
+
+
+def test_mixtures_are_refused(tmp_path, capsys):
+    rows(5).to_csv(tmp_path / "0.csv", index=False)
+    rows(5).to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet: expected a csv file, as .*0\.csv is, got parquet"):
+        open_table(tmp_path)
+    (tmp_path / "year=1").mkdir()
+    rows(5).to_csv(tmp_path / "year=1" / "2.csv", index=False)
+    with pytest.raises(ValueError, match=r"2\.csv: expected folders such as year=\.\.\. for all files or for none"):
+        open_table(str(tmp_path / "**" / "*.csv"))
+    (tmp_path / "year=1" / "2.csv").write_text("x,year\n1,2\n")
+    with pytest.raises(ValueError, match=r"2\.csv: has a column 'year', which is also the name of its folder"):
+        open_table(tmp_path / "year=1").read()
+    assert main(["predict", "m.oq", "-", str(tmp_path / "0.csv")]) == 2
+    assert "standard input: expected no other files beside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_block_gives_the_same_rows_in_another_process(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(delimited, "BLOCK", 300)
+    monkeypatch.setattr(delimited, "HEADER", 300)
+    monkeypatch.setattr(json_lines, "BLOCK", 300)
+    frame = rows(200).assign(note='a "quoted", cell\nof two lines, ä')
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True, force_ascii=False)
+    else:
+        frame.to_parquet(path, row_group_size=30)
+    wanted = Wanted(["x", "note", "shop"], ["x"])
+    table = open_table(path)
+    here = pd.concat(frame for file, block in table.blocks(wanted) for frame, _ in file.frames(block, wanted))
+    sent = [pickle.dumps((file, file.light(block))) for file, block in table.blocks(wanted)]
+    assert max(map(len, sent)) < 2000  # no text travels
+    there = []
+    for message in reversed(sent):
+        file, block = pickle.loads(message)
+        there.append(pd.concat(frame for frame, _ in file.frames(block, wanted)))
+    pd.testing.assert_frame_equal(pd.concat(there[::-1]), here)
+    assert len(here) == 200
+    assert len(sent) > 5

@@ -1,0 +1,170 @@
+"""Tables of any size: the number of workers changes nothing, and a run that was killed goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+from seeds import generator
+
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.files import delimited
+from ordinalq.files.many import open_table
+from ordinalq.tables.predicting import predict_table
+from ordinalq.tables.reading import Finished
+from ordinalq.workers import in_order
+
+
+def run(*arguments):
+    assert main(list(map(str, arguments))) == 0
+
+
+def rows(n, rng):
+    stars = rng.integers(1, 4, n)
+    return pd.DataFrame(
+        {
+            "x": stars + rng.normal(size=n),
+            "shop": rng.choice(["a", "b", "", "d"], n),
+            "day": rng.choice(["2024-01-01", "2024-01-02"], n),
+            "stars": stars,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two models, and a table of 5000 rows in four files."""
+    folder = tmp_path_factory.mktemp("reading")
+    rng = generator()
+    train = rows(300, rng)
+    for name, method in {"pacc": oq.PACC(), "sld": oq.SLD()}.items():
+        oq.TableModel(method, features=["x"]).fit(train, "stars").save(folder / f"{name}.oq")
+    (folder / "parts").mkdir()
+    for i in range(4):
+        rows(1250, rng).to_csv(folder / "parts" / f"{i}.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["pacc", "sld"])
+def test_the_number_of_workers_changes_no_byte(folder, tmp_path, name):
+    for n_jobs in (1, 2, 3):
+        how = ["--by", "shop,day", "--interval", "0.9", "--n-jobs", n_jobs, "--out", tmp_path / f"{n_jobs}.parquet"]
+        run("predict", folder / f"{name}.oq", folder / "parts", *how)
+    first, *others = ((tmp_path / f"{n_jobs}.parquet").read_bytes() for n_jobs in (1, 2, 3))
+    assert all(other == first for other in others)
+    found = pd.read_parquet(tmp_path / "1.parquet")
+    assert found["n_items"].sum() == 5000
+    assert len(found) == 8
+    assert found["shop"].isna().sum() == 2
+
+
+def test_a_worker_names_the_file_and_the_line(folder, tmp_path, capsys):
+    for part in sorted((folder / "parts").iterdir()):
+        (tmp_path / part.name).write_text(part.read_text())
+    text = (tmp_path / "2.csv").read_text().splitlines()
+    text[6] = "oops,a,2024-01-01,1"
+    (tmp_path / "2.csv").write_text("\n".join(text))
+    assert main(["predict", str(folder / "pacc.oq"), str(tmp_path), "--n-jobs", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "2.csv, line 7: expected a number in column 'x', got 'oops'." in error
+    assert error.count("\n") == 1
+
+
+def test_an_error_of_the_calls_is_raised_and_results_come_in_order():
+    def calls():
+        yield from ((i,) for i in range(10))
+        raise ValueError("no more")
+
+    found = []
+    with pytest.raises(ValueError, match="no more"):
+        found.extend(in_order(_later, 100, calls(), 2))
+    assert list(in_order(_later, 100, ((i,) for i in range(7)), 2)) == [100 + i for i in range(7)]
+    with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
+        list(in_order(_later, 100, [], 0))
+
+
+def _later(shared, number):
+    time.sleep(0.05 if number % 2 == 0 else 0)
+    return shared + number
+
+
+def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
+    model, table = oq.load_model(folder / "pacc.oq"), open_table(folder / "parts")
+    expected = predict_table(model, table, by="shop", level=0.9).frame()
+    kept = Finished(tmp_path / "kept", "a model")
+    assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
+    assert len(list((tmp_path / "kept").glob("*.npz"))) == 4
+    scored = []
+    scores = oq.TableModel.scores
+    monkeypatch.setattr(oq.TableModel, "scores", lambda self, X: scored.append(len(X)) or scores(self, X))
+    assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
+    assert scored == []
+    # A damaged portion is made again, another model and a changed file have nothing in common with it.
+    next((tmp_path / "kept").glob("*.npz")).write_bytes(b"nonsense")
+    assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
+    assert scored == [1250]
+    predict_table(model, table, by="shop", finished=Finished(tmp_path / "kept", "another model"))
+    assert sum(scored) == 1250 + 5000
+    kept.forget()
+    assert not (tmp_path / "kept").exists()
+
+
+SLOW = """
+import sys, time
+import ordinalq as oq
+from ordinalq.cli import main
+from ordinalq.tables import reading
+scores = reading.scores_of
+def slowly(model, frame):
+    time.sleep(0.15)
+    return scores(model, frame)
+reading.scores_of = slowly
+from ordinalq.files import delimited
+delimited.BLOCK = delimited.HEADER = 4000
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_bytes(folder, tmp_path, monkeypatch):
+    def command(out, *more):
+        return [
+            *(sys.executable, "-c", SLOW, "predict", str(folder / "pacc.oq"), str(folder / "parts")),
+            *("--by", "shop", "--interval", "0.9", "--out", str(out), *more),
+        ]
+
+    monkeypatch.setattr(delimited, "BLOCK", 4000)
+    monkeypatch.setattr(delimited, "HEADER", 4000)
+    run("predict", *command(tmp_path / "whole.csv")[4:])
+    out, kept = tmp_path / "killed.csv", tmp_path / "killed.csv.parts"
+    for moment in range(5):
+        process = subprocess.Popen(command(out, "--resume"), stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        # So many portions more than the last time; it may be in the middle of writing one.
+        while len(list(kept.glob("*.json")) if kept.exists() else []) < 3 * (moment + 1):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.03 * moment)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not out.exists()
+    before = len(list(kept.glob("*.json")))
+    assert before >= 15
+    run("predict", *command(out, "--resume")[4:])
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not kept.exists()
+
+
+def test_resume_needs_files_and_an_output(folder, tmp_path, capsys):
+    table = str(folder / "parts")
+    for arguments, message in {
+        (table, "--resume"): "--resume needs --out",
+        ("-", "--format", "csv", "--resume", "--out", str(tmp_path / "a.csv")): "--resume needs a table in files",
+        (table, "--n-jobs", "0"): "--n-jobs must be a whole number other than 0",
+    }.items():
+        assert main(["predict", str(folder / "pacc.oq"), *arguments]) == 2
+        assert message in capsys.readouterr().err
