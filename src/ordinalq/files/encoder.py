@@ -71,7 +71,7 @@ def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
     )
 
 
-def names_array(names: Sequence[str]) -> Any:
+def names_array(names: Sequence[Any]) -> Any:
     """Return names of columns as an array of texts of one length, which a model file holds as a whole.
 
     Very long names, and what is no text, stay objects.
