@@ -38,6 +38,8 @@ N_CLASSES = 5
 # Runs of each version in the comparison of times.
 RUNS, IMPORTS = 7, 9
 SLOWER = 1.1
+# Methods with models of their own, which take items.
+ON_ITEMS = ("OQT", "ARC")
 # Settings whose intervals and groups are among the tiny ones; settings besides the defaults that go through fried.
 TINY = ("OPACC", "RUN", "SLD", "SLD bcts", "RUN n_df")
 FRIED = ("OACC auto", "OPACC auto", "OPDF auto", "RUN auto", "IBU auto", "RUN n_df")
@@ -117,7 +119,7 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     from ordinalq.representations import Histograms, Partition
 
     for entry in oq.catalog(beyond=False):
-        if entry.name not in ("OQT", "ARC"):
+        if getattr(entry.cls, "fits_scores", entry.name not in ON_ITEMS):
             yield entry.name, entry.cls()
     ramp = np.linspace(1, 2, n)
     for name in ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN"):
@@ -412,7 +414,7 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
             q = entry.cls().fit_scores(S, data.y)
         found[f"{entry.name} fit"] = lambda entry=entry: (
             entry.cls().fit_scores(data.given(entry.name)[0], data.y)
-            if entry.name not in ("OQT", "ARC")
+            if entry.name not in ON_ITEMS
             else entry.cls().fit(data.X, data.y)
         )
         found[f"{entry.name} samples"] = lambda q=q, pool=pool: q.predict_scores(pool, samples)

@@ -69,6 +69,8 @@ def column_kinds(
             kinds[name] = "category"
         elif name in dates:
             kinds[name] = f"date:{dates[name]}"
+        elif _all_numbers(frame[name]):
+            kinds[name] = "number"
         elif kind := _kind(frame, name):
             kinds[name] = kind
     return kinds
@@ -79,13 +81,16 @@ def check_kind(name: str, kind: str) -> None:
     check_choice(name, kind.partition(":")[0], KINDS)
 
 
+def _all_numbers(column: "pd.Series[Any]") -> bool:
+    """Say whether every cell is a number in words: nearly always, and to find any other kind is slow."""
+    return len(column) > 0 and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any()
+
+
 def _kind(frame: "pd.DataFrame", name: str) -> str:
     """Return the kind of a column by its values, "" if it is of no use, which is logged."""
     import pandas as pd
 
     column = frame[name]
-    if len(column) and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any():
-        return "number"  # nearly always, and what follows is slow
     if not column.notna().any():
         logger.warning("column %r is left out: it has no value at all", name)
         return ""
