@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interface import adapter, centred
+from interface import adapter, centred, paper_methods
 
 TOLERANCE = 1e-9
 # Replicates of intervals, and their seed.
@@ -118,8 +118,8 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     from ordinalq.regularizers import Tikhonov
     from ordinalq.representations import Histograms, Partition
 
-    for entry in oq.catalog(beyond=False):
-        if getattr(entry.cls, "fits_scores", entry.name not in ON_ITEMS):
+    for entry in paper_methods():
+        if entry.name not in ON_ITEMS:
             yield entry.name, entry.cls()
     ramp = np.linspace(1, 2, n)
     for name in ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN"):
@@ -157,7 +157,7 @@ def item_settings() -> Iterator[tuple[str, Any]]:
     """Yield names and unfitted quantifiers that are fitted on items, with the default classifier."""
     import ordinalq as oq
 
-    for entry in oq.catalog(beyond=False):
+    for entry in paper_methods():
         yield entry.name, entry.cls()
     yield "ARC acc", oq.ARC(correction="acc")
 
@@ -405,8 +405,8 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     samples = Samples.from_index(data.index, len(data.S_pool))
     offer = adapter()
     found: dict[str, Callable[[], Any]] = {}
-    for entry in [entry for entry in oq.catalog(beyond=False) if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
-        if entry.name in ("OQT", "ARC"):
+    for entry in [entry for entry in paper_methods() if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
+        if entry.name in ON_ITEMS:
             q = entry.cls().fit(data.X, data.y)
             pool = q.scores(data.X_pool)
         else:
