@@ -397,7 +397,6 @@ def difference(a: Any, b: Any) -> float:
 
 def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     """Return what is timed: the second stage of each method on samples, and its groups."""
-    import ordinalq as oq
     from ordinalq.samples import Samples
 
     data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 300, 1000)), n=10)
