@@ -16,6 +16,8 @@ from ordinalq.cli.app import (
     QuotingOption,
     SkipOption,
     TrustOption,
+    WeightOption,
+    WeightsOption,
     app,
 )
 from ordinalq.cli.job import columns_of
@@ -77,6 +79,8 @@ def fit(
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
+    weight: WeightOption = None,
+    weights: WeightsOption = "survey",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
@@ -114,6 +118,8 @@ def fit(
         dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
         classes=listed(classes) or None,
         skip_unlabelled=skip_unlabelled,
+        weight=weight,
+        weights=weights,
     )
     info = saving.save_model(model, out, overwrite=force)
     if json:
