@@ -244,17 +244,27 @@ def report(frame):
               f"{others.min():.4f} | {others.idxmin()} | {ratios[name, setting][OWN]:.2f} | "
               f"{ratios[name, setting][OWN_TRAINING]:.2f} |")  # fmt: skip
     each = pd.Series({where: row[OWN] / rivals(row, where[2]).min() for where, row in mean.iterrows()})
+    settings = list(mean.index.get_level_values("setting").unique())
+    print(f'\nIn short, NMD and ratio:\n\n| data, split | {" | ".join(settings)} | NPP, prior="training" |')
+    print(f"|---|{'--:|' * (len(settings) + 1)}")
+    for (name, split), part in mean.groupby(["data", "split"], sort=False):
+        cells = [f"{part.loc[(name, split, one), OWN]:.4f}, {each[name, split, one]:.2f}" for one in settings]
+        known = part.loc[(name, split, settings[-1])]
+        cells.append(f"{known[OWN_TRAINING] / rivals(known, settings[-1]).min():.2f}")
+        print(f"| {name}, {split} | {' | '.join(cells)} |")
     pooled = pd.DataFrame(ratios).T[OWN]
     print("\n| samples | geometric mean of the ratios, per line | worst | per data set | worst |")
     print("|---|--:|--:|--:|--:|")
-    for setting in mean.index.get_level_values("setting").unique():
+    for setting in settings:
         parts = each.xs(setting, level=2), pooled.xs(setting, level=1)
         cells = (f"{np.exp(np.log(part).mean()):.3f} | {part.max():.2f}" for part in parts)
         print(f"| {setting} | {' | '.join(cells)} |")
     relative = mean.div(mean.drop(columns=[OWN_TRAINING]).min(axis=1), axis=0)
     table = relative.groupby("setting", sort=False).agg(lambda part: np.exp(np.log(part).mean()))
-    print("\nGeometric mean over all data of the error, relative to the best of each line:\n")
-    print(table.T.sort_values(table.index[0]).round(2).to_string())
+    print("\nGeometric mean over all lines of the error, relative to the best of each line:\n")
+    print(f"| method | {' | '.join(table.index)} |\n|---|{'--:|' * len(table)}")
+    for method, row in table.T.sort_values(table.index[0]).iterrows():
+        print(f"| {method} | {' | '.join(f'{value:.2f}' for value in row)} |")
 
 
 def rivals(row, setting):
