@@ -30,6 +30,14 @@ class Replicates(NamedTuple):
     n_models: int
 
 
+class ClosedForm(NamedTuple):
+    """Bounds and covariances (B, n, n) by a formula, and, if known, a factor (B, n, k) of the error that is shared."""
+
+    bounds: Bounds
+    covariance: Floats
+    shared: npt.NDArray[np.float32] | None = None
+
+
 class Facts:
     """Facts about a method, with the answers of most methods as defaults.
 
@@ -128,12 +136,20 @@ class Facts:
         """Return the strength of smoothing with which each sample of `solve_response` was solved, (B,)."""
         raise TypeError(f"{type(self).__name__} does not solve q = M p.")
 
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return strengths of smoothing from weak to strong for each sample of `solve_response`, (size, B) or fewer."""
+        raise TypeError(f"{type(self).__name__} has no strength to choose.")
+
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
+        raise TypeError(f"{type(self).__name__} has no penalty.")
+
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
         """Return by how much the estimates P (B, n) of `solve_response` change between two data next to these."""
         raise TypeError(f"{type(self).__name__} does not solve q = M p.")
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats] | None:
-        """Return bounds and covariances (B, n, n) where the method has a formula for them, else None."""
+    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm | None:
+        """Return bounds and covariances where the method has a formula for them, else None."""
         return None
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
