@@ -77,6 +77,9 @@ def fit(
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
+    max_items: Annotated[
+        int | None, typer.Option(help="Learn from so many rows at most: the same part of each group, or class.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
@@ -114,6 +117,8 @@ def fit(
         dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
         classes=listed(classes) or None,
         skip_unlabelled=skip_unlabelled,
+        max_items=max_items,
+        random_state=random_state,
     )
     info = saving.save_model(model, out, overwrite=force)
     if json:
