@@ -566,6 +566,8 @@ def main(arguments=None):
     env = environment()
     sections = measure(options)
     env["load"] += " before, " + " ".join(f"{load:.1f}" for load in os.getloadavg()) + " after"
+    if os.getloadavg()[0] > (os.cpu_count() or 1):
+        env["load"] += " (others worked on the machine, so that times are upper limits)"
     text = report(sections, env)
     print(text)
     if options.write:

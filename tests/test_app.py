@@ -50,7 +50,7 @@ def ordered(labelled):
     """Return the fields of the form, the classes in their order: bad, fair, good."""
     seen = list(dict.fromkeys(labelled["grade"]))
     classes = [("class", seen.index(name)) for name in ("bad", "fair", "good")]
-    return [("target", "grade"), ("by", "shop"), *classes, ("use.1", "out")]
+    return [("target", "grade"), ("by", "shop"), *classes, ("use.1", "out"), ("budget", "fast")]
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +243,60 @@ def test_deleting_removes_the_files(app, tables):
     client.post(f"{walk}/delete")
     assert not folder.exists()
     assert client.get(walk).status == 404
+
+
+def test_periods_of_a_date_give_a_trend(app, walked, tables):
+    client, walk = walked
+    model = client.get(f"{walk}/file/model.oq").content
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", model))
+    other.send(f"{own}/sample", "new.csv", csv(tables[1]))
+    other.done(own)
+    other.post(f"{own}/predict", {"by": "day:month"})
+    page = other.done(own).text
+    assert "The mean class from 2024-01 to 2024-03 with intervals" in page
+    assert len(re.findall("<circle", page)) == 3
+    assert "The mean class from" not in client.get(f"{walk}/results").text, "shops have no order in time"
+
+
+def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch):
+    client, walk = walked
+    _, new = tables
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", client.get(f"{walk}/file/model.oq").content))
+    other.send(f"{own}/sample", "new.csv", csv(new))
+    other.done(own)
+    other.post(f"{own}/predict", {"by": "shop"})
+    other.done(own)
+    other.post(f"{own}/plan", {"width": "0.3"})
+    page = other.done(own).text
+    rows = pd.read_csv(io.BytesIO(other.get(f"{own}/file/to_label.csv").content))
+    assert f"Take {len(rows):,} rows home" in page
+    assert f"{len(rows):,} rows with a class" in page
+    rows["grade"] = np.where(rows["size"] < 0.5, "bad", np.where(rows["size"] < 1.5, "fair", "good"))
+    other.send(f"{own}/labels", "back.csv", csv(rows))
+    page = other.done(own).text
+    assert "rests on" in page
+    # By hand and on the command line: the same.
+    monkeypatch.chdir(tmp_path)
+    new.assign(grade=pd.Series(rows["grade"].to_numpy(), index=rows["line"] - 2)).to_csv("new.csv", index=False)
+    (tmp_path / "model.oq").write_bytes(other.get(f"{own}/file/model.oq").content)
+    command = "predict model.oq new.csv --by shop --labels grade --interval 0.95 --out out.csv"
+    assert main(command.split()) == 0
+    assert other.get(f"{own}/file/estimates.csv").content == (tmp_path / "out.csv").read_bytes()
+
+
+def test_the_report_needs_nothing_else(walked):
+    client, walk = walked
+    answer = client.get(f"{walk}/report.html")
+    assert answer.headers["content-disposition"] == 'attachment; filename="report.html"'
+    page = answer.text
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "<b>x</b>" not in page
+    assert "<script" not in page
+    addresses = re.findall(r'(?:src|href)="([^"]*)', page)
+    assert addresses
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in addresses)
+    assert "url(" not in page
+    means = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))["mean_class"]
+    assert all(f">{mean:.2f} <" in page for mean in means)

@@ -11,7 +11,10 @@ from ordinalq.experiments.config import load_config
 from ordinalq.reference import results
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted((ROOT / "docs" / "extend").glob("*.md")), ROOT / "docs" / "methods.md", ROOT / "docs" / "weights.md"]
+PAGES = [
+    *sorted((ROOT / "docs" / "extend").glob("*.md")),
+    *(ROOT / "docs" / name for name in ("methods.md", "start.md", "weights.md")),
+]
 # What a page takes for granted.
 GIVEN = {"table.md": lambda: {"outcome": make_outcome(n_samples=20, n_classes=5, paper=None)}}
 

@@ -1,5 +1,8 @@
 """Scores from regression: the ordered probit, OrdinalProbit and OrdinalStack."""
 
+import contextlib
+from unittest import SkipTest
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,8 +13,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ordinalq as oq
 from ordinalq.classify.probit import OrderedProbit, log_mass, probit_loss
@@ -103,15 +109,27 @@ def test_perfect_and_constant_predictions_leave_finite_posteriors(rng):
 def test_held_out_scores_are_those_of_a_loop_over_the_folds(rng):
     X, y = items(rng)
     model = OrdinalProbit([LinearRegression()], random_state=3).fit(X, y)
-    g = np.empty(len(y))
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, y))
-    for train, test in folds:
-        g[test] = LinearRegression().fit(X[train], y[train]).predict(X[test])
-    v = np.empty(len(y))
-    for train, test in folds:
-        v[test] = LinearRegression().fit(X[train], np.abs(y - g)[train]).predict(X[test])
+    g, v = np.empty((2, len(y)))
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=3).split(X, y):
+        of_index = LinearRegression().fit(X[train], y[train])
+        g[test] = of_index.predict(X[test])
+        v[test] = LinearRegression().fit(X[train], np.abs(y[train] - of_index.predict(X[train]))).predict(X[test])
     expected = np.exp(OrderedProbit().fit(g[:, None], v, y).log_posteriors(g[:, None], v))
     assert_allclose(model.held_out_scores_, expected, atol=1e-9)
+
+
+def test_no_part_of_a_held_out_score_has_seen_the_item(rng):
+    X, y = items(rng, 400)
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    changed = y.copy()
+    changed[folds[0][1]] = rng.permutation(y[folds[0][1]])
+    models = [
+        OrdinalProbit([DecisionTreeRegressor(max_depth=3, random_state=0)], cv=folds).fit(X, one)
+        for one in (y, changed)
+    ]
+    part = X[folds[0][1]]
+    first, second = ([tree.predict(part) for tree in model.estimators_[0]] for model in models)
+    assert_array_equal(first, second)
 
 
 def test_posteriors_are_distributions_and_as_good_for_new_items(rng):
@@ -269,3 +287,15 @@ def test_mistakes_are_named(rng):
         OrdinalStack(["forest"]).fit(X, y)
     with pytest.raises(NotFittedError):
         OrdinalStack().predict_proba(X)
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks fit what nobody would
+@pytest.mark.parametrize(
+    "estimator",
+    [OrdinalProbit([LinearRegression()], cv=2), OrdinalStack([LinearRegression(), GaussianNB()], cv=2)],
+    ids=["OrdinalProbit", "OrdinalStack"],
+)
+def test_checks_of_scikit_learn(estimator):
+    for one, check in estimator_checks_generator(estimator):
+        with contextlib.suppress(SkipTest):
+            check(one)

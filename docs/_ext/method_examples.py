@@ -15,7 +15,7 @@ rng = np.random.default_rng(0)
 y = rng.integers(1, 6, size=2000)
 X = y[:, None] + rng.normal(size=(2000, 3))
 q = oq.{name}().fit(X, y)
-y_new = rng.choice([1, 2, 3, 4, 5], p=[0.1, 0.2, 0.4, 0.2, 0.1], size=1000)
+y_new = rng.integers(2, 5, size=1000)
 q.predict(y_new[:, None] + rng.normal(size=(1000, 3))).round(2)
 """
 REVIEWS = """\
@@ -73,6 +73,7 @@ def add_example(app: object, what: str, name: str, thing: object, options: objec
 
 def setup(app: object) -> dict[str, bool]:
     """Tell Sphinx."""
+    app.setup_extension("sphinx.ext.autodoc")  # type: ignore[attr-defined]
     # After numpydoc, which has read its sections by then.
     app.connect("autodoc-process-docstring", add_example, priority=900)  # type: ignore[attr-defined]
     return {"parallel_read_safe": True}

@@ -20,8 +20,9 @@ from ordinalq.problem import Data, reference_column, row_product, weighted_gram
 from ordinalq.simplex import Derivatives
 from ordinalq.validation import Floats, check_choice, check_real
 
-# Samples of fewer items get more than one start for the Hellinger distance.
-SMALL_SAMPLE = 100
+# A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 4 had a better
+# minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.
+MISFIT = 0.1
 
 
 class Loss(BaseEstimator, ABC):
@@ -108,8 +109,8 @@ class Loss(BaseEstimator, ABC):
         """
         return None
 
-    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
-        """Say for which samples (B,) the loss may have several minima."""
+    def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
+        """Say which samples (B,) may have a lower minimum than the one at P (B, n)."""
         return np.zeros(len(data), dtype=bool)
 
 
@@ -303,10 +304,9 @@ class Hellinger(Loss):
         """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
         return data.Q > 0
 
-    def ambiguous(self, data: Data) -> npt.NDArray[np.bool_]:
-        """Say which samples are small or leave half of the bins empty: that makes corners to get caught in."""
-        empty = (data.Q <= 0).sum(axis=1) >= data.M.any(axis=1).sum() / 2
-        return np.asarray(((data.sizes < SMALL_SAMPLE) | empty) & (not self.squared))
+    def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
+        """Say which samples leave misfits behind: a minimum that fits some histograms well may not be the only one."""
+        return np.asarray((self._distances(P, data)[3].mean(axis=1) > MISFIT) & (not self.squared))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""

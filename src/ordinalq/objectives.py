@@ -93,9 +93,13 @@ class Objective(ABC):
         """Return easier objectives, easiest first, whose optima lead to this one's; usually none."""
         return []
 
-    def ambiguous(self) -> npt.NDArray[np.bool_]:
-        """Say for which samples (B,) other starts may lead to better minima."""
+    def ambiguous(self, P: Floats) -> npt.NDArray[np.bool_]:
+        """Say for which samples (B,) other starts may lead to better minima than those at P (B, n)."""
         return np.zeros(self.n_samples, dtype=bool)
+
+    def emphases(self) -> list["Objective"]:
+        """Return easier objectives whose optima are other starts; usually none."""
+        return []
 
     def seen(self, rows: Rows) -> Seen | None:
         """Return in which directions the objectives of the samples `rows` (B',) change at all; None if unknown."""
@@ -200,9 +204,14 @@ class LinearObjective(Objective):
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None or self.strengths is not None else (*form, *penalty)
 
-    def ambiguous(self) -> npt.NDArray[np.bool_]:
-        """Say for which samples the loss may have several minima."""
-        return self.loss.ambiguous(self.data)
+    def ambiguous(self, P: Floats) -> npt.NDArray[np.bool_]:
+        """Say for which samples the loss may have lower minima than those at P."""
+        return self.loss.ambiguous(P, self.data)
+
+    def emphases(self) -> list[Objective]:
+        """Return the first stage with one part of the data after the other counted more."""
+        parts = self.data.emphases() if self.loss.stages() else []
+        return [LinearObjective(self.loss.stages()[0], self.regularizer, part, self.strengths) for part in parts]
 
     def seen(self, rows: Rows) -> Seen | None:
         """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""

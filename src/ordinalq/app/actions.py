@@ -1,5 +1,6 @@
 """What is done at each step of the walk: files are taken, work is begun."""
 
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from ordinalq.app import examples, forms, work
 from ordinalq.app.examples import Example
-from ordinalq.app.sessions import Session, Walk
+from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MODEL, Refused, Upload, form, receive
-from ordinalq.app.work import Answer, Asked, Compared, Fitted, Table
+from ordinalq.app.work import Answer, Asked, Compared, Fitted, Planned, Table
 from ordinalq.tables.preview import TablePreview
 
 
@@ -52,7 +53,7 @@ async def example(request: Request, site: Site, session: Session) -> Response:
 async def begin(site: Site, walk: Walk, title: str, job: Any, arguments: dict[str, Any], finish: Any) -> None:
     """Begin a piece of work, if there are not too many."""
     if walk.is_busy:
-        raise Refused("this work is not done yet: wait for it, or cancel it.", 409)
+        raise Refused(BUSY, 409)
     site.sessions.check_jobs()
     await run_in_threadpool(walk.begin, title, job, arguments, finish)
 
@@ -78,7 +79,7 @@ async def _look(site: Site, walk: Walk, given: Upload) -> None:
 
 def _fitted(walk: Walk, path: Path, found: Fitted) -> None:
     walk.model, walk.fitted, walk.step = path, found, "/model"
-    walk.answer = walk.compared = None
+    walk.answer = walk.compared = walk.planned = None
 
 
 async def read(request: Request, site: Site, walk: Walk) -> Response:
@@ -116,7 +117,7 @@ async def sample(request: Request, site: Site, walk: Walk) -> Response:
     if walk.fitted is None:
         raise Refused("a model comes first.")
     if walk.is_busy:
-        raise Refused("this work is not done yet: wait for it, or cancel it.", 409)
+        raise Refused(BUSY, 409)
     given = await receive(request, walk.folder, site.folder)
     if given.path.suffix == f".{MODEL}":
         given.path.unlink()
@@ -145,7 +146,7 @@ async def new_table(site: Site, walk: Walk, table: Table) -> None:
     if old != table.path:
         walk.forget(old)
     walk.sample, walk.sample_preview, walk.step = table, None, "/new"
-    walk.answer = walk.compared = None
+    walk.answer = walk.compared = walk.planned = None
 
 
 async def predict(request: Request, site: Site, walk: Walk) -> Response:
@@ -160,7 +161,7 @@ async def predict(request: Request, site: Site, walk: Walk) -> Response:
 
     arguments = {"model": walk.model, "table": walk.sample, "asked": asked, "folder": walk.folder}
     await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, finish)
-    walk.asked, walk.compared = asked, None
+    walk.asked, walk.compared, walk.planned = asked, None, None
     return go(walk)
 
 
@@ -178,6 +179,48 @@ async def compare(request: Request, site: Site, walk: Walk) -> Response:
     # As on the command line: which is higher is a question about populations.
     arguments = {"model": walk.model, "groups": groups, "level": walk.asked.level, "of": "population"}
     await begin(site, walk, "Comparing groups", work.compare, arguments | {"folder": walk.folder}, finish)
+    return go(walk)
+
+
+async def plan(request: Request, site: Site, walk: Walk) -> Response:
+    """Say how many rows to label, and draw them."""
+    fields = await form(request)
+    if walk.answer is None or walk.sample is None or walk.model is None:
+        raise Refused("estimate a table first.")
+    width = forms.number(fields, "width", 0.2)
+    names = [str(label) for label in walk.answer.estimates.classes]
+    quantity = forms.choice(fields, "quantity", ["mean", *names], "mean")
+
+    def finish(found: Planned) -> None:
+        walk.planned, walk.step = found, "/results#labels"
+
+    what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
+    await begin(site, walk, "Drawing rows to label", work.plan, {**what, "width": width, "quantity": quantity}, finish)
+    return go(walk)
+
+
+async def labels(request: Request, site: Site, walk: Walk) -> Response:
+    """Take labels of the rows that were drawn, and estimate again."""
+    if walk.answer is None or walk.sample is None or walk.model is None:
+        raise Refused("estimate a table first.")
+    if walk.is_busy:
+        raise Refused(BUSY, 409)
+    given = await receive(request, walk.folder, site.folder)
+    # In its own format, which may have changed only by no longer being packed.
+    ending = walk.sample.path.name.removesuffix(".gz").rpartition(".")[2]
+    out = walk.folder / f"labelled-{secrets.token_hex(8)}.{ending}"
+
+    def finish(found: tuple[Table, Asked, Answer]) -> None:
+        old = walk.sample
+        walk.sample, walk.asked, walk.answer = found
+        walk.compared = walk.planned = None
+        walk.step = "/results"
+        walk.forget(None if old is None else old.path)
+        given.path.unlink(missing_ok=True)
+
+    what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
+    arguments = {**what, "returned": Table(*given), "out": out}
+    await begin(site, walk, "Estimating again, with the labels", work.label, arguments, finish)
     return go(walk)
 
 

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from ordinalq.app.work import Asked, Choices, Table
 
+# Name that the commands give the model.
+MODEL = "model.oq"
+
 
 def fit_command(table: Table, choices: Choices, model: str) -> str:
     """Return the command that fits the same model."""
@@ -30,6 +33,12 @@ def compare_command(table: Table, asked: Asked, groups: Sequence[str], of: str, 
     """Return the command that compares the same groups."""
     how = _asked(asked._replace(of=of))
     return shlex.join(["ordinalq", "compare", model, table.shown, *how, *_reading(table), "--", *groups])
+
+
+def all_commands(table: Table | None, choices: Choices | None, sample: Table, asked: Asked) -> list[str]:
+    """Return the commands that lead to the same estimates."""
+    first = [] if table is None or choices is None else [fit_command(table, choices, MODEL)]
+    return [*first, predict_command(sample, asked, MODEL)]
 
 
 def _asked(asked: Asked) -> list[str]:

@@ -1,5 +1,6 @@
 """Files to take home: models, tables, pictures."""
 
+import base64
 import secrets
 from typing import Any
 
@@ -7,9 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from ordinalq.app import jobs, views, work
+from ordinalq.app import commands, jobs, views, work
 from ordinalq.app.sessions import Walk
-from ordinalq.app.site import Site
+from ordinalq.app.site import HERE, Site
 from ordinalq.app.uploads import Refused
 
 # Files that a walk may have, with their types; no other name leads to a file.
@@ -18,6 +19,7 @@ FILES = {
     "errors.svg": "image/svg+xml",
     "estimates.csv": "text/csv; charset=utf-8",
     "estimates.parquet": "application/vnd.apache.parquet",
+    "to_label.csv": "text/csv; charset=utf-8",
     "comparison.csv": "text/csv; charset=utf-8",
 }
 # Shown within a page rather than saved.
@@ -52,19 +54,65 @@ async def comparison(request: Request, site: Site, walk: Walk) -> Response:
     return await _drawn(request, site, walk, walk.compared.comparison, "comparison")
 
 
+async def report(request: Request, site: Site, walk: Walk) -> Response:
+    """Send all that was found as one page that needs nothing else."""
+    if walk.answer is None or walk.fitted is None or walk.sample is None:
+        raise Refused("estimate a table first.", 404)
+    estimates = walk.answer.estimates
+    which = views.positions(estimates, views.Wanted.of(request.query_params, estimates.classes))
+    drawn = {"estimates": estimates.take(which)} if len(which) else {}
+    pictures = {name: await _svg(site, walk, what) for name, what in drawn.items()}
+    if walk.compared is not None:
+        pictures["comparison"] = await _svg(site, walk, walk.compared.comparison)
+    if (errors := walk.folder / "errors.svg").is_file():
+        pictures["errors"] = _embedded(errors.read_bytes())
+    page = site.render(
+        "report.html",
+        walk=walk,
+        answer=walk.answer,
+        fitted=walk.fitted,
+        estimates=estimates,
+        rows=views.rows(estimates, which),
+        size=(views.STEP * len(estimates.classes), views.HEIGHT, views.BAR),
+        fits=views.fit_counts(estimates),
+        trend=views.trend(estimates, walk.asked.by),
+        compared=walk.compared,
+        planned=walk.planned,
+        pictures=pictures,
+        style=(HERE / "static" / "app.css").read_text(encoding="utf-8"),
+        commands=commands.all_commands(walk.table, walk.choices, walk.sample, walk.asked),
+    )
+    return Response(page, media_type="text/html", headers={"Content-Disposition": 'attachment; filename="report.html"'})
+
+
+async def _svg(site: Site, walk: Walk, what: Any) -> str:
+    """Return a picture as an address that has it in itself."""
+    return _embedded(await _picture(site, walk, what, "svg"))
+
+
+def _embedded(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
 async def _drawn(request: Request, site: Site, walk: Walk, what: Any, name: str) -> Response:
     kind = request.path_params["kind"]
-    if kind not in PICTURES or walk.answer is None:
+    if kind not in PICTURES:
         raise Refused("there is no such picture.", 404)
+    content = await _picture(site, walk, what, kind)
+    saved = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'} if "save" in request.query_params else {}
+    return Response(content, media_type=PICTURES[kind], headers=saved)
+
+
+async def _picture(site: Site, walk: Walk, what: Any, kind: str) -> bytes:
+    """Draw estimates or a comparison in another process."""
+    assert walk.answer is not None
     path = walk.folder / f"picture-{secrets.token_hex(8)}.{kind}"
     arguments = {"what": what, "target": walk.answer.info.target, "path": path, "kind": kind}
     try:
         async with site.drawing:
             await run_in_threadpool(jobs.run, work.draw, arguments)
-        content = path.read_bytes()
+        return path.read_bytes()
     except ValueError as error:
         raise Refused(walk.shown(str(error)), 500) from error
     finally:
         path.unlink(missing_ok=True)
-    saved = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'} if "save" in request.query_params else {}
-    return Response(content, media_type=PICTURES[kind], headers=saved)

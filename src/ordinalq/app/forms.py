@@ -1,5 +1,6 @@
 """From the fields of a form to what the library is asked, and back: what is suggested."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +10,7 @@ from ordinalq.classify.members import BUDGETS
 from ordinalq.contract.plan import OF
 from ordinalq.methods.catalog import catalog
 from ordinalq.tables.groups import PERIODS
-from ordinalq.tables.preview import ColumnPreview, TablePreview
+from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]
 
@@ -42,6 +43,18 @@ def choice(fields: Fields, name: str, allowed: Sequence[str], default: str) -> s
     return value
 
 
+def number(fields: Fields, name: str, default: float) -> float:
+    """Return the value of a field that is a positive number."""
+    text = one(fields, name, f"{default:g}")
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Refused(f"expected a number, got {text[:60]!r}.") from error
+    if not 0 < value < math.inf:
+        raise Refused(f"expected a number above 0, got {text[:60]!r}.")
+    return value
+
+
 def columns_of(preview: TablePreview) -> list[str]:
     """Return the names of the columns."""
     return [column.name for column in preview.columns]
@@ -64,6 +77,8 @@ def likely_group(preview: TablePreview, target: str = "") -> str:
 
 def uses(column: ColumnPreview) -> list[str]:
     """Return what a column can be used as, what it looks like first."""
+    if column.kind == NESTED:
+        return [OUT]
     found = column.kind or OUT
     return list(dict.fromkeys([found, *FORCED, OUT]))
 
@@ -71,7 +86,7 @@ def uses(column: ColumnPreview) -> list[str]:
 def used(column: ColumnPreview, last: Choices | None) -> str:
     """Return what a column was used as the last time, what it looks like at first."""
     if last is None or not (last.text or last.features):
-        return column.kind or OUT
+        return uses(column)[0]
     if column.name in last.text:
         return "text"
     if column.name in last.categories:
@@ -87,7 +102,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
     target = choice(fields, "target", columns_of(preview), "")
     by = choice(fields, "by", ["", *columns_of(preview)], "") or None
     wanted = {
-        column.name: choice(fields, f"use.{i}", uses(column), column.kind or OUT)
+        column.name: choice(fields, f"use.{i}", uses(column), uses(column)[0])
         for i, column in enumerate(preview.columns)
         if column.name not in (target, by)
     }
@@ -120,7 +135,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
 
 def _classes(fields: Fields, column: ColumnPreview | None) -> tuple[str, ...]:
     """Return the classes in the order that was chosen; none where numbers have their own."""
-    known = [] if column is None else [word for word, _ in column.values]
+    known = [] if column is None else [word for word, _ in column.words]
     given = [known[int(text)] for text in fields.get("class", []) if text.isdigit() and int(text) < len(known)]
     if not given and column is not None and column.is_numeric:
         return ()

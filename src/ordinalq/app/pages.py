@@ -14,9 +14,6 @@ from ordinalq.classify.members import BUDGETS
 from ordinalq.labels import MAX_LABELS
 from ordinalq.methods.catalog import catalog
 
-# Name that the commands give the model.
-MODEL = "model.oq"
-
 
 async def home(request: Request, site: Site, session: Session) -> Response:
     """Begin, or go on with what was begun."""
@@ -84,7 +81,9 @@ async def model(request: Request, site: Site, walk: Walk) -> Response:
     if walk.fitted is None:
         return go(walk, "/table") if walk.table is not None else _step(site, walk, "failed.html")
     command = (
-        "" if walk.table is None or walk.choices is None else commands.fit_command(walk.table, walk.choices, MODEL)
+        ""
+        if walk.table is None or walk.choices is None
+        else commands.fit_command(walk.table, walk.choices, commands.MODEL)
     )
     return _step(site, walk, "model.html", fitted=walk.fitted, command=command)
 
@@ -130,7 +129,7 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         of = compared.comparison.of
         values = {
             "compared_names": groups,
-            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, of, MODEL),
+            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, of, commands.MODEL),
         }
     return _step(
         site,
@@ -146,7 +145,9 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         page=page,
         last=last,
         fits=views.fit_counts(estimates),
+        trend=views.trend(estimates, walk.asked.by),
         compared=compared,
-        command=commands.predict_command(walk.sample, walk.asked, MODEL),
+        planned=walk.planned,
+        command=commands.predict_command(walk.sample, walk.asked, commands.MODEL),
         **values,
     )

@@ -83,6 +83,7 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/job": pages.job,
         "/file/{name}": downloads.file,
         "/picture.{kind}": downloads.picture,
+        "/report.html": downloads.report,
         "/comparison.{kind}": downloads.comparison,
     }
     posts = {
@@ -92,6 +93,8 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/use": actions.use,
         "/predict": actions.predict,
         "/compare": actions.compare,
+        "/plan": actions.plan,
+        "/labels": actions.labels,
         "/cancel": actions.cancel,
         "/delete": actions.delete,
     }

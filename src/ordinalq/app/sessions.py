@@ -9,7 +9,7 @@ from typing import Any
 
 from ordinalq.app.jobs import CANCELLED, FAILED, RUNNING, Job
 from ordinalq.app.uploads import Refused
-from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Table
+from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Planned, Table
 from ordinalq.tables.preview import TablePreview
 
 # Each browser that was given the token has a session; more are a mistake, or an attack.
@@ -17,6 +17,7 @@ MAX_SESSIONS = 50
 MAX_WALKS = 20
 # Pieces of work at the same time, of all sessions together.
 MAX_JOBS = 4
+BUSY = "this work is not done yet: wait for it, or cancel it."
 
 
 class Walk:
@@ -44,6 +45,7 @@ class Walk:
         self.asked = Asked()
         self.answer: Answer | None = None
         self.compared: Compared | None = None
+        self.planned: Planned | None = None
         # Tables of a built-in example that wait for their step.
         self.ready: dict[str, Table] = {}
         self.job: Job | None = None
@@ -56,7 +58,7 @@ class Walk:
         """Start a piece of work; `finish` takes its result. One at a time."""
         with self._lock:
             if self.is_busy:
-                raise Refused("this work is not done yet: wait for it, or cancel it.", 409)
+                raise Refused(BUSY, 409)
             self.problem, self.notes = "", []
             self.job, self._finish = Job(title, work, arguments), finish
 

@@ -17,15 +17,18 @@ from ordinalq.contract.summary import Summary
 from ordinalq.files.table import TableFile, open_file
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
+from ordinalq.inference.labelling import LabelsNeeded
 from ordinalq.methods.default import Training
 from ordinalq.samples import class_means
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
 from ordinalq.tables.groups import names_of
 from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.planning import plan_labels, rows_to_label
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import TablePreview, preview_table
-from ordinalq.tables.saving import load_model_and_info, save_model
+from ordinalq.tables.returned import ReturnedLabels, join_labels
+from ordinalq.tables.saving import load_model_and_info, read_info, save_model
 from ordinalq.validation import Floats
 
 # Groups of one comparison: all pairs of more say nothing.
@@ -94,6 +97,13 @@ class Answer(NamedTuple):
     diagnosis: str
     knows_groups: bool
     smoothed: bool
+
+
+class Planned(NamedTuple):
+    """How many rows of each group to label; `n_rows` of them have been written."""
+
+    needed: LabelsNeeded
+    n_rows: int
 
 
 class Compared(NamedTuple):
@@ -202,6 +212,42 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv")
     return Compared(estimates, found)
+
+
+def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
+    """Say how many rows to label, draw them, and write them as a table."""
+    file = table.open()
+    loaded, info = load_model_and_info(model)
+    found = plan_labels(
+        loaded,
+        file,
+        by=asked.by,
+        labels=asked.labels,
+        width=width,
+        quantity=quantity,
+        level=asked.level,
+        plan=Plan(of=asked.of),
+        progress=_bytes(report, "reading the table", file.n_bytes),
+    )
+    report("drawing the rows")
+    rows = rows_to_label(file, found, asked.labels or info.target)
+    write_table(rows, folder / "to_label.csv", "csv")
+    return Planned(found.needed, len(rows))
+
+
+def label(
+    model: Path, table: Table, asked: Asked, returned: Table, out: Path, folder: Path, report: Report
+) -> tuple[Table, Asked, Answer]:
+    """Join labels that have come back to the table that they are from, and estimate it again."""
+    target = asked.labels or read_info(model).target
+    if target is None:
+        raise ValueError("the model does not know the name of the column of the labels.")
+    labels = ReturnedLabels(returned.open(), target)
+    file = table.open()
+    progress = _bytes(report, "joining the labels", file.n_bytes)
+    join_labels(file, labels, out, encoding=table.encoding, progress=progress)
+    joined, now = Table(out, table.shown), asked._replace(labels=target)
+    return joined, now, predict(model, joined, now, folder, report)
 
 
 def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, report: Report) -> None:

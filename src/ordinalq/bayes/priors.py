@@ -18,11 +18,11 @@ from ordinalq.validation import Floats, check_distributions, check_real
 
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
 # variance 3/2 / (n (n + 1)).
-SMOOTH = 2.0
+SMOOTH = 4.0
 # Items that the training distribution is worth where it is expected.
 STRENGTH = 1000.0
 # Weights of "anything", "smooth" and "as in training" where nothing is known.
-WEIGHTS = (0.6, 0.2, 0.2)
+WEIGHTS = (0.4, 0.4, 0.2)
 # Least exponent: no class is ruled out, though it be rare among the training items.
 LEAST = 0.05
 NAMES = ("any", "uniform", "smooth", "training")

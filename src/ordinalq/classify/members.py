@@ -159,11 +159,11 @@ def _ridge(alpha: float, *, scaled: bool = False) -> Callable[[int, bool, int], 
     return make
 
 
-def _logistic(C: float, *, scaled: bool = False) -> Callable[[int, bool, int], Any]:
+def _logistic(C: float, *, scaled: bool = False, balanced: bool = False) -> Callable[[int, bool, int], Any]:
     def make(_n_items: int, _groups: bool, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(C=C, max_iter=2000)
+        model = LogisticRegression(C=C, max_iter=2000, class_weight="balanced" if balanced else None)
         return _scaled(model) if scaled else model
 
     return make
@@ -183,10 +183,11 @@ NETWORK = "neural network: a regressor between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
 LINE = "ridge regression: a regressor that many columns or few items suffice for"
 LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
+BALANCED = "logistic regression whose classes count alike: what tells rare classes apart"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
-        "fast": [(_boosted(0.15, 200), TREES), (_forest(30), FOREST)],
+        "fast": [(_boosted(0.15, 200), TREES), (_forest(20), FOREST)],
         "balanced": [(_boosted(0.06, 1000), TREES), (_smooth(300), SMOOTH), (_forest(100), FOREST)],
         "best": [
             (_boosted(0.04, 2000), TREES),
@@ -197,13 +198,18 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
         ],
     },
     "few": {
-        "fast": [(_ridge(1.0, scaled=True), LINE), (_logistic(1.0, scaled=True), LOGISTIC)],
-        "balanced": [(_ridge(1.0, scaled=True), LINE), (_smooth(100), SMOOTH), (_forest(100), FOREST)],
+        "fast": [(_ridge(1.0, scaled=True), LINE), (_smooth(100), SMOOTH), (_logistic(1.0, scaled=True), LOGISTIC)],
+        "balanced": [
+            (_ridge(1.0, scaled=True), LINE),
+            (_smooth(100), SMOOTH),
+            (_logistic(1.0, scaled=True), LOGISTIC),
+            (_forest(100), FOREST),
+        ],
         "best": [
             (_ridge(1.0, scaled=True), LINE),
             (_smooth(100), SMOOTH),
-            (_forest(300), FOREST),
             (_logistic(1.0, scaled=True), LOGISTIC),
+            (_forest(300), FOREST),
         ],
     },
     "vectors": {
@@ -222,13 +228,19 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
         ],
     },
     "sparse": {
-        "fast": [(_ridge(2.0), LINE), (_logistic(1.0), LOGISTIC)],
-        "balanced": [(_ridge(1.0), LINE), (_ridge(10.0), LINE), (_logistic(3.0), LOGISTIC)],
+        "fast": [(_ridge(2.0), LINE), (_logistic(1.0, balanced=True), BALANCED)],
+        "balanced": [
+            (_ridge(1.0), LINE),
+            (_ridge(10.0), LINE),
+            (_logistic(3.0), LOGISTIC),
+            (_logistic(1.0, balanced=True), BALANCED),
+        ],
         "best": [
             (_ridge(1.0), LINE),
             (_ridge(10.0), LINE),
-            (_logistic(1.0), LOGISTIC),
+            (_logistic(3.0), LOGISTIC),
             (_logistic(10.0), LOGISTIC),
+            (_logistic(1.0, balanced=True), BALANCED),
         ],
     },
 }

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
+from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.classify.calibration import logarithms
@@ -93,8 +95,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
         """Fit regressors and probit on X (N, ...), y (N,); groups (N,) stay together in the folds."""
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
+        X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least 2 classes, got 1 class: {self.classes_[0]}.")
@@ -105,13 +106,10 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)
-        members = jobs(delayed(Watched(_fitted))(regressors, X, index, train) for train, _ in folds)
-        G = _held_out(members, X, folds)  # (N, m)
-        deviation = np.abs(index - G.mean(axis=1))
-        spread = [regressors[0] if self.spread is None else self.spread]
-        last = jobs(delayed(Watched(_fitted))(spread, X, deviation, train) for train, _ in folds)
-        v = _held_out(last, X, folds)[:, 0]
-        self.estimators_ = [[*of_index, *of_deviation] for of_index, of_deviation in zip(members, last, strict=True)]
+        spread = regressors[0] if self.spread is None else self.spread
+        self.estimators_ = jobs(delayed(Watched(_fitted))(regressors, spread, X, index, train) for train, _ in folds)
+        predictions = _held_out(self.estimators_, X, folds)
+        G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
         self.held_out_scores_ = _posteriors(self.probit_, G, v)
         _remember_features(self, self.estimators_[0][0])
@@ -120,6 +118,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the posteriors by the mean predictions of the folds, (N, n)."""
         check_is_fitted(self, "estimators_")
+        X = _rows(X)
         predictions = np.mean([[model.predict(X) for model in models] for models in self.estimators_], axis=0)
         return _posteriors(self.probit_, predictions[:-1].T, predictions[-1])
 
@@ -127,6 +126,12 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         """Return the class of the highest posterior, (N,)."""
         check_is_fitted(self, "estimators_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Take what items may look like from the regressors; where classes have no order, scores are poor."""
+        tags = _with_items_of(super().__sklearn_tags__(), self.regressors)
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 class OrdinalStack(ClassifierMixin, BaseEstimator):
@@ -196,8 +201,7 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
         """Fit members and weights on X (N, ...), y (N,); labels and groups as in :class:`CrossFitted`."""
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
+        X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.members_ = [member.fit(X, y, labels, groups) for member in self._held_out_members(X, groups)]
         lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)
@@ -253,12 +257,17 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated posteriors under the training distribution, (N, n)."""
         check_is_fitted(self, "members_")
+        X = _rows(X)
         return self._posteriors(self._log_scores([member.predict_proba(X) for member in self.members_]))
 
     def predict(self, X: Any) -> Any:
         """Return the class of the highest posterior, (N,)."""
         check_is_fitted(self, "members_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Take what items may look like from the members."""
+        return _with_items_of(super().__sklearn_tags__(), self.members)
 
 
 def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats, Floats]:
@@ -306,9 +315,41 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     return float(value), slope
 
 
-def _fitted(models: Sequence[Any], X: Any, target: Floats, train: Codes) -> list[Any]:
+def _checked(X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
+    """Return items whose rows can be picked, and labels (N,), or refuse them."""
+    X = _rows(X)
+    for what, number in zip(("item(s)", "feature(s)"), X.shape, strict=False):
+        if number == 0:
+            raise ValueError(f"X must not be empty: 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    check_consistent_length(X, y)
+    return X, y
+
+
+def _rows(X: Any) -> Any:
+    """Return items (N, ...) as something whose rows can be picked."""
+    return X.tocsr() if issparse(X) else X if hasattr(X, "shape") else np.asarray(X)
+
+
+def _with_items_of(tags: Any, parts: Sequence[Any] | None) -> Any:
+    """Return tags that allow what all parts allow: sparse items and missing values; None chooses what suits."""
+    found = [get_tags(part).input_tags for part in parts or ()]
+    tags.input_tags.sparse = all(one.sparse for one in found)
+    tags.input_tags.allow_nan = parts is None or (bool(found) and all(one.allow_nan for one in found))
+    return tags
+
+
+def _fitted(regressors: Sequence[Any], spread: Any, X: Any, index: Floats, train: Codes) -> list[Any]:
+    """Return regressors of the index and, last, one of how far their mean is off, all fitted on the same items.
+
+    Deviations of these very items are too small, but all that is asked of them is where they are larger than elsewhere;
+    and those by models of other folds would know the items of this one.
+    """
     part = _safe_indexing(X, train)
-    return [clone(model).fit(part, target[train]) for model in models]
+    models = [clone(model).fit(part, index[train]) for model in regressors]
+    mean = np.mean([model.predict(part) for model in models], axis=0)
+    return [*models, clone(spread).fit(part, np.abs(index[train] - mean))]
 
 
 def _held_out(models: list[list[Any]], X: Any, folds: list[tuple[Codes, Codes]]) -> Floats:

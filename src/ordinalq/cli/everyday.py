@@ -16,6 +16,8 @@ from ordinalq.cli.app import (
     QuotingOption,
     SkipOption,
     TrustOption,
+    WeightOption,
+    WeightsOption,
     app,
 )
 from ordinalq.cli.job import columns_of
@@ -80,6 +82,8 @@ def fit(
     max_items: Annotated[
         int | None, typer.Option(help="Learn from so many rows at most: the same part of each group, or class.")
     ] = None,
+    weight: WeightOption = None,
+    weights: WeightsOption = "survey",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
@@ -119,6 +123,8 @@ def fit(
         skip_unlabelled=skip_unlabelled,
         max_items=max_items,
         random_state=random_state,
+        weight=weight,
+        weights=weights,
     )
     info = saving.save_model(model, out, overwrite=force)
     if json:

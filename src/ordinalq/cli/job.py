@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalq.cli.app import EncodingOption, FormatOption, JsonOption, ModelArgument, QuotingOption, TrustOption
+from ordinalq.cli.app import (
+    EncodingOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    QuotingOption,
+    TrustOption,
+    WeightOption,
+    WeightsOption,
+)
 from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
@@ -51,6 +60,8 @@ class Job:
             help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto').",
         ),
     ] = "auto"
+    weight: WeightOption = None
+    weights: WeightsOption = "survey"
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
@@ -126,7 +137,16 @@ class Job:
         from ordinalq.version import __version__
 
         digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
-        how = (self.by, self.labels, self.file.format, self.encoding, self.quoting, self.trust)
+        how = (
+            self.by,
+            self.labels,
+            self.weight,
+            self.weights,
+            self.file.format,
+            self.encoding,
+            self.quoting,
+            self.trust,
+        )
         return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
     @property
@@ -140,7 +160,13 @@ class Job:
         from ordinalq.cli import show
 
         with show.progress(self.file.name, self.file.n_bytes) as progress:
-            yield {"by": self.columns, "labels": self.labels, "progress": progress}
+            yield {
+                "by": self.columns,
+                "labels": self.labels,
+                "weight": self.weight,
+                "weights": self.weights,
+                "progress": progress,
+            }
 
 
 def columns_of(by: str | None, file: "Table") -> list[str] | None:

@@ -38,7 +38,10 @@ def plan(
         if str(job.table) == "-":
             raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
     kind = writing.table_format(out) if out else ""
+    if job.weight is not None:
+        raise ValueError("--weight is not for plan: how many rows to label is known only for a draw without weights.")
     with job.reading() as how:
+        del how["weight"], how["weights"]
         found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)

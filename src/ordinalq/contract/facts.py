@@ -64,6 +64,11 @@ class Facts:
     shares_representation: bool = False
     uses_labels: bool = False
 
+    @property
+    def counts_items(self) -> bool:
+        """Whether estimates from q and M depend on the number of items, as likelihoods of counts do."""
+        return False
+
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier that other held-out items give, and how they move the class means.
 

@@ -36,12 +36,12 @@ def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
     scores = _matrix(S)
     if scores.shape[1] != n_classes:
         raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
-    total = scores.sum(axis=1)
     # Almost always nothing is to be said or done, and two passes show it; comparisons with NaN are false.
-    if scores.min() >= 0 and (np.abs(total - 1) <= 1e-12).all():
+    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) <= 1e-12).all():
         return scores
     empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
     _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
+    total = scores.sum(axis=1)
     _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
     _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
     if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():

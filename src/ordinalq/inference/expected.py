@@ -1,5 +1,8 @@
 """The error to expect: a fitted method judged on held-out items that its class means have not seen."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
@@ -18,16 +21,16 @@ Codes = npt.NDArray[np.intp]
 N_SAMPLES = 100
 
 
-def expected_error(
+def expected_errors(
     quantifier: Quantifier,
     S: Floats,
     codes: Codes,
     *,
     groups: Codes | None = None,
-    sample_size: int = 1000,
+    sizes: Sequence[int] = (1000,),
     random_state: int = 0,
-) -> float:
-    """Return the mean NMD to expect of new samples, NaN where there are too few items or groups to know.
+) -> dict[Any, float]:
+    """Return the mean NMD to expect of samples of each size, or of "groups"; NaN where too few items tell.
 
     The scored items are halved. The method, without its classifier, learns from one half and estimates samples of the
     other: of all distributions alike (protocol APP), or the groups themselves where there are groups. Then the halves
@@ -45,41 +48,47 @@ def expected_error(
         Classes 0..n-1; each has two items at least.
     groups : ndarray (N,), default=None
         Numbers of the groups.
-    sample_size : int, default=1000
-        Items of a sample, where there are no groups.
+    sizes : sequence of int, default=(1000,)
+        Items of a sample, where there are no groups; never more than there are items.
     random_state : int, default=0
         Seed of the halves and the samples.
     """
-    check_integer("sample_size", sample_size, minimum=1)
+    for size in sizes:
+        check_integer("sizes", size, minimum=1)
+    keys: tuple[Any, ...] = tuple(sizes) if groups is None else ("groups",)
     rng = np.random.default_rng(random_state)
     scored = ~unscored(S)
-    S, codes = S[scored], codes[scored]
-    n = S.shape[1]
-    half = _half(codes, rng) if groups is None else _half_of_groups(groups[scored], rng)
-    if groups is not None:
-        groups = groups[scored]
-    if any((np.bincount(codes[part], minlength=n) == 0).any() for part in (half, ~half)):
-        return float("nan")  # a class in one half only: nobody knows
-    if groups is not None and any((np.bincount(groups[part]) > 1).sum() < FEWEST_GROUPS for part in (half, ~half)):
-        return float("nan")
+    S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
+    half = _half(codes, rng) if groups is None else _half_of_groups(groups, rng)
+    if not all(_enough(codes[part], S.shape[1], None if groups is None else groups[part]) for part in (half, ~half)):
+        return dict.fromkeys(keys, float("nan"))  # nobody knows
     seed = int(rng.integers(2**31))
 
-    def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> float:
+    def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> Floats:
         number = None if groups is None else groups[taught]
         twin = clone(quantifier).fit_scores(S[taught], codes[taught], groups=number)
-        if groups is None:
-            protocol = APP(N_SAMPLES, sample_size, small_pool="repeat", random_state=seed)
-            samples = protocol.draw(codes[judged], classes=np.arange(n))
-        else:
-            samples = Samples.from_groups(groups[judged], codes[judged], classes=np.arange(n))
-        return float(errors(twin.solve_scores(S[judged], samples).p, samples.prevalences).mean())
+        found = []
+        for key in keys:
+            if groups is None:
+                protocol = APP(N_SAMPLES, min(key, len(codes)), small_pool="repeat", random_state=seed)
+                samples = protocol.draw(codes[judged], classes=np.arange(S.shape[1]))
+            else:
+                samples = Samples.from_groups(groups[judged], codes[judged], classes=np.arange(S.shape[1]))
+            found.append(errors(twin.solve_scores(S[judged], samples).p, samples.prevalences).mean())
+        return np.array(found)
 
-    halved = (error(half, ~half) + error(~half, half)) / 2
-    if groups is not None:
-        return halved
-    everything = np.ones(len(codes), dtype=bool)
-    learned = min(halved, error(everything, everything))
-    return float(np.sqrt((halved**2 + learned**2) / 2))
+    expected = (error(half, ~half) + error(~half, half)) / 2
+    if groups is None:
+        everything = np.ones(len(codes), dtype=bool)
+        learned = np.minimum(expected, error(everything, everything))
+        expected = np.sqrt((expected**2 + learned**2) / 2)
+    return dict(zip(keys, expected.tolist(), strict=True))
+
+
+def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
+    """Say whether items have all of n classes and, where there are groups, enough of these to learn from."""
+    enough_groups = groups is None or (np.bincount(groups) > 1).sum() >= FEWEST_GROUPS
+    return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 
 
 def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

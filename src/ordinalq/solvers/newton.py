@@ -104,7 +104,7 @@ class NewtonSolver(BaseEstimator):
             move_to_uniform(part, found)
             solution.put(rows, found)
         # Other starts for the samples that may have several minima; the best one counts.
-        hard = objective.ambiguous()
+        hard = objective.ambiguous(solution.p)
         if hard.any():
             for rows, part in objective.passes(hard):
                 for start in _other_starts(part, max_iter, tol):
@@ -118,8 +118,9 @@ class NewtonSolver(BaseEstimator):
 def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Floats]:
     """Return points (B, n) to start from where there may be several minima, besides the optimum of the first stage.
 
-    They are the uniform p, near the best of the classes alone, and the optimum of the first stage without a penalty:
-    where that fits exactly, it is a corner that no path from elsewhere finds.
+    They are the uniform p, near the best of the classes alone, the optimum of the first stage without a penalty (where
+    that fits exactly, it is a corner that no path from elsewhere finds), and those with one part of the data counted
+    more than the others.
     """
     B, n = objective.n_samples, objective.n_classes
     uniform = np.full((B, n), 1 / n)
@@ -129,8 +130,8 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
     starts = [uniform, corners[values.argmin(axis=0)]]
     bare, _ = objective.split() or (objective, None)
     if bare is not objective and bare.stages():
-        starts.append(_minimize_in_stages(bare.stages()[0], [], uniform, max_iter, tol).p)
-    return starts
+        starts.append(_minimize(bare.stages()[0], uniform, max_iter, STAGE_TOL).p)
+    return starts + [_minimize(part, uniform, max_iter, STAGE_TOL).p for part in objective.emphases()]
 
 
 def _minimize_in_stages(
@@ -188,9 +189,9 @@ class _Run:
         self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
-        # A start for another stage need not be confirmed, and without convexity the gap says nothing. Elsewhere a small
-        # gradient is not enough: where the curvature is tiny, it says little about the value.
-        self.roughly = tol >= STAGE_TOL or not objective.convex
+        # A start for another stage need not be confirmed. Elsewhere a small gradient is not enough: where the curvature
+        # is tiny, it says little about the value.
+        self.roughly = tol >= STAGE_TOL
         self.stiff = np.zeros(B, dtype=bool)
         if penalty is not None:
             # tau (C p - c), which stiff samples know better than from p itself

@@ -51,6 +51,7 @@ def build_quantifier(
     random_state : int, default=0
         Seed of the folds and of the forests.
     """
+    named = method is not None
     if method is None:
         method = "Default" if classifier is None else "AML"
     entry = find_method(method)
@@ -59,7 +60,8 @@ def build_quantifier(
     for name in parameters:
         if name not in takes - {"classifier"}:
             others = ", ".join(sorted(takes - {"classifier"})) or "none"
-            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}.")
+            hint = "" if named else ", or name a method that has it"
+            raise ValueError(f"{method} has no parameter {name!r}; it has: {others}{hint}.")
     how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
@@ -89,6 +91,8 @@ def fit_table(
     skip_unlabelled: bool = False,
     max_items: int | None = None,
     random_state: int = 0,
+    weight: str | None = None,
+    weights: str = "survey",
 ) -> TableModel:
     """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
 
@@ -100,7 +104,7 @@ def fit_table(
         Column of the labels.
     quantifier, text, features, categories, dates
         See :class:`TableModel`.
-    by, classes, skip_unlabelled
+    by, classes, skip_unlabelled, weight, weights
         See :meth:`TableModel.fit`.
     max_items : int, default=None
         Rows to learn from at most: the same part of each group (without `by`, of each class), drawn at random. None
@@ -110,11 +114,13 @@ def fit_table(
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
+    others = [target, *names_of(by), *filter(None, [weight])]
     if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *names_of(by)], file.name)
-    columns = list(dict.fromkeys([*asked, target, *names_of(by)])) if asked else None
+        require_columns(file.columns(), [*asked, *categories, *(dates or ()), *others], file.name)
+    columns = list(dict.fromkeys([*asked, *others])) if asked else None
     if max_items is None:
         frame = file.read(columns)
     else:
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
-    return model.fit(frame, target, by=by, classes=classes, skip_unlabelled=skip_unlabelled)
+    how: dict[str, Any] = {"weight": weight, "weights": weights, "skip_unlabelled": skip_unlabelled}
+    return model.fit(frame, target, by=by, classes=classes, **how)

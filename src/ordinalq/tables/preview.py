@@ -13,6 +13,9 @@ from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
+NESTED = "nested"
+# A column with more different values has no classes; gaps, and numbers written in two ways, are not counted yet.
+ENOUGH = 2 * MAX_LABELS
 
 
 class ColumnPreview(NamedTuple):
@@ -22,8 +25,8 @@ class ColumnPreview(NamedTuple):
     ----------
     name : str
     kind : str
-        See :mod:`ordinalq.files.columns`; "" for a column of no use, such as identifiers.
-    values : tuple of (str, int)
+        See :mod:`ordinalq.files.columns`; "" for a column of no use, such as identifiers, "nested" for one of lists.
+    words : tuple of (str, int)
         Its values as words, with how often each occurs, in the order of numbers if all are, else of their appearance;
         none where they are too many for classes. Of the whole table if it was read as a whole.
     n_missing : int
@@ -32,18 +35,18 @@ class ColumnPreview(NamedTuple):
 
     name: str
     kind: str
-    values: tuple[tuple[str, int], ...]
+    words: tuple[tuple[str, int], ...]
     n_missing: int
 
     @property
     def is_numeric(self) -> bool:
         """Whether the values are numbers, whose order is known."""
-        return all(_number(word) is not None for word, _ in self.values)
+        return all(_number(word) is not None for word, _ in self.words)
 
     @property
     def may_be_target(self) -> bool:
         """Whether the values may be classes."""
-        return MIN_CLASSES <= len(self.values) <= MAX_LABELS
+        return MIN_CLASSES <= len(self.words) <= MAX_LABELS
 
 
 class TablePreview(NamedTuple):
@@ -87,10 +90,7 @@ def preview_table(
         for name in names:
             counter = counters.setdefault(name, Counter())
             if counter is not None and name in frame.columns:
-                counter.update(_values(frame[name]))
-                # A few more than classes may be are no harm; those that matter are told apart at the end.
-                if len(counter) > 2 * MAX_LABELS:
-                    counters[name] = None
+                counters[name] = _together(counter, _counted(frame[name]))
         if not whole:
             break
     columns = tuple(_column(name, kinds[name], counters[name]) for name in names)
@@ -99,23 +99,32 @@ def preview_table(
 
 def _kind(frame: Any, name: str) -> str:
     """Return the kind of a column by its first values; "" where it cannot be told."""
+    if any(hasattr(value, "__len__") and not isinstance(value, str) for value in frame[name].head(SHOWN_ROWS)):
+        return NESTED
     try:
         return column_kinds(frame, [name]).get(name, "")
-    except (ValueError, TypeError):  # mistakes in it, or lists: to be told when it is used
+    except ValueError:  # mistakes in it: to be told when it is used
         return ""
 
 
-def _values(column: Any) -> Counter[str | None]:
+def _counted(column: Any) -> Counter[str | None] | None:
+    """Return how often each word occurs, None for a gap; nothing where they are too many, or lists and the like."""
     try:
         counts = column.value_counts(dropna=False, sort=False)
-    except TypeError:  # lists and the like
-        return Counter({str(i): 1 for i in range(3 * MAX_LABELS)})
-    if len(counts) > 3 * MAX_LABELS:
-        return Counter({str(i): 1 for i in range(3 * MAX_LABELS)})
+        if len(counts) > ENOUGH:
+            return None
+        words = as_words(counts.index)
+    except (TypeError, ValueError):
+        return None
     found: Counter[str | None] = Counter()
-    for word, count in zip(as_words(counts.index), counts.tolist(), strict=True):
+    for word, count in zip(words, counts.tolist(), strict=True):
         found[word if word and word not in MISSING_WORDS else None] += count
     return found
+
+
+def _together(known: Counter[str | None], more: Counter[str | None] | None) -> Counter[str | None] | None:
+    found = None if more is None else known + more
+    return None if found is None or len(found) > ENOUGH else found
 
 
 def _column(name: str, kind: str, counter: "Counter[str | None] | None") -> ColumnPreview:

@@ -1,0 +1,160 @@
+"""Labels that come back: rows that were drawn and labelled, joined to the table that they are from."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ordinalq.files.cells import as_words, short
+from ordinalq.files.names import MISSING_WORDS, require_columns
+from ordinalq.files.opening import open_binary
+from ordinalq.files.table import TableFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Progress = Callable[[int], object] | None
+
+# Names that `rows_to_label` gives the column of places, which is the first one.
+PLACES = ("line", "row", "line of the file", "row of the file")
+# Of the cells that both tables have, at least so many agree if the rows are those of the table; spreadsheet programs
+# write some numbers and dates in another way.
+AGREE = 0.5
+
+
+class ReturnedLabels:
+    """Labels of rows of a table, by the line (or row, in Parquet) that they are in.
+
+    Parameters
+    ----------
+    file : TableFile
+        What :func:`ordinalq.tables.planning.rows_to_label` gave, with labels in its column `target`.
+    target : str
+        Column of the labels; rows without one are left out.
+    """
+
+    def __init__(self, file: TableFile, target: str) -> None:
+        frame = file.read()
+        require_columns(frame.columns, [target], file.name)
+        place = str(frame.columns[0])
+        if place not in PLACES:
+            raise ValueError(
+                f"{file.name}: expected the rows that were drawn, whose first column is 'line' or 'row', got {place!r}."
+            )
+        self.name = file.name
+        self.target = target
+        words = as_words(frame[target])
+        self.labels: dict[int, str] = {}
+        for number, word in zip(as_words(frame[place]), words, strict=True):
+            if number is None or not number.isdecimal():
+                raise ValueError(f"{file.name}: expected a number in column {place!r}, got {short(number)}.")
+            if word and word not in MISSING_WORDS:
+                self.labels[int(number)] = word
+        if not self.labels:
+            raise ValueError(f"{file.name}: column {target!r} has no labels: fill it first.")
+        others = frame.drop(columns=[place, target])
+        others.index = [int(number) for number in as_words(frame[place]) if number is not None]
+        self._rows = others
+        self._seen: set[int] = set()
+        self._same = self._compared = 0
+
+    def of(self, frame: "pd.DataFrame") -> list[str | None]:
+        """Return the labels of the rows of a portion (N,); None where there is none."""
+        here = [label for label in frame.index.tolist() if label in self.labels]
+        self._seen.update(here)
+        shared = [name for name in self._rows.columns if name in frame.columns]
+        if here and shared:
+            for name in shared:
+                pairs = zip(as_words(frame.loc[here, name]), as_words(self._rows.loc[here, name]), strict=True)
+                self._same += sum((a or "") == (b or "") for a, b in pairs)
+                self._compared += len(here)
+        return [self.labels.get(label) for label in frame.index.tolist()]
+
+    def check(self) -> None:
+        """Refuse labels of another table; to be called when all portions have been seen."""
+        if self._same < AGREE * self._compared:
+            raise ValueError(f"{self.name}: its rows are not those of the table: draw the rows to label again.")
+        lost = self.labels.keys() - self._seen
+        if lost:
+            raise ValueError(f"{self.name}: {len(lost):,} of its rows are not in the table, such as {min(lost)}.")
+
+
+def join_labels(
+    file: TableFile,
+    labels: ReturnedLabels,
+    out: Path,
+    *,
+    encoding: str = "utf-8",
+    progress: Callable[[int], object] | None = None,
+) -> None:
+    """Write a table in its own format with the labels in one more column, or in the gaps of that column.
+
+    Parameters
+    ----------
+    file : TableFile
+        The table that the rows are from.
+    labels : ReturnedLabels
+    out : Path
+        File to write; text is UTF-8, and separated by commas where the format is CSV.
+    encoding : str, default="utf-8"
+        How JSON lines are written in `file`.
+    progress : callable, default=None
+        Told how many bytes have been read so far.
+    """
+    if file.format == "parquet":
+        _join_parquet(file, labels, out, progress)
+    elif file.format == "jsonl":
+        _join_json_lines(file, labels, out, encoding, progress)
+    else:
+        _join_delimited(file, labels, out, progress)
+    labels.check()
+
+
+def _filled(frame: "pd.DataFrame", labels: ReturnedLabels) -> list[str | None]:
+    """Return the column of labels of a portion: new ones, and those that were there."""
+    known = as_words(frame[labels.target]) if labels.target in frame.columns else [None] * len(frame)
+    return [old if new is None else new for new, old in zip(labels.of(frame), known, strict=True)]
+
+
+def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
+    separator = "\t" if file.format == "tsv" else ","
+    with out.open("w", encoding="utf-8", newline="") as stream:
+        for number, frame in enumerate(file.portions(progress=progress)):
+            frame[labels.target] = _filled(frame, labels)
+            frame.to_csv(stream, index=False, header=number == 0, sep=separator, lineterminator="\n")
+
+
+def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encoding: str, progress: Progress) -> None:
+    """Copy the lines as they are, with one more key in those that have a label."""
+    for frame in file.portions(progress=progress, nested=True):
+        labels.of(frame)
+    with (
+        open_binary(file.path) as packed,
+        io.TextIOWrapper(packed, encoding=encoding, newline="\n") as lines,
+        out.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        for number, line in enumerate(lines, start=1):
+            word = labels.labels.get(number)
+            row = line if word is None else json.dumps({**json.loads(line), labels.target: word}, ensure_ascii=False)
+            stream.write(row.removeprefix("\ufeff").rstrip("\r\n") + "\n")
+
+
+def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = pq.ParquetFile(file.path)
+    names = source.schema_arrow.names
+    fields = [*(field for field in source.schema_arrow if field.name != labels.target), (labels.target, pa.string())]
+    done, total = 0, max(1, source.metadata.num_rows)
+    with pq.ParquetWriter(out, schema := pa.schema(fields)) as writer:
+        for batch in source.iter_batches():
+            frame = batch.to_pandas(ignore_metadata=True)
+            frame.index = range(done, done + len(frame))
+            kept = [batch.column(name) for name in names if name != labels.target]
+            columns = [*kept, pa.array(_filled(frame, labels), pa.string())]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            done += len(frame)
+            if progress is not None:
+                progress(int(file.n_bytes * done / total))
