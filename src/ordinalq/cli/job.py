@@ -47,7 +47,7 @@ class Job:
         typer.Option(
             "--interval-of",
             help="Intervals for these very rows, the 'sample', or for their 'population'; default: sample, for "
-            "comparisons population.",
+            "comparisons and periods population.",
         ),
     ] = None
     labels: Annotated[
@@ -78,6 +78,13 @@ class Job:
         check_choice("--interval-of", of, OF)
         check_choice("--basis", self.basis, BASES)
         return Plan(of=of, random_state=self.random_state, basis=self.basis)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the last of the columns of groups are periods of time."""
+        from ordinalq.tables.groups import with_period
+
+        return self.by is not None and with_period(self.by.strip())[1] is not None
 
     def output(self, path: Path) -> Path:
         """Return a path that can be written and is neither the model nor the table."""

@@ -8,6 +8,7 @@ import typer
 from ordinalq.cli.app import app
 from ordinalq.cli.job import Job, asks
 from ordinalq.cli.wording import say, say_json
+from ordinalq.text import percent
 
 if TYPE_CHECKING:
     from ordinalq.inference.labelling import LabelsNeeded
@@ -91,7 +92,7 @@ def _say(needed: "LabelsNeeded") -> None:
     what = needed.quantity if needed.quantity == "mean class" else f"share of class {needed.quantity}"
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
-    say(f"{needed.level:.0%} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
+    say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
     if (needed.width > needed.asked).any():
         say("! not even with all items labelled: ask for the sample, or for a larger width")
     if (needed.basis == "labels").any():

@@ -27,6 +27,7 @@ from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
 from ordinalq.tables.weights import row_weights
 from ordinalq.validation import Floats
@@ -139,6 +140,8 @@ class TableModel(_Answers, BaseEstimator):
         Classes in ascending order.
     target_ : str
         Column of the labels.
+    quality_ : dict or None
+        How good the classifier is, see :func:`ordinalq.tables.quality.quality`.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
 
@@ -222,16 +225,7 @@ class TableModel(_Answers, BaseEstimator):
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
-        try:
-            X = self.encoder_.fit_transform(table)
-        except ValueError as error:
-            if "vocabulary" in str(error) or "no terms remain" in str(error):
-                words = [name for name, kind in kinds.items() if kind == "text"]
-                raise ValueError(
-                    f"{where(frame)}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
-                    "is it the right column?"
-                ) from error
-            raise
+        X = _encoded(self.encoder_, table, kinds, where(frame))
         keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
@@ -239,7 +233,8 @@ class TableModel(_Answers, BaseEstimator):
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if keys is None else len(keys)
-        self.accuracy_ = _accuracy(self.quantifier_, y)
+        self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
+        self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
         return self
 
     def asked_columns(self, target: str) -> list[str]:
@@ -316,14 +311,18 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
         )
 
 
-def _accuracy(quantifier: Quantifier, y: Any) -> float | None:
-    """Return the part of the training items whose class the classifier finds when they are held out."""
-    S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
-    if S is None:
-        return None
-    _, codes = encode_labels(y, quantifier.classes_)
-    scored = ~np.isnan(S).any(axis=1)
-    return float((S[scored].argmax(axis=1) == codes[scored]).mean())
+def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
+    """Fit the encoder and return what it makes of a table (N, ...); the error says which texts have no words."""
+    try:
+        return encoder.fit_transform(table)
+    except ValueError as error:
+        if "vocabulary" in str(error) or "no terms remain" in str(error):
+            words = [column for column, kind in kinds.items() if kind == "text"]
+            raise ValueError(
+                f"{name}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
+                "is it the right column?"
+            ) from error
+        raise
 
 
 def needed_columns(model: Any) -> dict[str, str]:
