@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 
 # Groups without a good fit that are named.
 NAMED = 20
-<<<<<<< HEAD
 # Groups in one file of a folder.
 PART_GROUPS = 100_000
-=======
 # Of the intervals of periods, where none is given.
 LEVEL = 0.95
->>>>>>> main
 
 
 @app.command()
@@ -181,18 +178,13 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     return outputs
 
 
-<<<<<<< HEAD
 def is_folder(out: Path) -> bool:
     """Say whether a table is to be written as the files of a folder: its name has no ending."""
     return not out.suffix
 
 
-def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None) -> None:
-    """Write the table and the picture: both or none."""
-=======
 def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None, *, in_time: bool) -> None:
     """Write the table and the picture, of the groups or of their change: both or none."""
->>>>>>> main
     from ordinalq.files import writing
 
     with ExitStack() as files:
