@@ -1,11 +1,13 @@
 """The default beside the best of all other methods, chosen in hindsight, on the same artificial samples.
 
-    ORDINALQ_DATA=FOLDER python benchmarks/beyond.py [NAME ...] [--splits 876 1 2] [--seeds 7 8] [--budget balanced]
+    ORDINALQ_DATA=FOLDER python benchmarks/beyond.py [NAME ...] [--splits 876 1 2] [--seeds 7 8] [--rows ROWS.csv]
 
 Data: see data.md. Rivals are the methods below on a random forest (texts: logistic regression), unweighted and with
 balanced classes, so each has two classifiers and some parameters to be lucky with; the best of all is picked with
-knowledge of the test samples, per line. The default, `oq.train`, sees the training items only. Mean NMD of samples of
-1000 and 100 items: APP, APP-OQ (20 %), and NPP. Fitted scores are kept in the folder that ORDINALQ_CACHE names.
+knowledge of the test samples, per line, and once more for all splits of a data set together. The default, `oq.Default`,
+sees the training items only. Mean NMD of samples of 1000 and 100 items: APP, APP-OQ (20 %), and NPP. Fitted scores are
+kept in the folder that ORDINALQ_CACHE names. Errors are kept in the file --rows: what is there is not computed again,
+and the tables are made of all of it, so that a long run can be made in parts.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import ordinalq as oq
 from ordinalq.classify.held_out import held_out
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors
+from ordinalq.inference.groups import estimate
 from ordinalq.samples import smoothest_mask
 
 TABLES = {"beijing_pm25": "pm2.5", "diamonds": "price", "metro_traffic": "traffic_volume"}
@@ -35,8 +38,10 @@ NAMES = ("fried", *TABLES, *TEXTS, "online_news_partial")
 SPLITS, SEEDS = (876, 1, 2), (7, 8)
 N_SAMPLES = 300
 SETTINGS = (("APP", 1000), ("APP-OQ", 1000), ("APP", 100), ("NPP", 1000))
-# The other methods. Left out are HDx and o-HDx, which take features, and OQT and ARC, which fit classifiers of their
-# own: they cannot share the scores.
+COLUMNS = ["data", "split", "seed", "setting", "method", "nmd", "expected", "covered", "worst"]
+# What is no rival: the default, also with the prior that NPP calls for, and no estimate at all.
+OWN, OWN_TRAINING, NOTHING = "default", "default, prior training", "training distribution"
+# The other methods on scores.
 RIVALS = {
     "CC": oq.CC(),
     "PCC": oq.PCC(),
@@ -63,6 +68,8 @@ RIVALS = {
     "o-PDF auto": oq.OPDF(tau="auto"),
     "o-PDF 1e-3": oq.OPDF(tau=1e-3),
 }
+# Those on features, for tables; with --slow, as OQT and ARC, which fit classifiers of their own.
+ON_FEATURES = {"HDx": oq.HDx(n_bins=4), "o-HDx 1e-3": oq.OHDx(n_bins=4, tau=1e-3)}
 QUICK = ("CC", "PACC", "o-EDy 1e-3")
 
 
@@ -128,7 +135,7 @@ def scored(classifier, data):
 def trained(data, budget):
     """Return the same of the default, with the error that it expects."""
     start = time.process_time()
-    q = oq.train(*data.train, budget=budget)
+    q = oq.Default(budget=budget).fit(*data.train)
     seconds = time.process_time() - start
     return {
         "S": q.classifier_.held_out_scores_,
@@ -152,8 +159,8 @@ def samples_of(y, n_samples, seed):
     }
 
 
-def judge(name, split, arguments):
-    """Yield one line per setting: mean NMD of the default, of each rival, and what the default expected."""
+def judge(name, split, arguments, known):
+    """Yield one line per setting and method that is not known: mean NMD, and what the default says of itself."""
     data = load(name, split)
     if data is None:
         return
@@ -163,61 +170,93 @@ def judge(name, split, arguments):
         data = type(data)(**{**vars(data), "train": type(data.train)(data.train.X[part], data.train.y[part])})
     y, pool = data.train.y, data.test.y
     drawn = {seed: samples_of(pool, arguments.samples, seed) for seed in arguments.seeds}
-    estimates = {}
+    drawn = {(seed, *setting): samples for seed, settings in drawn.items() for setting, samples in settings.items()}
+
+    def lines(label, method, T, told=None):
+        for (seed, *setting), samples in drawn.items():
+            setting = f"{setting[0]} {setting[1]}"
+            if (name, split, seed, setting, label) not in known:
+                yield name, split, seed, setting, label, *measured(method, T, samples, told, setting)
+
     for key, classifier in rivals_of(name, 20 if tiny else 100).items():
-        given = kept(f"{name}_{split}_{key}", lambda classifier=classifier: scored(classifier, data))
-        for label, method in RIVALS.items():
-            if label in QUICK or not tiny:
-                estimates[f"{label} ({key})"] = method.fit_scores(given["S"], y), given["T"]
-                yield from lines(name, split, f"{label} ({key})", *estimates[f"{label} ({key})"], drawn)
+        labels = [f"{label} ({key})" for label in RIVALS if label in QUICK or not tiny]
+        lacking = [label for label in labels if any((name, split, *one, label) not in known for one in keys(drawn))]
+        if lacking:
+            given = kept(f"{name}_{split}_{key}", lambda classifier=classifier: scored(classifier, data))
+        for label in lacking:
+            yield from lines(label, RIVALS[label.partition(" (")[0]].fit_scores(given["S"], y), given["T"])
+        for label in ("OQT", "ARC") if arguments.slow and name not in TEXTS else ():
+            method = getattr(oq, label)(classifier).fit(data.train.X, y)
+            yield from lines(f"{label} ({key})", method, method.scores(data.test.X))
+    for label, method in ON_FEATURES.items() if arguments.slow and name not in TEXTS else ():
+        if any((name, split, *one, label) not in known for one in keys(drawn)):
+            items, pool_items = (np.asarray(part.X, dtype=np.float64) for part in (data.train, data.test))
+            yield from lines(label, method.fit_scores(items, y), pool_items)
     own = kept(f"{name}_{split}_train_{arguments.budget}", lambda: trained(data, arguments.budget))
-    choice = oq.AML().fit_scores(own["S"], y)
-    yield from lines(name, split, "default", choice, own["T"], drawn, own)
-    training = np.tile(np.bincount(y) / len(y), (1, 1))
-    for seed, settings in drawn.items():
-        for setting, samples in settings.items():
-            P = np.repeat(training, len(samples), axis=0)
-            yield name, split, seed, setting, "training distribution", errors(P, samples.prevalences).mean(), np.nan
+    yield from lines(OWN, oq.AML().fit_scores(own["S"], y), own["T"], own["expected"])
+    yield from lines(OWN_TRAINING, oq.AML(prior="training").fit_scores(own["S"], y), own["T"])
+    yield from lines(NOTHING, np.bincount(y) / len(y), None)
 
 
-def lines(name, split, label, method, T, drawn, own=None):
-    """Yield the errors of one method."""
-    for seed, settings in drawn.items():
-        for setting, samples in settings.items():
-            found = errors(method.solve_scores(T, samples).p, samples.prevalences).mean()
-            expected = np.nan
-            if own is not None and setting[0] == "APP":
-                expected = own["expected"][int(setting[1] == 1000)]
-            yield name, split, seed, setting, label, found, expected
+def keys(drawn):
+    """Return seed and setting of all samples."""
+    return [(seed, f"{protocol} {size}") for seed, protocol, size in drawn]
 
 
-def report(found, rows=None):
-    """Print the table, and the geometric means of the ratios."""
-    columns = ["data", "split", "seed", "setting", "method", "nmd", "expected"]
-    frame = pd.DataFrame(found, columns=columns)
-    if rows is not None:
-        frame.to_csv(rows, index=False)
-    mean = frame.pivot_table("nmd", ["data", "split", "setting"], "method", sort=False)
-    expected = frame[frame["method"] == "default"].groupby(["data", "split", "setting"])["expected"].mean()
-    rivals = mean.drop(columns="default")
-    print("\n| data | split | protocol | items | default | expected | best other | which | ratio |")
+def measured(method, T, samples, told, setting):
+    """Return the mean NMD and, of the default, the error that it expects and how often its 95 % intervals hold."""
+    if T is None:
+        return errors(np.tile(method, (len(samples), 1)), samples.prevalences).mean(), np.nan, np.nan, np.nan
+    if told is None:
+        return errors(method.solve_scores(T, samples).p, samples.prevalences).mean(), np.nan, np.nan, np.nan
+    found = estimate(method, method.summarize(T, samples, checks=False), 0.95, oq.Plan())
+    truth = samples.prevalences
+    inside = ((found.lower <= truth + 1e-9) & (truth <= found.upper + 1e-9)).mean(axis=0)
+    expected = told[int(setting.endswith("1000"))] if setting.startswith("APP ") else np.nan
+    return errors(found.prevalences, truth).mean(), expected, inside.mean(), inside.min()
+
+
+def report(frame):
+    """Print the tables."""
+    index = ["data", "split", "setting"]
+    mean = frame.pivot_table("nmd", index, "method", sort=False).dropna(subset=[OWN, OWN_TRAINING])
+    told = frame[frame["method"] == OWN].groupby(index)[["expected", "covered", "worst"]].mean()
+    print("\n| data | split | samples | default | expected | covered, worst class | best other | which | ratio |")
     print("|---|---|---|--:|--:|--:|--:|---|--:|")
-    for (name, split, setting), row in mean.iterrows():
-        others = rivals.loc[(name, split, setting)]
-        others = others if setting[0] == "NPP" else others.drop("training distribution")
-        told = expected[name, split, setting]
-        print(f"| {name} | {split} | {setting[0]} | {setting[1]} | {row['default']:.4f} | "
-              f"{'' if np.isnan(told) else f'{told:.4f}'} | {others.min():.4f} | {others.idxmin()} | "
-              f"{row['default'] / others.min():.2f} |")  # fmt: skip
-    ratio = mean["default"] / rivals.drop(columns="training distribution").min(axis=1)
-    print("\n| protocol | items | geometric mean of the ratios | worst |\n|---|--:|--:|--:|")
-    for setting, part in ratio.groupby("setting", sort=False):
-        print(f"| {setting[0]} | {setting[1]} | {np.exp(np.log(part).mean()):.3f} | {part.max():.2f} |")
-    table = mean.groupby("setting", sort=False).apply(
-        lambda part: np.exp(np.log(part.div(part.min(axis=1), axis=0)).mean())
-    )
+    for where, row in mean.iterrows():
+        others, expected = rivals(row, where[2]), told.loc[where, "expected"]
+        expected = "" if np.isnan(expected) else f"{expected:.4f}"
+        covered = f"{100 * told.loc[where, 'covered']:.0f}, {100 * told.loc[where, 'worst']:.0f} %"
+        print(f"| {where[0]} | {where[1]} | {where[2]} | {row[OWN]:.4f} | {expected} | "
+              f"{covered} | {others.min():.4f} | {others.idxmin()} | {row[OWN] / others.min():.2f} |")  # fmt: skip
+    print("\nThe same for all splits of a data set together, one best other for all of them:\n")
+    print('| data | splits | samples | default | best other | which | ratio | ratio with prior="training" |')
+    print("|---|---|---|--:|--:|---|--:|--:|")
+    ratios = {}
+    for (name, setting), part in mean.groupby(["data", "setting"], sort=False):
+        row = part.mean(skipna=False)
+        others = rivals(row, setting)
+        ratios[name, setting] = row[[OWN, OWN_TRAINING]] / others.min()
+        print(f"| {name} | {', '.join(map(str, part.index.get_level_values('split')))} | {setting} | {row[OWN]:.4f} | "
+              f"{others.min():.4f} | {others.idxmin()} | {ratios[name, setting][OWN]:.2f} | "
+              f"{ratios[name, setting][OWN_TRAINING]:.2f} |")  # fmt: skip
+    each = pd.Series({where: row[OWN] / rivals(row, where[2]).min() for where, row in mean.iterrows()})
+    pooled = pd.DataFrame(ratios).T[OWN]
+    print("\n| samples | geometric mean of the ratios, per line | worst | per data set | worst |")
+    print("|---|--:|--:|--:|--:|")
+    for setting in mean.index.get_level_values("setting").unique():
+        parts = each.xs(setting, level=2), pooled.xs(setting, level=1)
+        cells = (f"{np.exp(np.log(part).mean()):.3f} | {part.max():.2f}" for part in parts)
+        print(f"| {setting} | {' | '.join(cells)} |")
+    relative = mean.div(mean.drop(columns=[OWN_TRAINING]).min(axis=1), axis=0)
+    table = relative.groupby("setting", sort=False).agg(lambda part: np.exp(np.log(part).mean()))
     print("\nGeometric mean over all data of the error, relative to the best of each line:\n")
-    print(table.T.sort_values(("APP", 1000)).round(2).to_string())
+    print(table.T.sort_values(table.index[0]).round(2).to_string())
+
+
+def rivals(row, setting):
+    """Return the errors of the others; where samples are like the training items, its distribution is one of them."""
+    return row.drop([OWN, OWN_TRAINING, *([] if setting.startswith("NPP") else [NOTHING])]).dropna()
 
 
 def main():
@@ -228,19 +267,26 @@ def main():
     parser.add_argument("--seeds", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--budget", default="balanced")
     parser.add_argument("--samples", type=int, default=N_SAMPLES)
-    parser.add_argument("--rows", help="also write the error of every method to this CSV file")
+    parser.add_argument("--rows", type=Path, help="CSV file of the errors of every method; read, and added to")
+    parser.add_argument("--slow", action="store_true", help="also OQT, ARC, HDx and o-HDx on tables")
     parser.add_argument("--tiny", action="store_true", help="fried only, one split, few items, trees and samples")
     arguments = parser.parse_args()
     if arguments.tiny:
         arguments.names, arguments.splits, arguments.seeds, arguments.samples = ["fried"], [876], [7], 20
         arguments.budget = "fast"
-    found = []
+    frame = pd.DataFrame(columns=COLUMNS)
+    if arguments.rows is not None and arguments.rows.exists():
+        frame = pd.read_csv(arguments.rows)
     for name in arguments.names:
         for split in arguments.splits:
             start = time.process_time()
-            found += judge(name, split, arguments)
+            known = set(frame[["data", "split", "seed", "setting", "method"]].itertuples(index=False, name=None))
+            found = pd.DataFrame(judge(name, split, arguments, known), columns=COLUMNS)
+            frame = found if frame.empty else pd.concat([frame, found], ignore_index=True)
+            if arguments.rows is not None:
+                frame.to_csv(arguments.rows, index=False)
             print(f"{name}, split {split}: {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
-    report(found, arguments.rows)
+    report(frame)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ def read(name: str) -> pd.DataFrame:
 def scored(model: Any, X: Any, y: np.ndarray, g: np.ndarray, X_test: Any, z: np.ndarray, h: np.ndarray) -> Groups:
     """Return held-out scores by group of the training items, and mean scores of the test items."""
     n = int(max(y.max(), z.max())) + 1
+    if isinstance(model, oq.OrdinalStack):
+        stack = clone(model).fit(X, y, groups=g)
+        return Groups(
+            stack.held_out_scores_.astype(np.float32), y, g, stack.predict_proba(X_test).astype(np.float32), z, h
+        )
     S, T = np.zeros((len(y), n)), np.zeros((len(z), n))
     for train, held_out in GroupKFold(N_FOLDS).split(X, y, g):
         fitted = clone(model).fit(X[train], y[train])
@@ -100,8 +105,11 @@ def _amazon(by: str) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, frame["reviews.date"].str[:7].to_numpy()
 
 
-def amazon(by: str, split: int | str) -> Groups:
-    """Return device reviews by "product" or "month"; half of the keys train, drawn by the split or the "earlier"."""
+def amazon(by: str, split: int | str, stack: str = "") -> Groups:
+    """Return device reviews by "product" or "month"; half of the keys train, drawn by the split or the "earlier".
+
+    `stack` is the budget of the default's stack, which scores the items in place of a logistic regression.
+    """
 
     def make() -> Groups:
         frame, keys = _amazon(by)
@@ -114,13 +122,13 @@ def amazon(by: str, split: int | str) -> Groups:
         test = np.flatnonzero(~np.isin(keys, chosen))
         y, g = frame["reviews.rating"].to_numpy().astype(int) - 1, pd.factorize(keys)[0]
         X, X_test = texts(frame["reviews.text"].iloc[rows], frame["reviews.text"].iloc[test], 3)
-        model = LogisticRegression(C=3, max_iter=1000)
+        model = oq.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
         return scored(model, X, y[rows], g[rows], X_test, y[test], g[test])
 
-    return cached(f"amazon_{by}_{split}", make)
+    return cached(f"amazon_{by}_{split}{stack and f'_{stack}'}", make)
 
 
-def imdb(part: str = "report") -> Groups:
+def imdb(part: str = "report", stack: str = "") -> Groups:
     """Return film reviews by film; "report": the published split; "choose N": halves of the training films."""
 
     def make() -> Groups:
@@ -135,12 +143,13 @@ def imdb(part: str = "report") -> Groups:
             half = np.isin(g[train], rng.choice(films, len(films) // 2, replace=False))
             train, test = train[half], train[~half]
         X, X_test = texts(frame["text"].iloc[train], frame["text"].iloc[test], 5)
-        return scored(LogisticRegression(C=3, max_iter=1000), X, y[train], g[train], X_test, y[test], g[test])
+        model = oq.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
+        return scored(model, X, y[train], g[train], X_test, y[test], g[test])
 
-    return cached(f"imdb_{part.replace(' ', '_')}", make)
+    return cached(f"imdb_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
 
 
-def flights(part: str = "report") -> Groups:
+def flights(part: str = "report", stack: str = "") -> Groups:
     """Return flights by day.
 
     "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
@@ -175,10 +184,11 @@ def flights(part: str = "report") -> Groups:
             chosen, others = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
         train = np.flatnonzero(np.isin(day, chosen) & (rng.random(len(y)) < FLIGHTS_LABELLED))
         test = np.flatnonzero(np.isin(day, others))
-        model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
+        model: Any = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
+        model = oq.OrdinalStack(budget=stack) if stack else model
         return scored(model, X[train], y[train], day[train], X[test], y[test], day[test])
 
-    return cached(f"flights_{part.replace(' ', '_')}", make)
+    return cached(f"flights_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
 
 
 APP_CLASSIFIERS = {

@@ -2,8 +2,8 @@
 
     python examples/make_reviews.py FOLDER
 
-writes ``train.csv`` and ``labelled.csv`` (review, stars), ``new.csv`` (product, review) and ``truth.csv`` (product and
-the part of each star, which nobody would know). Always the same files.
+writes ``train.csv`` and ``labelled.csv`` (review, stars), ``new.csv`` (product, date, review) and ``truth.csv``
+(product and the part of each star, which nobody would know). Always the same files.
 """
 
 import csv
@@ -58,6 +58,12 @@ def stars(n: int, prevalences: Sequence[float], rng: np.random.Generator) -> lis
     return [int(star) for star in rng.choice([1, 2, 3, 4, 5], size=n, p=prevalences)]
 
 
+def day(star: int, rng: np.random.Generator) -> str:
+    """Draw a day of the first half of a year; reviews with few stars are more frequent towards its end."""
+    weights = np.exp(0.12 * (3 - star) * np.arange(6))
+    return f"2024-{rng.choice(6, p=weights / weights.sum()) + 1:02d}-{rng.integers(1, 29):02d}"
+
+
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as stream:
@@ -68,16 +74,16 @@ def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -
 
 def main(folder: Path) -> None:
     """Write the files."""
-    rng = np.random.default_rng(0)
+    rng, days = np.random.default_rng(0), np.random.default_rng(1)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "train.csv", ["review", "stars"], [[review(s, rng), s] for s in stars(3000, TRAINING, rng)])
     new, truth = [], []
     for product, (n, prevalences) in PRODUCTS.items():
         given = stars(n, prevalences, rng)
-        new += [[product, review(s, rng)] for s in given]
+        new += [[product, day(s, days), review(s, rng)] for s in given]
         truth.append([product, *(given.count(s) / n for s in range(1, 6))])
     new = [new[i] for i in rng.permutation(len(new))]
-    write(folder / "new.csv", ["product", "review"], new)
+    write(folder / "new.csv", ["product", "date", "review"], new)
     write(folder / "truth.csv", ["product", 1, 2, 3, 4, 5], truth)
     write(folder / "labelled.csv", ["review", "stars"], [[review(s, rng), s] for s in stars(2000, TRAINING, rng)])
 

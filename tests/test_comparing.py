@@ -126,8 +126,8 @@ def test_side_is_that_of_the_whole_cumulative_distribution(rng):
     assert found.probability.tolist() == [1, 0, 0]
     first, second, third, note = str(found).split("\n")
     assert first == (
-        "The mean class of ink is 1.00 above that of pen (90% interval +1.00 to +1.00), with probability "
-        "above 99.9% it is higher; ink has more in the upper classes wherever one cuts."
+        "The mean class of ink is 1.00 above that of pen (90 % interval +1.00 to +1.00), with probability "
+        "above 99.9 % it is higher; ink has more in the upper classes wherever one cuts."
     )
     assert "depends on where one cuts" in second
     assert "pen has less in the upper classes" in third

@@ -585,4 +585,4 @@ def test_terminal_shows_stage_and_share(terminal, monkeypatch):
     shown.close()
     assert "validation" in stream.getvalue()
     if not terminal:
-        assert "validation: 25%, about" in stream.getvalue()
+        assert "validation: 25 %, about" in stream.getvalue()

@@ -327,7 +327,7 @@ def test_balanced_forests_that_lose_rare_classes_are_refused_with_the_remedy(sca
     forest = RandomForestClassifier(20, class_weight="balanced", oob_score=True, random_state=0)
     classifier = make_pipeline(StandardScaler(), forest) if scaled else forest
     with pytest.raises(
-        ValueError, match=r"class number \d of 5 has no out-of-bag score for \d+% of its items.*more than 10%"
+        ValueError, match=r"class number \d of 5 has no out-of-bag score for \d+ % of its items.*more than 10 %"
     ):
         oq.PACC(classifier).fit(X, y)
     with pytest.raises(ValueError, match="use class_weight='balanced_subsample' instead"):

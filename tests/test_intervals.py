@@ -277,7 +277,7 @@ def test_an_interval_shows_itself(data):
     quantifier = build("PACC").fit(X, y)
     whole = quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=20))
     assert repr(whole) == "Estimates(1 sample, 4 classes, level=0.95, of the sample)"
-    assert "95% intervals of the sample\n120 items\n  0" in str(whole)
+    assert "95 % intervals of the sample\n120 items\n  0" in str(whole)
     assert list(whole.frame())[:2] == ["n_items", "0"]
     groups = np.arange(120) % 12
     many = quantifier.predict_interval(pool, groups=groups, plan=oq.Plan(n_replicates=20))

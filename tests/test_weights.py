@@ -1,8 +1,10 @@
 """Weights of items: none of them changes what they should not, and each method hears of them."""
 
+import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
@@ -13,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
+from ordinalq.cli import main
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut
 from ordinalq.inference.groups import estimate
@@ -334,3 +337,116 @@ def test_effective_counts_keep_shares_and_variance():
     assert_array_equal(effective_counts([3.0, 4.0], [3.0, 4.0]), [3, 4])
     with pytest.raises(ValueError, match="shape"):
         effective_counts([1.0, 2.0], [1.0])
+
+
+def test_weighted_histograms_are_worth_fewer_items(rng):
+    hist = pytest.importorskip("hist")
+    M = np.array([[0.8, 0.2, 0.1], [0.1, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    x, w = rng.integers(0, 3, 500), rng.lognormal(size=500)
+    q = hist.Hist(hist.axis.Integer(0, 3), storage=hist.storage.Weight())
+    q.fill(x, weight=w)
+    effective = effective_counts(q.values(), q.variances())
+    assert_allclose(effective.sum(), w.sum() ** 2 / (w**2).sum())
+    run = oq.RUN(tau=10)
+    expected = oq.solve(effective / effective.sum(), M, run, N=effective.sum())
+    assert_allclose(oq.solve(q, M, run), expected, atol=1e-9)
+    assert_allclose(oq.solve(q.values(), M, run, variances=q.variances()), expected, atol=1e-9)
+    # Counts are in units of the weights, and so is a background.
+    assert_allclose(oq.solve(q, M, run, counts=True).sum(), w.sum())
+    fifth = 0.2 * q.values()
+    assert_allclose(oq.solve(q, M, oq.ACC(), background=fifth, counts=True).sum(), 0.8 * w.sum())
+    # With equal weights nothing changes but the unit.
+    q.reset()
+    q.fill(x, weight=2.5)
+    assert_allclose(oq.solve(q, M, run), oq.solve(np.bincount(x), M, run), atol=1e-9)
+
+
+def test_counts_that_are_no_whole_numbers_are_noted():
+    M = [[0.9, 0.2], [0.1, 0.8]]
+    with pytest.warns(UserWarning, match="counts that are no whole numbers"):
+        oq.solve([10.5, 20.25], M, oq.RUN(order=0))
+    # Nothing is said where it makes no difference, or is settled.
+    oq.solve([10.5, 20.25], M, oq.ACC())
+    oq.solve([10.5, 20.25], M, oq.RUN(order=0), N=30.75)
+    oq.solve([0.25, 0.75], M, oq.RUN(order=0), N=100)
+    oq.solve([10.0, 20.0], M, oq.RUN(order=0))
+
+
+def test_subtracted_counts_are_told_of_the_background():
+    M = [[0.9, 0.2], [0.1, 0.8]]
+    with pytest.raises(ValueError, match=r"background was subtracted, give what was observed, and background="):
+        oq.solve([-3.0, 20.0], M, oq.ACC())
+    with pytest.raises(ValueError, match="variances must have the shape of q"):
+        oq.solve([3.0, 20.0], M, oq.ACC(), variances=[1.0])
+    with pytest.raises(ValueError, match="variances must be None where q are fractions"):
+        oq.solve([0.3, 0.7], M, oq.ACC(), variances=[0.1, 0.1])
+
+
+# Tables and the command line.
+
+
+def table(rng, n=400):
+    y = rng.integers(1, 4, n)
+    return pd.DataFrame(
+        {"x": y + rng.normal(size=n), "stars": y, "shop": rng.choice(["a", "b", "c"], n), "w": rng.integers(0, 4, n)}
+    )
+
+
+def test_weights_of_a_table(rng, tmp_path):
+    frame, new = table(rng), table(rng)
+    quantifier = oq.PACC(oq.CrossFitted(GaussianNB(), cv=3))
+    model = oq.TableModel(quantifier, features=["x"]).fit(frame, "stars", weight="w")
+    kept = frame[frame["w"] > 0]
+    assert model.n_items_ == len(kept)
+    assert_allclose(
+        model.fitted().p_train_, np.bincount(kept["stars"] - 1, weights=kept["w"]) / kept["w"].sum(), atol=1e-12
+    )
+    assert oq.TableModel(quantifier).fit(frame, "stars", by="shop", weight="w").kinds_ == {"x": "number"}
+    found = model.predict_groups(new, "shop", weight="w", level=0.9, plan=oq.Plan(n_replicates=20))
+    by_values = model.predict_groups(new, "shop", weight=new["w"].to_numpy(), level=0.9, plan=oq.Plan(n_replicates=20))
+    assert_allclose(found.upper, by_values.upper)
+    repeated = new.loc[new.index.repeat(new["w"])]
+    counted = model.predict_groups(new, "shop", weight="w", weights="frequency")
+    assert_allclose(counted.prevalences, model.predict_groups(repeated, "shop").prevalences)
+    assert_allclose(model.predict(new, weight="w"), model.predict(repeated))
+    assert model.diagnose(new, weight="w", weights="frequency").n_items == len(repeated)
+    with pytest.raises(ValueError, match="'v'"):
+        model.predict_groups(new, "shop", weight="v")
+    model.save(tmp_path / "model.oq")
+    assert_allclose(oq.load_model(tmp_path / "model.oq").predict(new, weight="w"), model.predict(new, weight="w"))
+
+
+def test_weights_on_the_command_line(rng, tmp_path, capsys):
+    frame, new = table(rng), table(rng)
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    new.loc[new.index.repeat(new["w"])].to_csv(tmp_path / "repeated.csv", index=False)
+    model = tmp_path / "model.oq"
+
+    def run(*arguments):
+        code = main([str(a) for a in arguments])
+        return code, *capsys.readouterr()
+
+    def groups(*arguments):
+        code, out, error = run("predict", model, *arguments, "--by", "shop", "--json")
+        assert code == 0, error
+        return json.loads(out)["groups"]
+
+    options = ["--target", "stars", "--features", "x", "--method", "PACC", "--weight", "w", "--out", model]
+    assert run("fit", tmp_path / "train.csv", *options)[0] == 0
+    one = groups(tmp_path / "new.csv", "--weight", "w", "--weights", "frequency")
+    other = groups(tmp_path / "repeated.csv")
+    assert [row["n_items"] for row in one] == [row["n_items"] for row in other]
+    assert_allclose([row["prevalences"] for row in one], [row["prevalences"] for row in other], atol=1e-5)
+    assert groups(tmp_path / "new.csv", "--weight", "w")[0]["n_effective"] < one[0]["n_items"]
+    for value, message in (("-1", "expected a weight >= 0 in column 'w', got '-1'"), ("x", "got 'x'"), ("", "nothing")):
+        bad = new.astype({"w": object})
+        bad.loc[5, "w"] = value
+        bad.to_csv(tmp_path / "bad.csv", index=False)
+        code, _, error = run("predict", model, tmp_path / "bad.csv", "--weight", "w")
+        assert code != 0
+        assert message in error
+    new.assign(w=0).to_csv(tmp_path / "bad.csv", index=False)
+    assert "no weight above zero" in run("predict", model, tmp_path / "bad.csv", "--weight", "w")[2]
+    assert "--weight is not for plan" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
+    assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weights", "count")[2]

@@ -9,6 +9,7 @@ from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.contract.trend import Trend
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -28,6 +29,7 @@ from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
+from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.strength import Auto
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "IBU",
     "InSample",
     "LeastAbsoluteDeviation",
+    "MethodComparison",
     "NPP",
     "OACC",
     "OEDy",
@@ -84,8 +87,10 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "Samples",
     "Summary",
     "TableModel",
+    "Trend",
     "bin_target",
     "catalog",
+    "compare_methods",
     "difference_matrix",
     "jaggedness",
     "load_dataset",

@@ -40,8 +40,11 @@ def table(
     title: str = "",
     ends: Collection[int] = (),
     hint: str = "",
+    wrap: bool = False,
 ) -> None:
     r"""Print rows under headers, the first `left` columns flush left; column `cut` gives way to a narrow terminal.
+
+    Its cells are cut, distinct as they were, or with `wrap` broken at words: then nothing is lost.
 
     Headings may have several lines, separated by "\n"; cells of type :class:`Bold` stand out, and a line is drawn below
     the rows `ends`. The first 40 rows are shown; where there are more, of which `total` counts those that were not
@@ -60,11 +63,13 @@ def table(
     widths = [max(map(len, [*lines[j], *(row[j] for row in shown)])) for j in range(len(lines))]
     excess = sum(widths) + GAP * (len(widths) - 1) - console.width
     widths[cut] = max(MIN_WIDTH, widths[cut] - max(0, excess))
-    names = shortened([plain(row[cut]) for row in shown], widths[cut])
+    names = [plain(row[cut]) for row in shown]
+    names = names if wrap else shortened(names, widths[cut])
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title or None, title_justify="left")
     for j, heading in enumerate(lines):
-        justify: Any = "left" if j < left else "right"
-        view.add_column("\n".join(heading), justify=justify, overflow="ellipsis", no_wrap=True, width=widths[j])
+        justify: Any = "left" if j < left or (wrap and j == cut) else "right"
+        how: dict[str, Any] = {"overflow": "fold"} if wrap and j == cut else {"overflow": "ellipsis", "no_wrap": True}
+        view.add_column("\n".join(heading), justify=justify, width=widths[j], **how)
     for i, (row, name) in enumerate(zip(shown, names, strict=True)):
         view.add_row(*map(cell, row[:cut]), name, *map(cell, row[cut + 1 :]), end_section=i in ends)
     console.print(view)

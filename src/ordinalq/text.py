@@ -13,6 +13,15 @@ def cut(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1].rstrip() + "…"
 
 
+def percent(part: float, digits: int | None = None) -> str:
+    """Return a part of the whole in per cent, with so many digits, or as many as it has.
+
+    >>> percent(0.95), percent(0.975), percent(0.7213, 0)
+    ('95 %', '97.5 %', '72 %')
+    """
+    return f"{100 * part:g} %" if digits is None else f"{100 * part:.{digits}f} %"
+
+
 def shortened(names: Sequence[str], length: int) -> list[str]:
     """Cut long names at the end, and in other ways where they would be the same then.
 

@@ -74,9 +74,7 @@ class Posterior(NamedTuple):
 
     def covariances(self) -> Floats:
         """Return the covariances of the errors, (B, n, n): inverse information along the simplex, and between parts."""
-        inverse = np.linalg.inv(self.information)
-        total = inverse.sum(axis=2)
-        E = inverse - total[:, :, None] * total[:, None, :] / total.sum(axis=1)[:, None, None]
+        E = self._along()
         apart = self.parts - self.solution.p[self.rows]
         if self.of_sample is not None:
             J, JH = self.of_sample[0][self.rows], self.of_sample[1][self.rows]
@@ -85,14 +83,27 @@ class Posterior(NamedTuple):
         E += apart[:, :, None] * apart[:, None, :]
         return np.asarray(np.add.reduceat(E * self.shares[:, None, None], _starts(self.rows)))
 
+    def _along(self) -> Floats:
+        """Return the inverse information of each part along the simplex, (m, n, n)."""
+        inverse = np.linalg.inv(self.information)
+        total = inverse.sum(axis=2)
+        return np.asarray(inverse - total[:, :, None] * total[:, None, :] / total.sum(axis=1)[:, None, None])
+
+    def moved(self, X: Floats) -> Floats:
+        """Return by how much the shares move where errors pull at those of the population by X (B, n, k)."""
+        by_part = np.matmul(self._along(), X[self.rows])
+        change = np.add.reduceat(by_part * self.shares[:, None, None], _starts(self.rows))
+        if self.of_sample is None:
+            return np.asarray(change)
+        J, JH = self.of_sample
+        return np.asarray(change - np.matmul(JH, change) + np.matmul(J, X))
+
 
 def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of: str = "sample") -> Posterior:
     """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
     sizes = np.asarray(sizes, dtype=np.float64)
     J = multinomial(start) / sizes[:, None, None]
-    M = np.broadcast_to(seen.M, J.shape)
-    Omega = seen.Omega + np.matmul(np.matmul(M, J), M.transpose(0, 2, 1))
-    G, g = whitened(seen._replace(Omega=Omega), sizes)
+    G, g = whitened(_of_population(seen, J), sizes)
     weights = evidence(G, g, prior)
     counted = np.where(weights > NEGLIGIBLE, weights, 0.0)
     rows, part = np.nonzero(counted)
@@ -118,6 +129,20 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of:
         np.maximum.reduceat(found.kkt, starts),
     )
     return Posterior(solution, weights, rows, shares, P, A, of_sample)
+
+
+def _of_population(seen: Observed, J: Floats) -> Observed:
+    """Return what is seen with the covariance of q - M p, for shares of samples that vary around p by J (B, n, n)."""
+    M = np.broadcast_to(seen.M, J.shape)
+    return seen._replace(Omega=seen.Omega + np.matmul(np.matmul(M, J), M.transpose(0, 2, 1)))
+
+
+def pull(seen: Observed, sizes: Floats, P: Floats, D: Floats) -> Floats:
+    """Return M' Omega^-1 D (B, n, k): how errors D (B, n, k) of q pull at the shares, which are about P (B, n)."""
+    n = P.shape[1]
+    scale, L = _root(_of_population(seen, multinomial(P) / sizes[:, None, None]), sizes)
+    both = np.linalg.solve(L, np.concatenate([seen.M, D], axis=2) / scale[:, :, None])
+    return np.asarray(np.matmul(both[:, :, :n].transpose(0, 2, 1), both[:, :, n:]))
 
 
 def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
@@ -151,6 +176,16 @@ def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
 
 def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega, for samples of N items (B,)."""
+    Q, M = seen.Q, seen.M
+    n = Q.shape[1]
+    scale, L = _root(seen, sizes)
+    right = np.concatenate([np.broadcast_to(M, (len(Q), n, n)), Q[:, :, None]], axis=2) / scale[:, :, None]
+    both = np.linalg.solve(L, right)
+    return np.asarray(both[:, :, :-1]), np.asarray(both[:, :, -1])
+
+
+def _root(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return scales (B, n) and a root (B, n, n) of the covariances in these, for samples of N items (B,)."""
     Q, M, Omega, P0 = seen
     n = Q.shape[1]
     # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
@@ -162,6 +197,4 @@ def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     R = Omega / (scale[:, :, None] * scale[:, None, :])
     R[:, np.arange(n), np.arange(n)] = 1.0
     R += along[:, :, None] * along[:, None, :] + RIDGE * np.eye(n)
-    right = np.concatenate([np.broadcast_to(M, (len(Q), n, n)), Q[:, :, None]], axis=2) / scale[:, :, None]
-    both = np.linalg.solve(np.linalg.cholesky(R), right)
-    return np.asarray(both[:, :, :-1]), np.asarray(both[:, :, -1])
+    return scale, np.linalg.cholesky(R)

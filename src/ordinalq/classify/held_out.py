@@ -25,6 +25,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.weighting import fit_weighted, usable_weights
+from ordinalq.text import percent
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
 
@@ -237,8 +238,9 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         lost = np.bincount(codes[voteless], minlength=len(self.classes_)) / np.bincount(codes)
         if lost.max() > MAX_LOST:
             raise ValueError(
-                f"class number {lost.argmax() + 1} of {len(lost)} has no out-of-bag score for {lost.max():.0%} of its "
-                f"items, more than {MAX_LOST:.0%}: estimates would be badly biased. With class_weight='balanced', "
+                f"class number {lost.argmax() + 1} of {len(lost)} has no out-of-bag score for "
+                f"{percent(lost.max(), 0)} of its items, more than {percent(MAX_LOST)}: estimates would be badly "
+                "biased. With class_weight='balanced', "
                 "scikit-learn >= 1.9 draws items of rare classes into nearly every bag: use "
                 "class_weight='balanced_subsample' instead. "
                 "Otherwise use more trees, or CrossFitted(forest)."

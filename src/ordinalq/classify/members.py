@@ -198,13 +198,18 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
         ],
     },
     "few": {
-        "fast": [(_ridge(1.0, scaled=True), LINE), (_logistic(1.0, scaled=True), LOGISTIC)],
-        "balanced": [(_ridge(1.0, scaled=True), LINE), (_smooth(100), SMOOTH), (_forest(100), FOREST)],
+        "fast": [(_ridge(1.0, scaled=True), LINE), (_smooth(100), SMOOTH), (_logistic(1.0, scaled=True), LOGISTIC)],
+        "balanced": [
+            (_ridge(1.0, scaled=True), LINE),
+            (_smooth(100), SMOOTH),
+            (_logistic(1.0, scaled=True), LOGISTIC),
+            (_forest(100), FOREST),
+        ],
         "best": [
             (_ridge(1.0, scaled=True), LINE),
             (_smooth(100), SMOOTH),
-            (_forest(300), FOREST),
             (_logistic(1.0, scaled=True), LOGISTIC),
+            (_forest(300), FOREST),
         ],
     },
     "vectors": {

@@ -29,6 +29,13 @@ QuotingOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
 ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
+WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of weights of the rows.")]
+WeightsOption = Annotated[
+    str,
+    typer.Option(
+        "--weights", help="What weights are: those of a 'survey' or a simulation, or a 'frequency' of the row."
+    ),
+]
 TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
 
 

@@ -49,7 +49,7 @@ def compare(
         return
     show.prevalences(estimates)
     show.basis(estimates)
-    say(f"\n{found}")
+    show.sentences(f"\n{found}")
     if plot is not None:
         say(f"written: {plot}")
     show.fit(estimates, knows_groups=job.quantifier.knows_groups)

@@ -52,9 +52,8 @@ def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "S
     by = job.columns
     groups = None if by is None else Grouping(by, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
-    task = engines.Task(
-        Reading(job.loaded, groups, job.labels), level, plan.repeatable(), estimates=not job.quantifier.on_means
-    )
+    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weights=job.weights)
+    task = engines.Task(reading, level, plan.repeatable(), estimates=not job.quantifier.on_means)
     try:
         found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     except ImportError as error:

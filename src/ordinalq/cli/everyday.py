@@ -16,6 +16,8 @@ from ordinalq.cli.app import (
     QuotingOption,
     SkipOption,
     TrustOption,
+    WeightOption,
+    WeightsOption,
     app,
 )
 from ordinalq.cli.job import columns_of
@@ -43,7 +45,7 @@ def methods(json: JsonOption = False) -> None:
         (*names, ", ".join(f"{name}={_short(value)}" for name, value in parameters.items() if name not in hidden))
         for *names, parameters in rows
     ]
-    table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3)
+    table(("name", "in the paper", "group", "parameters"), cells, left=4, cut=3, wrap=True)
 
 
 @app.command()
@@ -77,6 +79,8 @@ def fit(
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
+    weight: WeightOption = None,
+    weights: WeightsOption = "survey",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
@@ -114,6 +118,8 @@ def fit(
         dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
         classes=listed(classes) or None,
         skip_unlabelled=skip_unlabelled,
+        weight=weight,
+        weights=weights,
     )
     info = saving.save_model(model, out, overwrite=force)
     if json:
@@ -125,6 +131,7 @@ def fit(
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
     from ordinalq.cli.show import smoothing_of
+    from ordinalq.tables.quality import absent
 
     smoothing = smoothing_of(model.fitted())
     return {
@@ -132,7 +139,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "n_items": model.n_items_,
         "n_skipped": model.n_skipped_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
-        "accuracy": model.accuracy_,
+        **(model.quality_ or {"accuracy": None}),
+        "absent": absent(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,
@@ -142,20 +150,21 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import percentages, smoothing_of
+    from ordinalq.cli.show import counted, percentages, smoothing_of, unit
+    from ordinalq.tables.quality import sentences
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
-    groups = "" if model.n_groups_ is None else f" in {model.n_groups_:,} groups"
-    say(f"{out}: {info.method} on {model.n_items_:,} items{groups}{strength}")
+    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
+    say(f"{out}: {info.method} on {counted(model.n_items_, 'item')}{groups}{strength}")
     if model.n_skipped_:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
     say(f"training:  {percentages(info.p_train, info.classes)}")
-    if model.accuracy_ is not None:
-        say(f"accuracy:  {100 * model.accuracy_:.0f} % of the items, held out")
+    for word, text in sentences(model.quality_, info.classes, unit(model.target_, info.classes)):
+        say(f"{word + ':':<11}{text}")
     if (training := _training(model)) is not None:
         say(f"chosen:    {training}")
 
@@ -180,6 +189,9 @@ def evaluate(
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
     interval: Annotated[float, typer.Option(help="Level of the intervals of groups.")] = 0.95,
+    methods: Annotated[
+        str, typer.Option(help="Other methods on the same scores, comma-separated: which errs least?")
+    ] = "",
     skip_unlabelled: SkipOption = False,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     trust: TrustOption = "",
@@ -191,12 +203,21 @@ def evaluate(
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
     from ordinalq.files.many import open_table
-    from ordinalq.tables.evaluating import evaluate_table
+    from ordinalq.tables.evaluating import compare_table, evaluate_table
     from ordinalq.tables.saving import load_model_and_info
 
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
+    unit = show.unit(target or info.target, info.classes)
+    if methods:
+        how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
+        compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
+        if json:
+            say_json({"samples": compared.samples, "methods": compared.rows()})
+        else:
+            show.methods(compared, unit)
+        return
     groups = None
     if by is not None:
         groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
@@ -212,11 +233,11 @@ def evaluate(
         say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        show.evaluation_of_groups(groups, str(by), show.unit(target or info.target, info.classes))
+        show.evaluation_of_groups(groups, str(by), unit)
     if drawn is not None:
         if groups is not None:
             say("\nThe same on artificial samples, whose items of a class look alike:\n")
-        show.evaluation(drawn, str(protocol))
+        show.evaluation(drawn, str(protocol), len(info.classes), unit)
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalq.cli.app import EncodingOption, FormatOption, JsonOption, ModelArgument, QuotingOption, TrustOption
+from ordinalq.cli.app import (
+    EncodingOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    QuotingOption,
+    TrustOption,
+    WeightOption,
+    WeightsOption,
+)
 from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
@@ -38,7 +47,7 @@ class Job:
         typer.Option(
             "--interval-of",
             help="Intervals for these very rows, the 'sample', or for their 'population'; default: sample, for "
-            "comparisons population.",
+            "comparisons and periods population.",
         ),
     ] = None
     labels: Annotated[
@@ -51,6 +60,8 @@ class Job:
             help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto').",
         ),
     ] = "auto"
+    weight: WeightOption = None
+    weights: WeightsOption = "survey"
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
@@ -67,6 +78,13 @@ class Job:
         check_choice("--interval-of", of, OF)
         check_choice("--basis", self.basis, BASES)
         return Plan(of=of, random_state=self.random_state, basis=self.basis)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the last of the columns of groups are periods of time."""
+        from ordinalq.tables.groups import with_period
+
+        return self.by is not None and with_period(self.by.strip())[1] is not None
 
     def output(self, path: Path) -> Path:
         """Return a path that can be written and is neither the model nor the table."""
@@ -126,7 +144,16 @@ class Job:
         from ordinalq.version import __version__
 
         digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
-        how = (self.by, self.labels, self.file.format, self.encoding, self.quoting, self.trust)
+        how = (
+            self.by,
+            self.labels,
+            self.weight,
+            self.weights,
+            self.file.format,
+            self.encoding,
+            self.quoting,
+            self.trust,
+        )
         return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
     @property
@@ -140,7 +167,13 @@ class Job:
         from ordinalq.cli import show
 
         with show.progress(self.file.name, self.file.n_bytes) as progress:
-            yield {"by": self.columns, "labels": self.labels, "progress": progress}
+            yield {
+                "by": self.columns,
+                "labels": self.labels,
+                "weight": self.weight,
+                "weights": self.weights,
+                "progress": progress,
+            }
 
 
 def columns_of(by: str | None, file: "Table") -> list[str] | None:

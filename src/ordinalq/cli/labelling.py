@@ -8,6 +8,7 @@ import typer
 from ordinalq.cli.app import app
 from ordinalq.cli.job import Job, asks
 from ordinalq.cli.wording import say, say_json
+from ordinalq.text import percent
 
 if TYPE_CHECKING:
     from ordinalq.inference.labelling import LabelsNeeded
@@ -38,7 +39,10 @@ def plan(
         if str(job.table) == "-":
             raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
     kind = writing.table_format(out) if out else ""
+    if job.weight is not None:
+        raise ValueError("--weight is not for plan: how many rows to label is known only for a draw without weights.")
     with job.reading() as how:
+        del how["weight"], how["weights"]
         found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
@@ -88,7 +92,7 @@ def _say(needed: "LabelsNeeded") -> None:
     what = needed.quantity if needed.quantity == "mean class" else f"share of class {needed.quantity}"
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
-    say(f"{needed.level:.0%} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
+    say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
     if (needed.width > needed.asked).any():
         say("! not even with all items labelled: ask for the sample, or for a larger width")
     if (needed.basis == "labels").any():

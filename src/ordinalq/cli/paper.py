@@ -16,21 +16,20 @@ def datasets(
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
     from ordinalq.datasets import CATALOG
     from ordinalq.datasets.download import find_local
-    from ordinalq.terminal import GAP, screen, table
+    from ordinalq.terminal import table
 
     if data is None:
         find_local(())  # finds nothing, but says if ORDINALQ_DATA is no folder
     if data is not None and not data.is_dir():
         raise FileNotFoundError(f"{data}: no such folder.")
-    headers = ("name", "items", "features", "classes", "licence", "where", "what")
+    headers = ("name", "items", "features", "classes", "what, licence, where")
     rows: list[tuple[str, ...]] = []
     for entry in CATALOG:
         numbers = (entry.n_items, entry.n_features, entry.n_classes)
         cells = ("" if number is None else f"{number:,}" for number in numbers)
-        rows.append((entry.name, *cells, entry.licence, entry.where(data), entry.what))
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+        rows.append((entry.name, *cells, f"{entry.what}; {entry.licence}; {entry.where(data)}"))
     # Lines are broken rather than cut: all of it matters.
-    table(headers, rows, console=screen(sum(widths) + GAP * len(widths)), left=1, cut=6)
+    table(headers, rows, left=1, cut=4, wrap=True)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """The verb that estimates the class distribution of a table, or of each group of its rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -14,11 +14,15 @@ from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.plan import Plan
+    from ordinalq.contract.trend import Trend
     from ordinalq.tables.predicting import Diagnoses
     from ordinalq.tables.reading import Finished
 
 # Groups without a good fit that are named.
 NAMED = 20
+# Of the intervals of periods, where none is given.
+LEVEL = 0.95
 
 
 @app.command()
@@ -57,31 +61,50 @@ def predict(
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     selection = {"sort": sort, "top": top, "min_items": min_items}
-    if any(option is not None for option in selection.values()) and job.by is None:
+    selects = any(option is not None for option in selection.values())
+    if selects and job.by is None:
         raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
+    # Whether there is a change needs intervals, and asks about the rows to come, too.
+    in_time = job.in_time and not selects
+    plan, interval = (
+        job.plan("population" if in_time else "sample"),
+        LEVEL if in_time and interval is None else interval,
+    )
     outputs = _outputs(job, out, plot)
     quantifier = job.quantifier
     check_names(quantifier.classes_, names_of(job.columns))
     finished = job.finished(out) if resume and out is not None else None
-    estimates, n_groups, found = _answer(job, where, finished, interval, selection, diagnose)
-    _write(job, estimates, out, plot)
+    estimates, n_groups, found = _answer(job, where, finished, interval, selection, plan, diagnose=diagnose)
+    trend = estimates.trend() if in_time and estimates.own is not None else None
+    _write(job, estimates, out, plot, in_time=in_time)
     if finished is not None:
         finished.forget()
     if interval is not None:
         show.smoothing(quantifier)
     if job.json:
-        say_json(_result(estimates, found, job.by))
+        say_json(_result(estimates, trend, found, job.by))
         return
     show.prevalences(estimates)
     show.others(estimates, n_groups)
     show.basis(estimates)
-    if not outputs:
+    _say(job, estimates, trend, found, outputs)
+
+
+def _say(
+    job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
+) -> None:
+    """Say what there is below the table."""
+    from ordinalq.cli import show
+
+    if trend is not None:
+        show.sentences(f"\n{trend}")
+    elif not outputs:
         show.charts(estimates)
     if found is not None:
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    show.fit(estimates, knows_groups=quantifier.knows_groups)
+    show.fit(estimates, knows_groups=job.quantifier.knows_groups)
 
 
 class Answer(NamedTuple):
@@ -98,6 +121,8 @@ def _answer(
     finished: "Finished | None",
     interval: float | None,
     selection: Mapping[str, Any],
+    plan: "Plan",
+    *,
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
@@ -106,7 +131,7 @@ def _answer(
     from ordinalq.inference.selecting import select
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
 
-    quantifier, plan = job.quantifier, job.plan()
+    quantifier = job.quantifier
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
@@ -142,8 +167,8 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     return outputs
 
 
-def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None) -> None:
-    """Write the table and the picture: both or none."""
+def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None, *, in_time: bool) -> None:
+    """Write the table and the picture, of the groups or of their change: both or none."""
     from ordinalq.files import writing
 
     with ExitStack() as files:
@@ -152,12 +177,13 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
             writing.write_table(estimates.frame(), table, writing.table_format(out))
         if plot is not None:
             picture = files.enter_context(writing.replacing(plot))
-            writing.save_picture(_plotted(estimates, job.info.target), picture, writing.picture_format(plot))
+            axes = _plotted(estimates, job.info.target, in_time=in_time)
+            writing.save_picture(axes, picture, writing.picture_format(plot))
 
 
-def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
+def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
     """Return what `predict --json` prints."""
-    result = estimates.to_json()
+    result = estimates.to_json() | ({} if trend is None else {"trend": trend.to_json()})
     if found is not None:
         result["diagnosis"] = found.whole.to_dict()
         if by is not None:
@@ -166,27 +192,21 @@ def _result(estimates: "Estimates", found: "Diagnoses | None", by: str | None) -
 
 
 def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
+    from ordinalq.cli import show
+
     say("" if by is None else f"\nof the whole table, not of each {by}:")
-    say(f"{found.whole}")
+    show.sentences(f"{found.whole}")
     if found.judged:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
         say(f"{few}: {named}" if found.misfits else few)
 
 
-def _plotted(estimates: "Estimates", target: str | None) -> Any:
-    """Return the axes of the picture of `predict`."""
+def _plotted(estimates: "Estimates", target: str | None, *, in_time: bool) -> Any:
+    """Return the axes of the picture."""
     import matplotlib as mpl
 
     from ordinalq import plot
-    from ordinalq.text import plain
 
     mpl.use("agg")  # no window
-    bounds: dict[str, Any] = {} if estimates.bounds is None else {"lower": estimates.lower, "upper": estimates.upper}
-    labels: dict[str, Any] = {"level": estimates.level, "xlabel": plain(target or "")}
-    classes = [plain(str(label)) for label in estimates.classes]
-    if len(estimates) == 1:
-        one = {side: bound[0] for side, bound in bounds.items()}
-        return plot.distribution(estimates.prevalences[0], classes, **one, **labels)
-    names = [] if estimates.keys is None else [plain(label) for label in estimates.keys.labels()]
-    return plot.groups(estimates.prevalences, classes, names, n_items=estimates.n_items, **bounds, **labels)
+    return plot.trend(estimates, xlabel=target or "") if in_time else estimates.plot(xlabel=target or "")

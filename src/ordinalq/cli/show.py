@@ -1,16 +1,17 @@
 """Estimates in the terminal: a table, bars and a progress bar."""
 
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ordinalq.cli.wording import say
-from ordinalq.terminal import MAX_ROWS, screen, table
-from ordinalq.text import plain, shortened
+from ordinalq.terminal import MAX_ROWS, Bold, screen, table
+from ordinalq.text import percent, plain, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ordinalq.contract.facts import Smoothing
     from ordinalq.contract.quantifier import Quantifier
     from ordinalq.keys import Keys
+    from ordinalq.search.comparing import MethodComparison
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6
@@ -61,6 +63,23 @@ def prevalences(estimates: "Estimates") -> None:
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
 
+def sentences(text: str) -> None:
+    """Print sentences, broken at words where the terminal ends."""
+    for line in text.split("\n"):
+        # An empty line stays one.
+        for part in textwrap.wrap(plain(line), screen().width, break_on_hyphens=False) or [""]:
+            say(part)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "group"), counted(1200, "item")
+    ('1 group', '1,200 items')
+    """
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
 def others(estimates: "Estimates", n_groups: int) -> None:
     """Say how many of all groups are in the last row, if these are."""
     from ordinalq.inference.selecting import OTHER
@@ -75,7 +94,8 @@ def basis(estimates: "Estimates") -> None:
     if estimates.basis is None or estimates.n_labelled is None:
         return
     alone, some = int((estimates.basis == "labels").sum()), int((estimates.n_labelled > 0).sum())
-    text = f"labels of {int(estimates.n_labelled.sum()):,} items in {some:,} of {len(estimates):,} groups"
+    known = counted(int(estimates.n_labelled.sum()), "item")
+    text = f"labels of {known} in {some:,} of {counted(len(estimates), 'group')}"
     if alone:
         text += f"; {alone:,} estimates rest on the labels alone, valid whatever else is wrong"
     if some > alone:
@@ -84,32 +104,57 @@ def basis(estimates: "Estimates") -> None:
     say(text)
 
 
-def evaluation(errors: "pd.DataFrame", protocol: str) -> None:
-    """Print the errors on samples that were drawn."""
+def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str) -> None:
+    """Print the errors on samples that were drawn, and what they mean."""
     drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
     say(f"errors (mean ± standard deviation) on {drawn}, protocol {protocol}")
-    rows = [
-        (row["estimate"], *(f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")))
-        for row in errors.to_dict("records")
-    ]
-    table(("estimate", "NMD", "RNOD"), rows)
+    records = errors.to_dict("records")
+    rows = []
+    for row in records:
+        cells = [f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")]
+        rows.append((row["estimate"], *cells, f"{(n_classes - 1) * row['nmd']:.2f}"))
+    table(("estimate", "NMD", "RNOD", f"distance\n({unit})"), rows)
+    distance(records[0], n_classes, unit)
+
+
+def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
+    """Say what NMD means: how far items would have to move."""
+    sentences(
+        f"Average distance of an item from where {row['estimate']} puts it: {(n_classes - 1) * row['nmd']:.2f} {unit} "
+        f"(NMD times {n_classes - 1})."
+    )
 
 
 def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     """Print the errors on groups, how often intervals hold, and the verdict."""
     facts, records = errors.attrs, errors.to_dict("records")
     single = f", {facts['n_single']:,} of a single item" if facts["n_single"] else ""
-    say(f"mean errors on {facts['n_samples']:,} groups of {facts['n_items']:,} items, by {by}{single}")
+    groups = counted(facts["n_samples"], "group")
+    say(f"mean errors on {groups} of {counted(facts['n_items'], 'item')}, by {by}{single}")
     headers = ("estimate", "NMD", "by items", f"mean class\n({unit})", "by items")
     names = ("nmd", "nmd_by_items", "mean_class", "mean_class_by_items")
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
     say(
-        f"{facts['level']:.0%} intervals of {model['estimate']} hold {model['covered']:.0%} of the shares and "
-        f"{model['mean_class_covered']:.0%} of the mean classes; mean width of a share {model['width']:.3f}"
+        f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
+        f"and {percent(model['mean_class_covered'], 0)} of the mean classes; mean width of a share {model['width']:.3f}"
     )
     say(f"the mean class is off by {model['mean_class']:.2f} {unit} on average")
-    say(facts["verdict"])
+    sentences(facts["verdict"])
+
+
+def methods(compared: "MethodComparison", unit: str) -> None:
+    """Print the errors of several methods, the best first, and which of them are as good."""
+    say(f"mean errors on {compared.samples}, on the scores of the model's classifier")
+    rows = []
+    for row in compared.rows():
+        p = "" if row["method"] == compared.best else "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
+        distance = f"{(compared.n_classes - 1) * row['mean']:.2f}"
+        name = Bold(row["method"]) if row["as_good"] else row["method"]
+        rows.append((name, f"{row['mean']:.4f} ± {row['std']:.4f}", distance, f"{row['ratio']:.2f}", p))
+    headers = ("method", compared.measure.upper(), f"distance\n({unit})", "times the\nbest", "p against\nthe best")
+    table(headers, rows)
+    sentences(compared.sentence())
 
 
 def unit(target: str | None, classes: Sequence[Any]) -> str:
@@ -128,7 +173,8 @@ def unit(target: str | None, classes: Sequence[Any]) -> str:
 def charts(estimates: "Estimates") -> None:
     """Print a bar chart of each of the first groups."""
     shown = estimates.take(slice(MAX_CHARTS))
-    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(shown)], screen().width)
+    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(shown)], screen().width - 16)
+    titles = [title + (" (a single item)" if n == 1 else "") for title, n in zip(titles, shown.n_items, strict=True)]
     for b, title in enumerate(titles):
         bars(title if len(estimates) > 1 else "", shown.take([b]))
 
@@ -144,8 +190,8 @@ def bars(title: str, estimate: "Estimates") -> None:
     width = min(24, max(map(len, names)))
     room = max(10, min(50, console.width - width - 28))
     p = estimate.prevalences[0]
-    for i, name in enumerate(names):
-        line = f"  {name[:width]:>{width}}  {_bar(float(p[i]), room)} {100 * p[i]:3.0f} %"
+    for i, name in enumerate(shortened(names, width)):
+        line = f"  {name:>{width}}  {_bar(float(p[i]), room)} {100 * p[i]:3.0f} %"
         if estimate.bounds is not None:
             line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
         console.print(line, overflow="crop", no_wrap=True)
@@ -162,7 +208,7 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     if estimates.fit is None or not tested:
         return
     marked = tested - int((estimates.fit == "good").sum())
-    groups = "the table" if len(estimates) == 1 else f"{marked:,} of {tested:,} groups with enough items"
+    groups = "the table" if len(estimates) == 1 else f"{marked:,} of {counted(tested, 'group')} with enough items"
     if not marked:
         caveat = "" if knows_groups or estimates.basis is not None else "; no proof, see fit --by"
         text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
@@ -182,7 +228,11 @@ def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
 def smoothing(quantifier: "Quantifier") -> None:
     """Say where intervals do not cover all of the error."""
     if smoothing_of(quantifier) is not None:
-        say("note: intervals of smoothed methods cover the scatter, not the bias of smoothing", err=True)
+        say(
+            "note: this method prefers distributions without jumps between classes (it smooths); intervals show how "
+            "far estimates scatter, not how far that pulls them",
+            err=True,
+        )
 
 
 def key_columns(keys: "Keys | None", n_groups: int) -> dict[str, list[str]]:

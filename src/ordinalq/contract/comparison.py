@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from ordinalq.bounds import Bounds
 from ordinalq.keys import Keys
+from ordinalq.text import percent
 from ordinalq.validation import Floats
 
 # Pairs that are printed.
@@ -121,10 +122,10 @@ class Comparison:
     def _sentence(self, k: int, a: str, b: str) -> str:
         d, side = self.mean[k], self.side[k]
         where = f"{d:.2f} above that of {b}" if d >= 0 else f"{-d:.2f} below that of {b}"
-        interval = f"{self.level:.0%} interval {self.mean_lower[k]:+.2f} to {self.mean_upper[k]:+.2f}"
+        interval = f"{percent(self.level)} interval {self.mean_lower[k]:+.2f} to {self.mean_upper[k]:+.2f}"
         # Of the order that the estimates have: at least one half.
         p = max(self.probability[k], 1 - self.probability[k])
-        chance = f"above {1 - SURE:.1%}" if p > 1 - SURE else f"{p:.1%}"
+        chance = f"above {percent(1 - SURE)}" if p > 1 - SURE else percent(p, 1)
         if side == "crossing":
             cuts = "which has more in the upper classes depends on where one cuts"
         else:

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.comparison import Comparison, compared
+from ordinalq.contract.trend import Trend, trend_of
 from ordinalq.keys import Keys
+from ordinalq.text import percent
 from ordinalq.validation import Floats, check_integer
 
 Index = npt.NDArray[np.intp]
@@ -41,6 +43,8 @@ class Estimates:
     shared : ndarray (B, n, k), default=None
         Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
         covariance between the errors of two different samples a and b.
+    own : ndarray (B, n, n), default=None
+        Covariance of the part of each error that no other sample shares.
     fit : ndarray (B,) of str, default=None
         How well each sample fits the training items.
     n_labelled : ndarray (B,), default=None
@@ -61,6 +65,7 @@ class Estimates:
     bounds: Bounds | None = None
     covariance: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
+    own: Floats | None = None
     fit: npt.NDArray[np.str_] | None = None
     n_labelled: npt.NDArray[np.int64] | None = None
     basis: npt.NDArray[np.str_] | None = None
@@ -154,6 +159,20 @@ class Estimates:
         D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
         return compared(self.classes, keys[first], keys[second], bounds, D, V)
 
+    def trend(self) -> Trend:
+        """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
+
+        Groups by several columns have the time in the last, and each group of the others is a series of its own.
+        ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
+        question is about the samples or the populations, as the intervals of the estimates are.
+        """
+        if self.keys is None:
+            raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
+        bounds = self._known_bounds()
+        assert self.own is not None
+        sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
+        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.of)
+
     def frame(self) -> Any:
         """Return one row per sample as a frame of pandas, or of polars where the items came from there.
 
@@ -188,23 +207,7 @@ class Estimates:
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
-        extra = self._said()
-        if self.bounds is not None:
-            names = ("lower", "upper", "mean_lower", "mean_upper")
-            extra |= {name.replace("mean", "mean_class"): getattr(self.bounds, name) for name in names}
-        columns = {"n_items": self.n_items, "prevalences": self.prevalences, "mean_class": self.mean} | extra
-        lists = {name: column.tolist() for name, column in columns.items()}
-        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        head: dict[str, Any] = {"classes": _plain(self.classes.tolist()), "level": self.level}
-        if self.bounds is not None:
-            head["of"] = self.bounds.of
-        if self.keys is None:
-            return head | {"samples": rows}
-        by, values = self.keys.names, [_plain(column.tolist()) for column in self.keys.columns]
-        # Of several columns, a group is an object of their values.
-        named = values[0] if len(by) == 1 else [dict(zip(by, v, strict=True)) for v in zip(*values, strict=True)]
-        groups = [{"group": key, **row} for key, row in zip(named, rows, strict=True)]
-        return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
+        return _json(self)
 
     def plot(self, **options: Any) -> Any:
         """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
@@ -222,7 +225,18 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = ("prevalences", "n_items", "keys", "covariance", "shared", "fit", "n_labelled", "basis", "n_effective")
+PER_SAMPLE = (
+    "prevalences",
+    "n_items",
+    "keys",
+    "covariance",
+    "shared",
+    "own",
+    "fit",
+    "n_labelled",
+    "basis",
+    "n_effective",
+)
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
 
@@ -270,6 +284,27 @@ def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:
     return np.asarray(E[first] + E[second] - S - S.transpose(0, 2, 1))
 
 
+def _json(estimates: Estimates) -> dict[str, Any]:
+    """Return what :meth:`Estimates.to_json` does."""
+    extra = estimates._said()
+    if estimates.bounds is not None:
+        names = ("lower", "upper", "mean_lower", "mean_upper")
+        extra |= {name.replace("mean", "mean_class"): getattr(estimates.bounds, name) for name in names}
+    columns = {"n_items": estimates.n_items, "prevalences": estimates.prevalences, "mean_class": estimates.mean} | extra
+    lists = {name: column.tolist() for name, column in columns.items()}
+    rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+    head: dict[str, Any] = {"classes": _plain(estimates.classes.tolist()), "level": estimates.level}
+    if estimates.bounds is not None:
+        head["of"] = estimates.bounds.of
+    if estimates.keys is None:
+        return head | {"samples": rows}
+    by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]
+    # Of several columns, a group is an object of their values.
+    named = values[0] if len(by) == 1 else [dict(zip(by, v, strict=True)) for v in zip(*values, strict=True)]
+    groups = [{"group": key, **row} for key, row in zip(named, rows, strict=True)]
+    return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
+
+
 def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.int64], P: Floats) -> Index:
     """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand."""
     names = ["items", "mean", *(str(label) for label in classes)]
@@ -306,7 +341,7 @@ def _text(value: Any) -> str:
 def _lines(estimates: Estimates) -> list[str]:
     """Return what is printed of the first samples."""
     bounds, keys, means = estimates.bounds, estimates.keys, estimates.mean
-    lines = [] if bounds is None else [f"{bounds.level:.0%} intervals of the {bounds.of}"]
+    lines = [] if bounds is None else [f"{percent(bounds.level)} intervals of the {bounds.of}"]
     width = max(10, *(len(str(label)) for label in estimates.classes))
     names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
     for b in range(min(len(estimates), SHOWN)):

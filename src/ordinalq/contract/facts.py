@@ -30,6 +30,14 @@ class Replicates(NamedTuple):
     n_models: int
 
 
+class ClosedForm(NamedTuple):
+    """Bounds and covariances (B, n, n) by a formula, and, if known, a factor (B, n, k) of the error that is shared."""
+
+    bounds: Bounds
+    covariance: Floats
+    shared: npt.NDArray[np.float32] | None = None
+
+
 class Facts:
     """Facts about a method, with the answers of most methods as defaults.
 
@@ -63,6 +71,11 @@ class Facts:
     adjusts: bool = True
     shares_representation: bool = False
     uses_labels: bool = False
+
+    @property
+    def counts_items(self) -> bool:
+        """Whether estimates from q and M depend on the number of items, as likelihoods of counts do."""
+        return False
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier that other held-out items give, and how they move the class means.
@@ -127,8 +140,8 @@ class Facts:
         """Return by how much the estimates P (B, n) of `solve_response` change between two data next to these."""
         raise TypeError(f"{type(self).__name__} does not solve q = M p.")
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats] | None:
-        """Return bounds and covariances (B, n, n) where the method has a formula for them, else None."""
+    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm | None:
+        """Return bounds and covariances where the method has a formula for them, else None."""
         return None
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalq.classify.held_out import held_out, unscored
+from ordinalq.classify.sharing import shared_scores
 from ordinalq.classify.weighting import usable_weights
 from ordinalq.contract.kept import Kept
 from ordinalq.contract.scores import check_features, check_items, check_scores
@@ -103,6 +104,47 @@ class Fitting(Kept, BaseEstimator, ABC):
         if self.on == "features":
             self.n_features_in_ = S.shape[1]
         self._learn_and_keep(S, codes, group_codes(groups, len(codes)), w)
+        return self
+
+    def fit_on(
+        self,
+        classifier: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
+        """Fit the quantifier on the held-out scores of a fitted classifier, which any number of methods can share.
+
+        Parameters
+        ----------
+        classifier : fitted CrossFitted, OrdinalProbit, OrdinalStack, or the ``classifier_`` of a fitted quantifier
+            It scores new items, too, and is not copied.
+        y : array-like (N,)
+            Labels of the items that it was fitted on.
+        classes, groups, sample_weight, weights
+            See :meth:`fit`; as they were when the classifier was fitted.
+
+        Examples
+        --------
+        >>> import ordinalq as oq
+        >>> X = np.arange(60.0)[:, None]
+        >>> y = np.repeat([1, 2, 3], 20)
+        >>> scored = oq.CrossFitted(cv=3).fit(X, y)
+        >>> [method().fit_on(scored, y).predict(X[:30]).round(1).tolist() for method in (oq.CC, oq.PACC)]
+        [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
+        """
+        if self.on == "features":
+            raise TypeError(f"{type(self).__name__} looks at the features and takes no scores: use fit(X, y).")
+        shared = shared_scores(classifier, encode_labels(y, classes)[0])
+        if self.needs_posteriors and not shared.gives_posteriors_:
+            raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
+        self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weights)
+        self.classifier_ = shared
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(classifier, name):
+                setattr(self, name, getattr(classifier, name))
         return self
 
     def _start(self, y: Any, classes: Any) -> Codes:

@@ -11,7 +11,7 @@ other groups.
 """
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from ordinalq.bounds import Bounds
 from ordinalq.effects.predict import Prediction, cumulated_variance
@@ -37,6 +37,17 @@ def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     lower = np.minimum(np.clip(value - half, low, high), estimate)
     upper = np.maximum(np.clip(value + half, low, high), estimate)
     return stack(level, prediction.of, lower, upper, index)
+
+
+def stated_covariance(prediction: Prediction, level: float) -> Floats:
+    """Return E (B, n, n), scaled so that normal intervals by it are as wide as those of `bounds`, on average.
+
+    The average is that over the cumulated shares and the mean class. Differences of groups are judged by it.
+    """
+    n = prediction.mean.shape[1]
+    variance = np.maximum(variances(prediction.covariance), np.finfo(float).tiny)
+    ratio = half_widths(prediction, level) ** 2 / (ndtri((1 + level) / 2) ** 2 * variance)
+    return np.asarray(prediction.covariance * ratio[:, n:].mean(axis=1)[:, None, None])
 
 
 def stack(level: float, of: str, lower: Floats, upper: Floats, index: Floats) -> Bounds:

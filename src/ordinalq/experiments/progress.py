@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ordinalq.experiments.store import MARK
+from ordinalq.text import percent
 
 SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
 
@@ -81,7 +82,7 @@ class Terminal(Progress):
             self.last = time.monotonic()
             share = min(self.done / self.total, 1.0)
             left = (self.last - self.start) * (1 - share) / share
-            self.stream.write(f"{self.name}: {share:.0%}, about {left:.0f} s left\n")
+            self.stream.write(f"{self.name}: {percent(share, 0)}, about {left:.0f} s left\n")
             self.stream.flush()
 
     def close(self) -> None:

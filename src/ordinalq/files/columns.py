@@ -13,6 +13,7 @@ import numpy as np
 
 from ordinalq.files import cells
 from ordinalq.files.names import MISSING_WORDS, require_columns
+from ordinalq.text import percent
 from ordinalq.validation import check_choice
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     if (part := float((~unreadable).mean())) >= MOSTLY:
         at = int(unreadable.to_numpy().argmax())
         raise ValueError(
-            f"{cells.place(frame, words.index[at])}: expected a number in column {name!r}, as in {part:.0%} of its "
-            f"rows, got {cells.short(words.iloc[at])}; correct it, or name the column in categories=[...]."
+            f"{cells.place(frame, words.index[at])}: expected a number in column {name!r}, as in {percent(part, 0)} of "
+            f"its rows, got {cells.short(words.iloc[at])}; correct it, or name the column in categories=[...]."
         )
     if re.fullmatch(ISO_DATE, words.iloc[0]) and words.str.fullmatch(ISO_DATE).all():
         return "date"

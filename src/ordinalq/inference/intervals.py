@@ -27,23 +27,28 @@ def with_intervals(
     """Return the estimates of a block of summarized samples with bounds and covariances."""
     closed = quantifier.closed_form(summary, level, plan.of)
     if closed is not None:
-        return replace(estimates, bounds=closed[0], covariance=closed[1])
+        E, factor = closed.covariance, closed.shared
+        own = E if factor is None else E - _product(factor)
+        return replace(estimates, bounds=closed.bounds, covariance=E, own=own, shared=factor)
     _warn_of_equal_columns(quantifier)
     draws = plan.draws(block)
     P = estimates.prevalences
     B, n = P.shape
     estimate = statistics(P)
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
-    covariance = np.empty((B, n, n))
+    covariance, own = np.empty((B, n, n)), np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
     for rows, R, n_models in quantifier.replicates(summary, P, draws):
         lower[rows], upper[rows] = percentiles(R, level)
         D = R - R.mean(axis=0)
-        covariance[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
+        covariance[rows] = own[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
         if n_models > 1:
             # The mean over replicates with the same M: what is left of the samples' own noise differs between samples.
             common = D.reshape(n_models, -1, *D.shape[1:]).mean(axis=1) / np.sqrt(n_models - 1)
             shared.append(common.transpose(1, 2, 0).astype(np.float32))
+            # Of r replicates with the same M the mean has the common part C and W / r of the own part W.
+            r = len(R) // n_models
+            own[rows] = (covariance[rows] - _product(shared[-1])) * (r / max(r - 1, 1))
     factor = np.concatenate(shared) if shared else None
     correction = quantifier.width_correction_
     if correction is not None:
@@ -51,10 +56,18 @@ def with_intervals(
         scale, extra = np.sqrt((correction[:, :, :n] ** 2).mean(axis=1))
         # Shares sum to one, and their errors to zero.
         centred = np.eye(n) - 1 / n
-        covariance = centred @ (covariance * scale[:, None] * scale + np.diag(extra**2)) @ centred
+        covariance, own = (
+            centred @ (V * scale[:, None] * scale + np.diag(extra**2)) @ centred for V in (covariance, own)
+        )
         factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
     bounds = _bounds(estimate, lower, upper, level, draws)
-    return replace(estimates, bounds=bounds, covariance=covariance, shared=factor)
+    return replace(estimates, bounds=bounds, covariance=covariance, own=own, shared=factor)
+
+
+def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
+    """Return L L' of factors (B, n, k), in double precision."""
+    L = factor.astype(np.float64)
+    return np.asarray(np.matmul(L, L.transpose(0, 2, 1)))
 
 
 def _bounds(estimate: Floats, lower: Floats, upper: Floats, level: float, draws: Draws) -> Bounds:

@@ -46,6 +46,7 @@ def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, 
     changed["covariance"] = _replaced(estimates.covariance, rows, found.covariance)
     # What labels say of a group has nothing to do with M.
     changed["shared"] = _replaced(estimates.shared, rows, 0)
+    changed["own"] = _replaced(estimates.own, rows, found.covariance)
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 

@@ -19,6 +19,7 @@ from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother
+from ordinalq.text import percent
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ BETTER = 1e-3
 STEP = 10.0
 # In words, what the samples were.
 SAMPLES = {
-    "smooth": f"smooth samples (APP-OQ {FRACTION:.0%}) of {{size}} training items",
+    "smooth": f"smooth samples (APP-OQ {percent(FRACTION)}) of {{size}} training items",
     "prevalences": "samples of {size} training items with the given prevalences",
     "groups": "training groups of {size} items (median), held out",
 }

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.inference.mixture import TWO_SIDED, WANTED, Fit, Precision
+from ordinalq.text import percent
 from ordinalq.validation import Floats
 
 # An estimate that differs by less from the one without smoothing is not smoothed.
@@ -178,7 +179,8 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     pairs = precision.confusable
     if not pairs:
         return [f"{text} {verdict}", "Classes: all can be told apart."]
-    named = [f"{classes[i]} and {classes[j]} ({min(precision.unnoticed[i, j], 1):.0%})" for i, j in pairs[:NAMED]]
+    parts = np.minimum(precision.unnoticed, 1)
+    named = [f"{classes[i]} and {classes[j]} ({percent(parts[i, j], 0)})" for i, j in pairs[:NAMED]]
     more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
     which = f"Classes: hardly told apart are {', '.join(named)}{more}; in brackets the part of the sample that could "
     return [f"{text} {verdict}", f"{which}change sides unnoticed."]

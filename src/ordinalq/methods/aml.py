@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from ordinalq.bayes.intervals import normal_bounds
 from ordinalq.bayes.moments import LabelledRatios, error_shares
-from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior
+from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior, pull
 from ordinalq.bayes.priors import Prior, check_prior
-from ordinalq.bounds import Bounds
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
+from ordinalq.contract.facts import ClosedForm
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class, class_distribution
@@ -147,14 +147,18 @@ class AML(Method):
             return self.predictor_.solve(summary)
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample")])
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
-        """Return bounds and covariances by the curvature of likelihood and prior."""
+    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
+        """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M."""
         if self.predictor_ is not None:
             return self.predictor_.closed_form(summary, level, of)
-        found = list(self._posteriors(summary, of))
+        found, start, shared = list(self._posteriors(summary, of)), 0, []
+        for one in found:
+            stop = start + len(one.solution.p)
+            shared.append(_shared(self, one, summary.sizes[start:stop]).astype(np.float32))
+            start = stop
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
         shown = P if of == "sample" else self.solve(summary).p
-        return normal_bounds(P, E, shown, summary.sizes, level, of), E
+        return ClosedForm(normal_bounds(P, E, shown, summary.sizes, level, of), E, np.concatenate(shared))
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
@@ -215,3 +219,19 @@ class AML(Method):
 
     def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
         return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength), sizes, P, of=of)
+
+
+def _shared(method: AML, found: Posterior, sizes: Floats) -> Floats:
+    """Return what errors of M do to the shares, as a factor (B, n, n^2).
+
+    Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
+    instrument stands for that of each sample: both see the same labelled items, nearly alike.
+    """
+    P, n = clean(found.solution.p), len(method.classes_)
+    C, M = method.covariances_, np.broadcast_to(method.M_, (len(P), n, n))
+    Omega = np.tensordot(error_shares(P, sizes, method.counts_, method.trust_), C, 1)
+    seen = Observed(P, M, Omega, np.broadcast_to(method._common(), P.shape))
+    values, vectors = np.linalg.eigh(C * (method.trust_ / method.counts_)[:, None, None])
+    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    D = np.einsum("bi,ijk->bjik", P, roots).reshape(len(P), n, -1)
+    return found.moved(pull(seen, sizes, P, D))

@@ -270,6 +270,11 @@ class LinearQuantifier(MatrixMethod):
         loss.check()
         regularizer.check(n_classes)
 
+    @property
+    def counts_items(self) -> bool:
+        """Whether the loss does."""
+        return self._parts()[1].needs_sizes
+
     def _trial_unit(self, n_items: float) -> float:
         """Return N for a likelihood of counts, else one."""
         return float(self.loss_.scale(np.array([n_items], dtype=np.float64))[0])

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.bounds import Bounds
+from ordinalq.contract.facts import ClosedForm
 from ordinalq.contract.summary import Summary
-from ordinalq.effects.bounds import bounds
+from ordinalq.effects.bounds import bounds, stated_covariance
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.labelled import GroupLabels, predict_labelled
 from ordinalq.effects.learn import learn, stated, weak
@@ -114,10 +114,10 @@ class BLP(Method):
         Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
         return predict_labelled(self.group_model_, Q, n_others, labels, of)
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> tuple[Bounds, Floats]:
+    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
         """Return bounds and covariances by the formula."""
         prediction = self._prediction(summary, of)
-        return bounds(prediction, level), prediction.covariance
+        return ClosedForm(bounds(prediction, level), stated_covariance(prediction, level))
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
         """Say which samples are unlike the training groups or a single item; None where there were no such groups."""

@@ -16,7 +16,7 @@ def is_histogram(thing: Any) -> bool:
     return package is not None and isinstance(thing, package.Histogram)
 
 
-def bin_contents(name: str, histogram: Any, *, n_axes: int, counted: bool = True) -> Floats:
+def bin_contents(name: str, histogram: Any, *, n_axes: int) -> Floats:
     """Return the bin contents of a histogram, without underflow and overflow."""
     if histogram.ndim != n_axes:
         raise ValueError(
@@ -24,15 +24,18 @@ def bin_contents(name: str, histogram: Any, *, n_axes: int, counted: bool = True
         )
     if histogram.kind != "COUNT":
         raise ValueError(f"{name} must be a histogram of counts, got one of means.")
-    contents = np.asarray(histogram.values(), dtype=np.float64)
+    return np.asarray(histogram.values(), dtype=np.float64)
+
+
+def bin_variances(name: str, histogram: Any) -> Floats:
+    """Return the variances of the bin contents of a histogram, which are the contents themselves without weights."""
     variances = histogram.variances()
-    if counted and (variances is None or not np.allclose(variances, contents)):
+    if variances is None:
         raise ValueError(
-            f"{name} must be a histogram of unweighted counts, got one whose variances differ from its contents: "
-            "a likelihood of counts does not hold for weights; give the contents divided by their sum, and N, if they "
-            "will do."
+            f"{name} must be a histogram that knows its variances, got one that was scaled: fill one with "
+            "storage=Weight(), or give its contents, and their variances=[...]."
         )
-    return contents
+    return np.asarray(variances, dtype=np.float64)
 
 
 def result_type(q: Any, M: Any) -> Callable[[Floats], Any]:

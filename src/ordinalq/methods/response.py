@@ -1,17 +1,21 @@
 """Estimates for people who come with a response matrix and an observed histogram, and have no classifier."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from ordinalq.contract.quantifier import Quantifier, distributions
-from ordinalq.methods.histograms import bin_contents, check_axes, is_histogram, result_type
+from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
 from ordinalq.validation import Floats, check_real
+from ordinalq.weights import effective_counts
 
 # How far the sum of a column of M may be from what it should be.
 COLUMN_TOLERANCE = 1e-4
+# How far the sum of fractions may be from one, and counts from whole numbers, as parts of the largest.
+FRACTION_TOLERANCE = WHOLE = 1e-6
 # Entries of M below this are no probabilities that could be told from zero, and their squares underflow.
 SMALLEST = 1e-140
 
@@ -25,6 +29,7 @@ def solve(
     acceptance: Any = None,
     background: Any = None,
     counts: bool = False,
+    variances: Any = None,
 ) -> Any:
     """Solve q = M p for the class distribution p, with the loss and the regularizer of a method.
 
@@ -55,6 +60,10 @@ def solve(
         Expected number b_j of items in each observed bin that belong to no class. None stands for zero.
     counts : bool, default=False
         Return the expected numbers t_i of items instead of fractions.
+    variances : array-like like q, default=None
+        Variances of weighted counts, sum w^2 in each bin. Likelihoods then take the number of items that they are
+        worth, see `ordinalq.weights.effective_counts`; `N`, `background` and the returned counts are in units of q.
+        Histograms bring their own.
 
     Returns
     -------
@@ -83,6 +92,7 @@ def solve(
     R, a = _response(M, acceptance)
     single = is_histogram(q) or np.ndim(q) == 1
     Q, sizes = _observed(q, N, len(R), single=single)
+    unit = _unit(q, variances, Q, single=single)
     if not isinstance(chosen, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
     if a is not None:
@@ -93,9 +103,12 @@ def solve(
         raise ValueError(
             "N must be given where q are fractions and numbers of items are asked for (counts, background)."
         )
+    if unit is None and N is None and sizes is not None and chosen.counts_items:
+        _note_of_weights(q)
     total = np.ones(len(Q)) if sizes is None else sizes
     known, signal = (None, total) if background is None else _background(background, total, Q.shape)
-    data = Data(Q * (total / signal)[:, None], R, signal, background=known)
+    worth = signal if unit is None else signal * unit
+    data = Data(Q * (total / signal)[:, None], R, worth, background=known)
     P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
     if a is not None:
         P = P / a
@@ -109,7 +122,7 @@ def solve(
 def _response(M: Any, acceptance: Any) -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
     if is_histogram(M):
-        R = bin_contents("M", M, n_axes=2, counted=False)
+        R = bin_contents("M", M, n_axes=2)
         sums = R.sum(axis=0)
         if (R < 0).any() or (sums == 0).any():
             raise ValueError(
@@ -158,10 +171,13 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
     with np.errstate(over="ignore"):
         totals = Q.sum(axis=1)
     if (Q < 0).any() or (totals == 0).any():
-        raise ValueError("q must be counts or fractions >= 0 with a positive sum in every row.")
+        advice = (
+            "; if a background was subtracted, give what was observed, and background=[...]" if (Q < 0).any() else ""
+        )
+        raise ValueError(f"q must be counts or fractions >= 0 with a positive sum in every row{advice}.")
     if not np.isfinite(totals).all():
         raise ValueError(f"q must have a finite sum in every row, got entries up to {Q.max():g}.")
-    fractions = bool((np.abs(totals - 1) <= 1e-6).all())
+    fractions = bool((np.abs(totals - 1) <= FRACTION_TOLERANCE).all())
     if N is None:
         sizes = None if fractions else totals
     else:
@@ -178,10 +194,39 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
     return Q / totals[:, None], sizes
 
 
+def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
+    """Return how many items a unit of weight is worth in each row, (B,); None where nothing is known of weights."""
+    if is_histogram(q):
+        if variances is not None:
+            raise ValueError("variances must be None where q is a histogram, which brings its own.")
+        contents, known = bin_contents("q", q, n_axes=1), bin_variances("q", q)
+    elif variances is None:
+        return None
+    else:
+        contents, known = np.asarray(q, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+        if known.shape != contents.shape:
+            raise ValueError(f"variances must have the shape of q, {contents.shape}, got {known.shape}.")
+        if np.abs(contents.sum(axis=-1) - 1).max() <= FRACTION_TOLERANCE:
+            raise ValueError("variances must be None where q are fractions: give counts, the sums of the weights.")
+    effective = effective_counts(contents, known).reshape(Q.shape)
+    return np.asarray(effective.sum(axis=1) / contents.reshape(Q.shape).sum(axis=1))
+
+
+def _note_of_weights(q: Any) -> None:
+    """Warn where counts are no whole numbers."""
+    counts = np.asarray(q, dtype=np.float64)
+    if counts.sum() > 1 + FRACTION_TOLERANCE and (np.abs(counts - np.rint(counts)) > WHOLE * counts.max()).any():
+        warnings.warn(
+            "q has counts that are no whole numbers, as those of weighted items; their likelihood takes their sum for "
+            "the number of items: give variances=[...], the sums of squared weights, or N, that sum, if it is right.",
+            stacklevel=3,
+        )
+
+
 def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the background in units of the signal, (B, d), and the number of items of the signal, (B,)."""
     if is_histogram(background):
-        background = bin_contents("background", background, n_axes=1, counted=False)
+        background = bin_contents("background", background, n_axes=1)
     known = _matrix("background", [background] if np.ndim(background) == 1 else background)
     if known.shape[1] != shape[1] or len(known) not in (1, shape[0]):
         raise ValueError(f"background must have shape {(shape[1],)} or {shape}, as q, got {np.shape(background)}.")
@@ -214,7 +259,7 @@ def _check_acceptance(method: Quantifier, a: Floats) -> None:
 
 def _vector(name: str, value: Any, n: int, what: str) -> Floats:
     if is_histogram(value):
-        value = bin_contents(name, value, n_axes=1, counted=False)
+        value = bin_contents(name, value, n_axes=1)
     vector: Floats = _matrix(name, [value])[0]
     if len(vector) != n:
         raise ValueError(f"{name} must be one number per {what}, {n}, got {len(vector)}.")

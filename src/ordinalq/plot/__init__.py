@@ -9,6 +9,16 @@ from ordinalq.plot.differences import comparison
 from ordinalq.plot.distributions import distribution, estimate_against_truth, groups
 from ordinalq.plot.matrices import response_matrix
 from ordinalq.plot.paths import tau_path
+from ordinalq.plot.trends import trend
 from ordinalq.text import shortened
 
-__all__ = ["comparison", "distribution", "estimate_against_truth", "groups", "response_matrix", "shortened", "tau_path"]
+__all__ = [
+    "comparison",
+    "distribution",
+    "estimate_against_truth",
+    "groups",
+    "response_matrix",
+    "shortened",
+    "tau_path",
+    "trend",
+]

@@ -36,7 +36,14 @@ class Attempt(NamedTuple):
 
 
 def estimate_all(
-    quantifiers: Iterable[Quantifier], S: Any, y: Any, S_pool: Any, samples: Samples, *, classes: Any = None
+    quantifiers: Iterable[Quantifier],
+    S: Any,
+    y: Any,
+    S_pool: Any,
+    samples: Samples,
+    *,
+    classes: Any = None,
+    groups: Any = None,
 ) -> Iterator[Attempt]:
     """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
 
@@ -57,10 +64,12 @@ def estimate_all(
         B samples of the pool.
     classes : array-like (n,), default=None
         All labels in ascending order.
+    groups : array-like (N,), default=None
+        The groups of the training items.
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:
-        yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, classes, shared))
+        yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, (classes, groups), shared))
 
 
 def attempt(solve: Callable[[], Solution]) -> Attempt:
@@ -84,15 +93,15 @@ def _solve(
     y: Any,
     S_pool: Any,
     samples: Samples,
-    classes: Any,
+    known: tuple[Any, Any],
     shared: list[tuple[Quantifier, Summary]],
 ) -> Solution:
     """Fit the quantifier and return its Solution; where it shares its representation, use or add to `shared`."""
     if not quantifier.shares_representation:
-        return quantifier.fit_scores(S, y, classes).solve_scores(S_pool, samples)
+        return quantifier.fit_scores(S, y, *known).solve_scores(S_pool, samples)
     for fitted, summary in shared:
         if quantifier.adopt(fitted):
             return quantifier.solve(summary)
-    summary = quantifier.fit_scores(S, y, classes).summarize(S_pool, samples, checks=False)
+    summary = quantifier.fit_scores(S, y, *known).summarize(S_pool, samples, checks=False)
     shared.append((quantifier, summary))
     return quantifier.solve(summary)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from ordinalq.classify.held_out import held_out
+from ordinalq.contract.fitting import group_codes
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors, find_measure
 from ordinalq.labels import encode_labels
@@ -35,6 +36,7 @@ class Task(NamedTuple):
     protocols: dict[str, Samples]
     measures: dict[str, Any]
     keep: bool
+    groups: Any = None
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -102,7 +104,7 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
     first = clone(task.quantifiers[0])
     try:
         if kind == "items":
-            fitted = first.fit(X, task.y, classes=task.classes)
+            fitted = first.fit(X, task.y, classes=task.classes, groups=task.groups)
             material = Material(X, None, fitted.scores(X_pool), fitted=fitted)
         else:
             items, pool = first.check_items(X, reset=True), first.check_items(X_pool, reset=False)
@@ -110,7 +112,7 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
                 material = Material(X, items, pool)
             else:
                 labels, codes = encode_labels(task.y, task.classes)
-                model = held_out(first.classifier).fit(items, codes, labels)
+                model = held_out(first.classifier).fit(items, codes, labels, group_codes(task.groups, len(codes)))
                 material = Material(X, model.held_out_scores_, model.predict_proba(pool), model)
     except Exception as error:  # as in `estimate_all`
         seconds, failed = time.perf_counter() - start, Attempt.failed(describe(error))
@@ -136,7 +138,8 @@ def _attempts(task: Task, material: Material, samples: Samples) -> Iterator[Atte
     votes = material.model is not None and not material.model.gives_posteriors_
     refused = [votes and quantifier.needs_posteriors for quantifier in task.quantifiers]
     usable = [quantifier for quantifier, bad in zip(task.quantifiers, refused, strict=True) if not bad]
-    found = estimate_all(usable, material.S, task.y, material.S_pool, samples, classes=task.classes)
+    known = {"classes": task.classes, "groups": task.groups}
+    found = estimate_all(usable, material.S, task.y, material.S_pool, samples, **known)
     for quantifier, bad in zip(task.quantifiers, refused, strict=True):
         if bad:
             name, classifier = type(quantifier).__name__, quantifier.classifier
@@ -172,8 +175,8 @@ def _fitted(quantifier: Quantifier, material: Material, task: Task) -> Quantifie
         return material.fitted
     result: Quantifier = clone(quantifier)
     if material.X is not None and quantifier.on == "features":
-        return result.fit(material.X, task.y, classes=task.classes)
-    result.fit_scores(material.S, task.y, task.classes)
+        return result.fit(material.X, task.y, classes=task.classes, groups=task.groups)
+    result.fit_scores(material.S, task.y, task.classes, task.groups)
     if material.model is not None:
         result.attach(material.model, material.X)
     return result

@@ -108,7 +108,7 @@ class SampleSearch(Services, BaseEstimator):
         self.n_jobs = n_jobs
         self.refit = refit
 
-    def fit(self, X: Any, y: Any, X_pool: Any, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, X_pool: Any, classes: Any = None, groups: Any = None) -> Self:
         """Fit every configuration on labelled items and judge it on the samples of the pool.
 
         Parameters
@@ -121,12 +121,14 @@ class SampleSearch(Services, BaseEstimator):
             The items that the samples consist of.
         classes : array-like (n,), default=None
             All labels in ascending order; needed for strings.
+        groups : array-like (N,), default=None
+            The group of each training item, see :meth:`ordinalq.CC.fit`.
 
         Returns
         -------
         self
         """
-        task = prepared(self, y, X_pool, classes)
+        task = prepared(self, y, X_pool, classes)._replace(groups=groups)
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
@@ -164,18 +166,15 @@ class SampleSearch(Services, BaseEstimator):
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
-        everything = list(range(len(task.quantifiers)))
-        return self._collect(task, [(everything, judge(task, Material(None, S, S_pool)))])
+        return self._collect(task, [(list(range(len(task.quantifiers))), judge(task, Material(None, S, S_pool)))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
         """Return the parameters of the smallest mean error (ties: first in the order of the grid).
 
         Parameters
         ----------
-        protocol : str, default=None
-            Name of the samples; may be left out where there is only one.
-        measure : str or callable, default=None
-            May be left out where there is only one.
+        protocol, measure : str, default=None
+            Names of samples and measure; each may be left out where there is only one.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])
@@ -203,6 +202,10 @@ class SampleSearch(Services, BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """Estimate the class distribution of X as one sample, (n,), by the best quantifier."""
         return self.fitted().predict(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return minus the mean NMD over samples of labelled items, see :meth:`ordinalq.CC.score`."""
+        return self.fitted().score(X, y)
 
     def predict_samples(self, X: Any, samples: Any) -> Floats:
         """Estimate the class distribution of each sample of the pool X, (B, n), by the best quantifier."""

@@ -1,6 +1,7 @@
 """How good a model is: its errors on samples of a labelled table, beside simple estimates."""
 
 import logging
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,14 @@ import numpy.typing as npt
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.evaluation import errors
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples import Samples
+from ordinalq.search.comparing import MethodComparison, checked_methods
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
@@ -75,6 +78,75 @@ def evaluate_table(
         ``comparisons`` with the others, and the ``verdict`` in one sentence.
     """
     quantifier = fitted_quantifier(model)
+    S, samples = scored_samples(
+        model,
+        file,
+        protocol,
+        by=by,
+        target=target,
+        n_samples=n_samples,
+        sample_size=sample_size,
+        skip_unlabelled=skip_unlabelled,
+        random_state=random_state,
+    )
+    if by is None:
+        table = judged(_estimates(quantifier, S, samples), samples)
+    else:
+        summary = quantifier.summarize(S, samples)
+        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
+        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
+    table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
+    return table
+
+
+def compare_table(
+    model: Any, file: Table, methods: Sequence[str], protocol: str = "app", *, measure: str = "nmd", **how: Any
+) -> MethodComparison:
+    """Compare the model's method with others, on its own scores: the classifier is not fitted again.
+
+    Parameters
+    ----------
+    model, file, protocol
+        See :func:`evaluate_table`.
+    methods : list of str
+        Names in the catalog; each learns from the scores that the model keeps of its training items.
+    measure : str, default="nmd"
+        Error of an estimate.
+    **how
+        See :func:`evaluate_table`.
+    """
+    quantifier = fitted_quantifier(model)
+    if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
+        raise ValueError(f"methods need the scores of a classifier, which {type(quantifier).__name__} does not have.")
+    others = checked_methods(methods)
+    for name, method in others.items():
+        if method.on == "features" or not method.fits_scores:
+            why = "needs the columns themselves" if method.on == "features" else "has models of its own"
+            raise ValueError(f"methods must share the scores of the model, but {name} {why}: fit a model with it.")
+    V, codes = quantifier.held_out_
+    S, samples = scored_samples(model, file, protocol, **how)
+    found = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
+    for name, method in others.items():
+        if name not in found:
+            found[name] = method.fit_scores(V, codes, np.arange(len(quantifier.classes_))).predict_scores(S, samples)
+    kind = "samples" if how.get("by") is None else "groups"
+    by_name = {name: errors(P, samples.prevalences, measure) for name, P in found.items()}
+    return MethodComparison(measure, by_name, len(quantifier.classes_), f"{len(samples):,} {kind}")
+
+
+def scored_samples(
+    model: Any,
+    file: Table,
+    protocol: str = "app",
+    *,
+    by: By | None = None,
+    target: str | None = None,
+    n_samples: int = 1000,
+    sample_size: int = 100,
+    skip_unlabelled: bool = False,
+    random_state: int = 0,
+) -> tuple[Floats, Samples]:
+    """Return the scores (N, n) of the labelled rows of a table, and samples of them with their prevalences."""
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
@@ -82,19 +154,12 @@ def evaluate_table(
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
+    _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
-    S = scores_of(model, frame)
-    if by is None:
-        table = judged(_estimates(quantifier, S, samples), samples)
-    else:
-        summary = quantifier.summarize(S, samples)
-        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
-        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
-    table.attrs |= {"n_samples": len(samples), "n_items": len(codes)}
-    return table
+    return scores_of(model, frame), samples
 
 
 def _labelled(
@@ -110,6 +175,16 @@ def _labelled(
     frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
     classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
     return frame, classes, codes
+
+
+def _warn_of_training_items(quantifier: Quantifier, codes: npt.NDArray[np.intp], table: str) -> None:
+    """Warn of labels that are those of the training items, in their order."""
+    if hasattr(quantifier, "held_out_") and np.array_equal(quantifier.held_out_[1], codes):
+        warnings.warn(
+            f"{table} seems to be the table that the model was fitted on: errors on new items will be larger.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:

@@ -88,6 +88,8 @@ def fit_table(
     dates: Mapping[str, str] | None = None,
     classes: Sequence[str] | None = None,
     skip_unlabelled: bool = False,
+    weight: str | None = None,
+    weights: str = "survey",
 ) -> TableModel:
     """Fit a model on a labelled table, which is read as a whole.
 
@@ -99,12 +101,14 @@ def fit_table(
         Column of the labels.
     quantifier, text, features, categories, dates
         See :class:`TableModel`.
-    by, classes, skip_unlabelled
+    by, classes, skip_unlabelled, weight, weights
         See :meth:`TableModel.fit`.
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
+    others = [target, *names_of(by), *filter(None, [weight])]
     if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), target, *names_of(by)], file.name)
-    frame = file.read(list(dict.fromkeys([*asked, target, *names_of(by)])) if asked else None)
-    return model.fit(frame, target, by=by, classes=classes, skip_unlabelled=skip_unlabelled)
+        require_columns(file.columns(), [*asked, *categories, *(dates or ()), *others], file.name)
+    frame = file.read(list(dict.fromkeys([*asked, *others])) if asked else None)
+    how: dict[str, Any] = {"weight": weight, "weights": weights, "skip_unlabelled": skip_unlabelled}
+    return model.fit(frame, target, by=by, classes=classes, **how)

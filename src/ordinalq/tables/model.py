@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import where
 from ordinalq.files.columns import column_kinds, typed
@@ -27,14 +27,97 @@ from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
+from ordinalq.tables.weights import row_weights
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class TableModel(BaseEstimator):
+class _Answers:
+    """What a fitted model of tables says of a frame."""
+
+    quantifier_: Quantifier
+    columns_: TypedColumns
+    encoder_: Any
+
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+        check_is_fitted(self, "quantifier_")
+        return self.quantifier_
+
+    def encode(self, frame: Any) -> Any:
+        """Return what the quantifier takes for items, (N, d)."""
+        check_is_fitted(self, "quantifier_")
+        return self.encoder_.transform(self.columns_.transform(frame))
+
+    def scores(self, frame: Any) -> Floats:
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
+
+    def predict(self, frame: Any, weight: Any = None, weights: str = "survey") -> Floats:
+        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
+        return np.asarray(distributions(self.fitted().solve(_summary(self, frame, None, None, weight, weights)))[0])
+
+    def predict_groups(
+        self,
+        frame: Any,
+        by: Any,
+        *,
+        level: float | None = None,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        weight: Any = None,
+        weights: str = "survey",
+    ) -> Estimates:
+        """Estimate the class distribution of each group of rows.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            With the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
+        level : float, default=None
+            Level of the intervals, such as 0.95; None gives none.
+        labelled : str or array-like (N,), default=None
+            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+        weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+
+        Returns
+        -------
+        Estimates
+        """
+        summary = _summary(self, frame, by, labelled, weight, weights)
+        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
+        return replace(found, polars=is_polars(frame) or is_polars(by))
+
+    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        return self.predict_groups(frame, by, level=check_level(level), **how)
+
+    def labels_needed(
+        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
+    ) -> LabelsNeeded:
+        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        labelled = how.pop("labelled", None)
+        known = [None] * len(frame) if labelled is None else labelled
+        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
+
+    def diagnose(self, frame: Any, weight: Any = None, weights: str = "survey") -> Diagnosis:
+        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        return diagnose(self.fitted(), _summary(self, frame, None, None, weight, weights))
+
+
+class TableModel(_Answers, BaseEstimator):
     """Columns of a table, the encoder that makes numbers of them, and a quantifier.
 
     Parameters
@@ -57,6 +140,8 @@ class TableModel(BaseEstimator):
         Classes in ascending order.
     target_ : str
         Column of the labels.
+    quality_ : dict or None
+        How good the classifier is, see :func:`ordinalq.tables.quality.quality`.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
 
@@ -96,6 +181,8 @@ class TableModel(BaseEstimator):
         by: By | None = None,
         classes: Sequence[Any] | None = None,
         skip_unlabelled: bool = False,
+        weight: str | None = None,
+        weights: str = "survey",
     ) -> Self:
         """Fit encoder and quantifier on a labelled table.
 
@@ -113,6 +200,10 @@ class TableModel(BaseEstimator):
             Labels in ascending order; numbers need none.
         skip_unlabelled : bool, default=False
             Leave out rows without a label, which are an error otherwise.
+        weight : str, default=None
+            Column of weights of the rows, which is not learned from; rows of weight zero are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are, see :meth:`ordinalq.PACC.fit`.
 
         Returns
         -------
@@ -123,30 +214,27 @@ class TableModel(BaseEstimator):
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
         check_by(names_of(by), target)
         require_columns(frame.columns, names_of(by), where(frame))
-        columns = asked or [str(name) for name in frame.columns if name not in (target, *names_of(by), *UNNAMED)]
+        unused = {target, *names_of(by), weight, *UNNAMED}
+        columns = asked or [str(name) for name in frame.columns if name not in unused]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
+        w = None if weight is None else row_weights(rows, weight)
+        if w is not None and (kept := w > 0).any():
+            rows, y, w = rows[kept], y[kept], w[kept]
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
         quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds).fit(rows)
         self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
-        try:
-            X = self.encoder_.fit_transform(table)
-        except ValueError as error:
-            if "vocabulary" in str(error) or "no terms remain" in str(error):
-                words = [name for name, kind in kinds.items() if kind == "text"]
-                raise ValueError(
-                    f"{where(frame)}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
-                    "is it the right column?"
-                ) from error
-            raise
+        X = _encoded(self.encoder_, table, kinds, where(frame))
         keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
-        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups)
+        weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
+        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if keys is None else len(keys)
-        self.accuracy_ = _accuracy(self.quantifier_, y)
+        self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
+        self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
         return self
 
     def asked_columns(self, target: str) -> list[str]:
@@ -168,76 +256,15 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "columns_")
         return dict(self.columns_.kinds)
 
-    def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
-        check_is_fitted(self, "quantifier_")
-        return self.quantifier_
-
-    def encode(self, frame: Any) -> Any:
-        """Return what the quantifier takes for items, (N, d)."""
-        check_is_fitted(self, "quantifier_")
-        return self.encoder_.transform(self.columns_.transform(frame))
-
-    def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
-        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
-
-    def predict(self, frame: Any) -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,)."""
-        S = self.scores(frame)
-        return np.asarray(self.fitted().predict_scores(S, Samples.whole(len(S)))[0])
-
-    def predict_groups(
-        self, frame: Any, by: Any, *, level: float | None = None, labelled: Any = None, plan: Plan | None = None
-    ) -> Estimates:
-        """Estimate the class distribution of each group of rows.
-
-        Parameters
-        ----------
-        frame : pandas or polars DataFrame (N, ...)
-            With the columns that the model was fitted on.
-        by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
-            and come sorted, categories in their own order; rows without a group are one of their own, the last.
-        level : float, default=None
-            Level of the intervals, such as 0.95; None gives none.
-        labelled : str or array-like (N,), default=None
-            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
-        plan : Plan, default=None
-            How intervals are made, see :class:`ordinalq.Plan`.
-
-        Returns
-        -------
-        Estimates
-        """
-        summary = _summary(self, frame, by, labelled)
-        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
-        return replace(found, polars=is_polars(frame) or is_polars(by))
-
-    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
-        return self.predict_groups(frame, by, level=check_level(level), **how)
-
-    def labels_needed(
-        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
-    ) -> LabelsNeeded:
-        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
-        labelled = how.pop("labelled", None)
-        known = [None] * len(frame) if labelled is None else labelled
-        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
-
-    def diagnose(self, frame: Any) -> Diagnosis:
-        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
-        quantifier = self.fitted()
-        return diagnose(quantifier, quantifier.summarize(self.scores(frame), checks=True))
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model to a file, see :func:`ordinalq.save_model`."""
         save_model(self, path, overwrite=overwrite)
 
 
-def _summary(model: TableModel, frame: Any, by: Any, labelled: Any) -> Summary:
-    """Return what the quantifier needs of groups of rows; groups and labels are columns or values (N,)."""
+def _summary(
+    model: _Answers, frame: Any, by: Any, labelled: Any, weight: Any = None, weights: str = "survey"
+) -> Summary:
+    """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier, groups = model.fitted(), by
     if isinstance(by, str) or _are_names(by, frame):
         require_columns(frame.columns, names_of(by), "the table")
@@ -246,11 +273,13 @@ def _summary(model: TableModel, frame: Any, by: Any, labelled: Any) -> Summary:
     if isinstance(labelled, str):
         require_columns(frame.columns, [labelled], "the table")
         labelled = known_labels(as_pandas(frame), labelled, quantifier.classes_)
+    if isinstance(weight, str):
+        weight = row_weights(as_pandas(frame), weight)
     S = model.scores(frame)
     samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
-    return quantifier.summarize(S, samples, labelled=labelled)
+    return quantifier.summarize(S, samples, labelled=labelled, sample_weight=weight, weights=weights)
 
 
 def _are_names(by: Any, frame: Any) -> bool:
@@ -282,14 +311,18 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
         )
 
 
-def _accuracy(quantifier: Quantifier, y: Any) -> float | None:
-    """Return the part of the training items whose class the classifier finds when they are held out."""
-    S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
-    if S is None:
-        return None
-    _, codes = encode_labels(y, quantifier.classes_)
-    scored = ~np.isnan(S).any(axis=1)
-    return float((S[scored].argmax(axis=1) == codes[scored]).mean())
+def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
+    """Fit the encoder and return what it makes of a table (N, ...); the error says which texts have no words."""
+    try:
+        return encoder.fit_transform(table)
+    except ValueError as error:
+        if "vocabulary" in str(error) or "no terms remain" in str(error):
+            words = [column for column, kind in kinds.items() if kind == "text"]
+            raise ValueError(
+                f"{name}: the text in {', '.join(map(repr, words))} has no word that occurs in two rows; "
+                "is it the right column?"
+            ) from error
+        raise
 
 
 def needed_columns(model: Any) -> dict[str, str]:

@@ -32,6 +32,8 @@ def predict_table(
     labels: str | None = None,
     level: float | None = None,
     plan: Plan | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     **how: Any,
 ) -> Estimates:
     """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
@@ -53,13 +55,17 @@ def predict_table(
         Level of the intervals, such as 0.95; None gives none.
     plan : Plan, default=None
         How intervals are made.
+    weight : str, default=None
+        Column of weights of the rows.
+    weights : {"survey", "frequency"}, default="survey"
+        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
     **how
         Number of workers and the like, see :func:`ordinalq.tables.reading.read_summary`.
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
     check_names(quantifier.classes_, names_of(by))
-    summary = summarize_table(model, file, by=by, labels=labels, **how)
+    summary = summarize_table(model, file, by=by, labels=labels, weight=weight, weights=weights, **how)
     return estimate(quantifier, summary, level, plan)
 
 
@@ -69,11 +75,15 @@ def summarize_table(
     *,
     by: By | None = None,
     labels: str | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
     groups = None if by is None else Grouping(by, file.format)
-    summary = read_summary(Reading(model, groups, labels), file, **how)
+    summary = read_summary(Reading(model, groups, labels, weight=weight, weights=weights), file, **how)
+    if len(summary) == 0:
+        raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
     return summary if groups is None else groups.typed(summary)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, spilled
@@ -24,6 +25,7 @@ from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.tables.weights import row_weights
 from ordinalq.workers import in_order
 
 # The key of all rows as one group.
@@ -67,6 +69,10 @@ class Reading:
         Make room for labels to come, where there are none.
     compact : bool, default=True
         Keep scores in single precision, where a method needs those of all items.
+    weight : str, default=None
+        Column of weights of the rows.
+    weights : {"survey", "frequency"}, default="survey"
+        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
     """
 
     def __init__(
@@ -77,12 +83,15 @@ class Reading:
         *,
         with_gaps: bool = False,
         compact: bool = True,
+        weight: str | None = None,
+        weights: str = "survey",
     ) -> None:
         self.model, self.groups, self.labels = model, groups, labels
+        self.weight, self.weights = weight, weights
         self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
         by = [] if groups is None else groups.names
-        columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels])]))
+        columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels, weight])]))
         numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
         self.wanted = Wanted(columns, numbers, [] if groups is None else groups.native)
 
@@ -102,9 +111,14 @@ class Reading:
         known: Any = [None] * len(frame) if self.with_gaps else None
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
-        summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known)
+        w = None if self.weight is None else row_weights(frame, self.weight)
+        weightless = w is not None and not w.any()
+        how: dict[str, Any] = {"sample_weight": None if weightless else w, "weights": self.weights}
+        summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known, **how)
         if groups is None:
             summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
+        if weightless:
+            return _empty(summary)
         return summary.compact() if self.compact else summary
 
     def portion(self, file: TableFile, block: Block) -> Portion:
@@ -116,6 +130,13 @@ class Reading:
             seen.update(frame.attrs.pop("seen", ()))
             parts.append(self.summary(frame, groups))
         return Portion(Summary.merged(parts), () if groups is None else groups.strings, frozenset(seen))
+
+
+def _empty(summary: Summary) -> Summary:
+    """Return a summary of no samples, with the sums of another."""
+    assert summary.keys is not None
+    totals = {name: total[:0] for name, total in summary.totals.items()}
+    return Summary(summary.n_items[:0], totals, (), summary.keys[np.arange(0)])
 
 
 class Finished:

@@ -1,0 +1,175 @@
+"""Groups in their order, such as months: where the mean class goes, and how the shares of the classes change."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordinalq.keys import Keys
+from ordinalq.plot import style
+from ordinalq.plot.inputs import Distributions, Values, array, distributions
+from ordinalq.text import cut, percent, plain, shortened
+from ordinalq.validation import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ordinalq.contract.estimates import Estimates
+
+AxesArray = npt.NDArray[np.object_]
+
+# Series that can be told apart in one picture.
+MAX_SERIES = len(style.LOOKS)
+# Shares below this part are too low for a number, and more groups than that have bars too narrow for one.
+LOWEST_NUMBER = 0.05
+MAX_NUMBERS = 16
+
+
+def trend(
+    estimate: "Values | Estimates",
+    classes: Sequence[Any] | None = None,
+    names: Sequence[Any] | None = None,
+    mean_lower: Values | None = None,
+    mean_upper: Values | None = None,
+    figure: Any = None,
+    xlabel: str = "",
+) -> AxesArray:
+    """Draw groups in their order: the mean class with a band of its intervals, and the shares of the classes.
+
+    Parameters
+    ----------
+    estimate : Estimates, or array-like (T, n)
+        Shares of the classes in each group. Of estimates by several columns, the last is the time, and each group of
+        the others is a line of its own; the first five are drawn, without their shares.
+    classes : sequence (n,), default=None
+        Names in ascending order; None stands for those of the estimates, or 1..n.
+    names : sequence (T,), default=None
+        Names of the groups; None stands for the keys of the estimates, or 1..T.
+    mean_lower, mean_upper : array-like (T,), default=None
+        Ends of the intervals of the mean class; None stands for those of the estimates, if they have any.
+    figure : Figure or SubFigure, default=None
+        Where to draw; None stands for a new figure.
+    xlabel : str, default=""
+        What the classes are.
+
+    Returns
+    -------
+    ndarray of Axes
+        That of the mean class, and that of the shares where there is one series; ``axes[0].figure`` is the figure.
+
+    Examples
+    --------
+    >>> from ordinalq.plot import trend
+    >>> axes = trend([[0.2, 0.5, 0.3], [0.1, 0.4, 0.5]], names=["2024-01", "2024-02"])
+    >>> [ax.get_ylabel() for ax in axes]
+    ['mean class', 'share of items, %']
+    """
+    given = distributions("estimate", estimate, classes, names)
+    ends = _ends(estimate, mean_lower, mean_upper, len(given.P))
+    keys = getattr(estimate, "keys", None)
+    if keys is not None and len(keys.columns) > 1:
+        return _several(given, keys, ends, figure, xlabel)
+    T = len(given.P)
+    width = min(max(3.6 + 0.32 * T, 4.6), 10.0)
+    figure = _figure(width, 4.6 + style.name_height(given.groups, width)) if figure is None else figure
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
+    x = np.arange(T)
+    _line(top, x, _means(given.P), None if ends is None else (ends[0], ends[1]), style.LOOKS[0])
+    _finish_means(top, xlabel, getattr(estimate, "level", None))
+    _stacked(bottom, x, given)
+    bottom.set_xlim(-0.6, T - 0.4)
+    style.name_classes(bottom, given.groups, width=width - 1.6)
+    return np.array([top, bottom], dtype=np.object_)
+
+
+def _figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> tuple[Floats, Floats] | None:
+    """Return the ends of the intervals of the mean class, (T,) each, or None."""
+    bounds = getattr(estimate, "bounds", None)
+    if lower is None and upper is None and bounds is not None:
+        lower, upper = bounds.mean_lower, bounds.mean_upper
+    if (lower is None) != (upper is None):
+        raise ValueError("mean_lower and mean_upper must be given together: they are the ends of the intervals.")
+    if lower is None:
+        return None
+    ends = array("mean_lower", lower), array("mean_upper", upper)
+    for name, end in zip(("mean_lower", "mean_upper"), ends, strict=True):
+        if end.shape != (T,):
+            raise ValueError(f"{name} must be one number per group, {T}, got shape {end.shape}.")
+    return ends
+
+
+def _means(P: Floats) -> Floats:
+    return np.asarray(P @ np.arange(1.0, P.shape[1] + 1))
+
+
+def _line(
+    ax: "Axes", x: Any, means: Floats, ends: tuple[Floats, Floats] | None, look: style.Look, label: str = ""
+) -> None:
+    """Draw one line of mean classes with its band."""
+    color, marker, dashes = look
+    if ends is not None:
+        ax.fill_between(x, *ends, color=color, alpha=0.18, linewidth=0, zorder=2)
+    size = 5 if len(x) <= 40 else 2.5
+    ax.plot(x, means, color=color, marker=marker, linestyle=dashes, markersize=size, zorder=3, label=label or None)
+
+
+def _finish_means(ax: "Axes", xlabel: str, level: float | None) -> None:
+    style.tidy(ax, grid="y")
+    ax.set_ylabel("mean class")
+    what = f"mean of {cut(plain(xlabel), style.NAME_LENGTH)}" if xlabel else "mean class"
+    band = "" if level is None else f", band: {percent(level)} intervals"
+    style.literal([ax.set_title(what + band, fontsize="small", loc="left")])
+
+
+def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
+    """Draw the shares of the classes one above the other, in per cent, with numbers where they fit."""
+    P = 100 * given.P / given.P.sum(axis=1, keepdims=True)
+    shades, base = style.shades(len(given.classes)), np.zeros(len(P))
+    for i, name in enumerate(given.classes):
+        label = cut(name, style.NAME_LENGTH)
+        ax.bar(x, P[:, i], bottom=base, width=0.86, color=shades[i], edgecolor="white", linewidth=0.5, label=label)
+        if len(P) <= MAX_NUMBERS:
+            for b in np.flatnonzero(P[:, i] >= 100 * LOWEST_NUMBER):
+                color = "white" if i < 0.6 * len(given.classes) else style.INK
+                place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "x-small", "color": color}
+                ax.text(x[b], base[b] + P[b, i] / 2, f"{P[b, i]:.0f}", **place)
+        base += P[:, i]
+    style.tidy(ax, grid="y")
+    ax.set_ylim(0, 100)
+    ax.set_ylabel("share of items, %")
+    handles, labels = ax.get_legend_handles_labels()
+    # The highest class on top, as in the picture.
+    place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
+    legend = ax.legend(handles[::-1], labels[::-1], ncols=1 if len(labels) <= 16 else 2, **place)
+    style.literal(legend.get_texts())
+
+
+def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: str) -> AxesArray:
+    """Draw the mean class of several series over a common time."""
+    series, codes = Keys.of(Keys(keys.columns[:-1]).frame())
+    times, x = Keys.of(keys.columns[-1].index)
+    names = times.labels()
+    width = min(max(4.6 + 0.32 * len(names), 5.6), 10.0)
+    figure = _figure(width, 3.4 + style.name_height(names, width)) if figure is None else figure
+    ax: Axes = figure.subplots()
+    means, shown = _means(given.P), min(len(series), MAX_SERIES)
+    for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
+        rows = np.flatnonzero(codes == k)
+        part = None if ends is None else (ends[0][rows], ends[1][rows])
+        _line(ax, x[rows], means[rows], part, style.LOOKS[k], name)
+    _finish_means(ax, xlabel, given.level)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
+    style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **place).get_texts())
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    style.name_classes(ax, names, width=width - 2)
+    if shown < len(series):
+        note = ax.set_xlabel(f"the first {shown} of {len(series)}", fontsize="small", color=style.SOFT)
+        style.literal([note])
+    return np.array([ax], dtype=np.object_)

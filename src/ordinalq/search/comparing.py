@@ -1,0 +1,253 @@
+"""Several methods on the same scores: which errs least, and whether that is more than chance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
+
+from ordinalq.classify.folds import make_folds
+from ordinalq.classify.held_out import CrossFitted, held_out, unscored
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.evaluation import errors, find_measure, p_against_best
+from ordinalq.keys import Keys
+from ordinalq.labels import encode_labels
+from ordinalq.methods.catalog import find_method
+from ordinalq.protocols import APP
+from ordinalq.samples import Samples
+from ordinalq.validation import Floats
+
+Codes = npt.NDArray[np.intp]
+
+# Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
+LEVEL = 0.01
+# Samples of each half, and their items.
+N_SAMPLES, SAMPLE_SIZE = 250, 100
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MethodComparison:
+    """Errors of K methods on the same B samples.
+
+    Parameters
+    ----------
+    measure : str
+        Name of the measure.
+    errors : dict of str to ndarray (B,)
+        Errors of each method, by its name.
+    n_classes : int
+        Number of classes n: n - 1 times NMD is the mean distance of an item from where it belongs, in classes.
+    samples : str
+        What the samples are, in words.
+
+    Examples
+    --------
+    >>> errors = {"CC": np.linspace(0.1, 0.2, 50), "PACC": np.linspace(0, 0.1, 50)}
+    >>> found = MethodComparison("nmd", errors, 5, "50 samples")
+    >>> found.frame()[["method", "as_good"]]
+      method  as_good
+    0   PACC     True
+    1     CC    False
+    """
+
+    measure: str
+    errors: Mapping[str, Floats]
+    n_classes: int
+    samples: str
+
+    @property
+    def best(self) -> str:
+        """Name of the method with the smallest mean error."""
+        return min(self.errors, key=lambda name: float(self.errors[name].mean()))
+
+    def frame(self) -> Any:
+        """Return one row per method, the best first, as a frame of pandas.
+
+        The columns are method, mean and std of the error, ratio to the mean of the best, p_value (Wilcoxon's
+        signed-rank test against the best, two-sided, not adjusted for the number of methods) and as_good: whether
+        p_value >= 0.01.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of :meth:`frame`."""
+        p, least = p_against_best(self.errors), float(self.errors[self.best].mean())
+        found = [
+            {
+                "method": name,
+                "mean": float(e.mean()),
+                "std": float(e.std(ddof=1)) if len(e) > 1 else np.nan,
+                "ratio": float(e.mean()) / least if least > 0 else np.nan,
+                "p_value": p[name],
+                "as_good": bool(p[name] >= LEVEL),
+            }
+            for name, e in self.errors.items()
+        ]
+        return sorted(found, key=lambda row: row["mean"])
+
+    def sentence(self) -> str:
+        """Return what the table says."""
+        rows = self.rows()
+        first, *others = [row["method"] for row in rows if row["as_good"]]
+        worse = len(rows) - 1 - len(others)
+        tied = f"; {_listed(others)} cannot be told from it" if others else ""
+        rest = f"; the other{' is' if worse == 1 else f' {worse} are'} worse" if worse and others else ""
+        alone = ", and the others are worse" if worse and not others else ""
+        test = f"(Wilcoxon's signed-rank test on {self.samples}, level {LEVEL}, not adjusted)"
+        return f"{first} errs least{tied}{rest}{alone} {test}."
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len("method"), *(len(row["method"]) for row in rows))
+        lines = [f"{'method':<{width}}  {self.measure.upper():>7}     std  ratio        p"]
+        for row in rows:
+            p = "" if row["method"] == self.best else f"{row['p_value']:.2g}"
+            lines.append(f"{row['method']:<{width}}  {row['mean']:.5f} {row['std']:.5f} {row['ratio']:6.2f} {p:>8}")
+        return "\n".join([*lines, self.sentence()])
+
+    def __repr__(self) -> str:
+        return f"MethodComparison({len(self.errors)} methods, {self.samples}, best: {self.best})"
+
+
+def compare_methods(
+    methods: Mapping[str, Quantifier] | Sequence[str],
+    X: Any,
+    y: Any,
+    *,
+    classifier: Any = None,
+    classes: Any = None,
+    groups: Any = None,
+    protocol: Any = None,
+    measure: Any = "nmd",
+    random_state: int = 0,
+) -> MethodComparison:
+    """Compare methods on labelled items; the classifier is fitted once, all methods see the same held-out scores.
+
+    The items are halved, groups together. Each method learns from the scores of one half and estimates samples of the
+    other; then the halves change places. Errors are larger than those of models that learn from all items, for every
+    method alike.
+
+    Parameters
+    ----------
+    methods : dict of str to Quantifier, or list of str
+        Unfitted methods without a classifier of their own, by any names; or names of the catalog. Methods that cannot
+        be fitted on scores (OQT, ARC, Default) are fitted on the items of each half.
+    X : array-like, frame or sparse array (N, ...)
+        Labelled items, whatever the classifier takes.
+    y : array-like (N,)
+        Their labels.
+    classifier : classifier, default=None
+        Gives the scores; None stands for ``CrossFitted()``.
+    classes : array-like (n,), default=None
+        All labels in ascending order; needed for strings.
+    groups : array-like (N,), default=None
+        The group of each item; then the samples are the groups, and methods learn how groups differ.
+    protocol : Protocol, default=None
+        Draws the samples of each half; None stands for ``APP(250, 100, small_pool="repeat")``.
+    measure : str or callable, default="nmd"
+        Error of an estimate, see :func:`ordinalq.evaluation.errors`.
+    random_state : int, default=0
+        Seed of the halves and of the default protocol.
+
+    Returns
+    -------
+    MethodComparison
+        ``print`` gives a table with paired tests, ``frame()`` the same as a frame.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(1, 4, 300)
+    >>> found = compare_methods(["CC", "PACC"], rng.normal(y[:, None], 1, (300, 2)), y)
+    >>> found.best
+    'PACC'
+    """
+    found = checked_methods(methods)
+    name, _ = find_measure(measure)
+    ordered, codes = encode_labels(y, classes, every_class=True)
+    check_consistent_length(X, codes)
+    numbers = None if groups is None else Keys.of(groups)[1]
+    S = None
+    if any(_takes(method) == "scores" for method in found.values()):
+        scorer = held_out(CrossFitted(random_state=random_state) if classifier is None else classifier)
+        S = clone(scorer).fit(X, codes, ordered, numbers).held_out_scores_
+        kept = np.flatnonzero(~unscored(S))
+        S, X, codes = S[kept], _safe_indexing(X, kept), codes[kept]
+        numbers = None if numbers is None else numbers[kept]
+    protocol = (
+        APP(N_SAMPLES, SAMPLE_SIZE, small_pool="repeat", random_state=random_state) if protocol is None else protocol
+    )
+    parts: dict[str, list[Floats]] = {name: [] for name in found}
+    for taught, judged in make_folds(2, codes, numbers, random_state=random_state):
+        samples = _samples(codes[judged], None if numbers is None else numbers[judged], len(ordered), protocol)
+        for key, method in found.items():
+            P = _estimates(method, S, X, codes, numbers, taught, judged, samples)
+            parts[key].append(errors(P, samples.prevalences, measure))
+    joined = {key: np.concatenate(values) for key, values in parts.items()}
+    kind = "groups" if groups is not None else "samples"
+    return MethodComparison(name, joined, len(ordered), f"{len(joined[min(joined)]):,} {kind}")
+
+
+def checked_methods(methods: Any) -> dict[str, Quantifier]:
+    """Return unfitted methods without a classifier of their own, by their names."""
+    if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
+        raise TypeError(f"methods must be a dict of methods, or a list of names, got {methods!r:.60}.")
+    if not isinstance(methods, Mapping):
+        methods = {name: find_method(name).cls() for name in methods}
+    if not methods:
+        raise ValueError("methods must hold at least one method, got none.")
+    for name, method in methods.items():
+        if not isinstance(method, Quantifier):
+            raise TypeError(f"methods[{name!r}] must be a quantifier, such as PACC(), got {type(method).__name__}.")
+        if _takes(method) == "scores" and getattr(method, "classifier", None) is not None:
+            raise ValueError(
+                f"methods[{name!r}] must have no classifier of its own, for all methods share one: give classifier=..."
+            )
+    return dict(methods)
+
+
+def _takes(method: Quantifier) -> str:
+    """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
+    return method.on if method.fits_scores else "items"
+
+
+def _samples(codes: Codes, groups: Codes | None, n: int, protocol: Any) -> Samples:
+    """Return samples of judged items: their groups, or what the protocol draws."""
+    classes = np.arange(n)
+    if groups is not None:
+        return Samples.from_groups(groups, codes, classes=classes)
+    drawn: Samples = protocol.draw(codes, classes=classes)
+    return drawn
+
+
+def _estimates(
+    method: Quantifier,
+    S: Any,
+    X: Any,
+    codes: Codes,
+    groups: Codes | None,
+    taught: Codes,
+    judged: Codes,
+    samples: Samples,
+) -> Floats:
+    """Return estimates (B, n) of samples of the judged items by a method that was taught by the others."""
+    given = None if groups is None else groups[taught]
+    assert samples.prevalences is not None
+    classes, kind = np.arange(samples.prevalences.shape[1]), _takes(method)
+    twin: Quantifier = clone(method)
+    if kind == "items":
+        twin.fit(_safe_indexing(X, taught), codes[taught], classes, given)
+        return twin.predict_samples(_safe_indexing(X, judged), samples)
+    V: Floats = S if kind == "scores" else np.asarray(X, dtype=np.float64)
+    twin.fit_scores(V[taught], codes[taught], classes, given)
+    return twin.predict_scores(V[judged], samples)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

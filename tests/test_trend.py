@@ -1,0 +1,176 @@
+"""Whether groups change over time: the test of change, its calibration, sentences, pictures and the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import chi2, kstest
+from seeds import generator
+
+import ordinalq as oq
+from ordinalq.bounds import Bounds
+from ordinalq.cli import main
+from ordinalq.contract.estimates import Estimates
+from ordinalq.keys import Keys
+from ordinalq.plot import trend as plot_trend
+
+POPULATION = oq.Plan("population")
+SHARES = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+def draw(rng, p, n_items):
+    y = rng.choice(4, n_items, p=p)
+    return 1.2 * y[:, None] + rng.normal(size=(n_items, 2)), y + 1
+
+
+@pytest.mark.parametrize("name", ["PACC", "AML"])
+def test_p_values_are_uniform_where_nothing_changes(name):
+    rng, n_series, T = generator(51), 80, 6
+    # Few training items: their error is far larger than the differences between groups, and common to all.
+    quantifier = getattr(oq, name)().fit(*draw(rng, np.full(4, 0.25), 240))
+    sizes = rng.integers(100, 800, n_series * T)
+    X, _ = draw(rng, SHARES, sizes.sum())
+    found = quantifier.predict_groups(X, np.repeat(np.arange(len(sizes)), sizes), level=0.9, plan=POPULATION)
+    tests = [found.take(slice(k * T, k * T + T)).trend() for k in range(n_series)]
+    # By chance the distance is larger than this once in 100,000 times.
+    largest = np.sqrt(-np.log(1e-5 / 2) / 2 / n_series)
+    for values in (np.array([one.p_value[0] for one in tests]), np.array([one.mean_p_value[0] for one in tests])):
+        # A prior makes AML cautious: its p-values may be too large, not too small.
+        side = "greater" if name == "AML" else "two-sided"
+        distance = kstest(values, "uniform", alternative=side).statistic
+        assert distance < largest
+    inside = np.mean([one.slope_lower[0] <= 0 <= one.slope_upper[0] for one in tests])
+    assert inside > 0.75
+    # The common error is no part of it.
+    whole = np.trace(found.covariance, axis1=1, axis2=2).mean()
+    assert np.trace(found.own, axis1=1, axis2=2).mean() < 0.97 * whole
+
+
+def test_a_change_is_seen():
+    rng = generator(52)
+    quantifier = oq.PACC().fit(*draw(rng, np.full(4, 0.25), 600))
+    parts = [draw(rng, SHARES + t * np.array([0.03, 0.02, -0.02, -0.03]), 500)[0] for t in range(6)]
+    groups = pd.Series(np.repeat([f"2024-0{t + 1}" for t in range(6)], 500), name="month")
+    found = quantifier.predict_groups(np.vstack(parts), groups, level=0.95, plan=POPULATION).trend()
+    assert found.p_value[0] < 1e-3
+    assert found.slope_upper[0] < 0
+    # The mean class falls by 0.03 * 3 + 0.02 from month to month.
+    assert_allclose(found.slope[0], -0.11, atol=0.05)
+    text = str(found)
+    assert text.startswith("The distribution changes (6 groups by month, chi-square ")
+    assert "the mean class falls by 0." in text
+    assert text.endswith("(Of the populations.)")
+    assert found.frame()["n_groups"].tolist() == [6]
+    assert found.to_json()["of"] == "population"
+
+
+def by_hand(T=5, n_items=None, own=None, P=None, groups=None):
+    """Return estimates whose errors are known."""
+    n_items = np.full(T, 200) if n_items is None else n_items
+    V = (np.diag(SHARES) - np.outer(SHARES, SHARES)) / n_items[:, None, None] if own is None else own
+    keys, _ = Keys.of(np.arange(T) if groups is None else groups)
+    bounds = Bounds(0.9, "sample", *[np.zeros((T, 4))] * 4, *[np.zeros(T)] * 2)
+    P = np.tile(SHARES, (T, 1)) if P is None else P
+    return Estimates(np.arange(1, 5), P, n_items, keys, bounds, V, own=V)
+
+
+def test_chi_square_is_that_of_the_formula(rng):
+    P, n_items = rng.dirichlet(60 * SHARES, 5), np.array([50, 100, 200, 400, 150])
+    found = by_hand(n_items=n_items, P=P).trend()
+    # Multinomial errors of a common distribution: Pearson's statistic with the covariance as it was stated.
+    x = n_items @ P / n_items.sum()
+    W = (np.diag(SHARES) - np.outer(SHARES, SHARES))[:3, :3]
+    D = (P - x)[:, :3]
+    expected = sum(N * d @ np.linalg.solve(W, d) for N, d in zip(n_items, D, strict=True))
+    assert_allclose(found.chi2, expected, rtol=1e-9)
+    assert found.degrees_of_freedom[0] == 12
+    assert_allclose(found.p_value, chi2.sf(expected, 12), rtol=1e-9)
+    slope, v = np.polyfit(np.arange(5), P @ np.arange(1, 5), 1, w=np.sqrt(n_items), cov="unscaled")
+    u = np.arange(1.0, 5)
+    error = np.sqrt(v[0, 0] * u @ (np.diag(SHARES) - np.outer(SHARES, SHARES)) @ u)
+    assert_allclose(found.slope, slope[0], rtol=1e-9)
+    assert_allclose(found.slope_upper - found.slope, 1.6448536 * error, rtol=1e-6)
+    assert "(Of these very items.)" in str(found)
+
+
+def test_series_of_several_columns_are_tested_one_by_one(rng):
+    groups = pd.DataFrame({"shop": ["a"] * 4 + ["b"] * 4 + ["c"], "month": [1, 2, 3, None, 1, 2, 3, 4, 1]})
+    P = np.vstack(
+        [np.tile(SHARES, (4, 1)), np.tile(SHARES, (4, 1)) + np.arange(4)[:, None] * [0.05, 0, 0, -0.05], [SHARES]]
+    )
+    found = by_hand(9, P=P, groups=groups).trend()
+    assert found.series.tolist() == ["a", "b", "c"]
+    # Rows without a time are left out.
+    assert [len(rows) for rows in found.rows] == [3, 4, 1]
+    assert found.p_value[0] == 1
+    assert found.p_value[1] < 0.01
+    assert np.isnan(found.p_value[2])
+    lines = str(found).split("\n")
+    assert lines[0].startswith("a: no change of the distribution can be seen")
+    assert lines[2].startswith("c: there are too few")
+    assert "all 3 series together (Bonferroni)" in lines[3]
+    alone = by_hand(4, P=P[4:8]).trend()
+    assert_allclose(found.p_value[1], min(1, 3 * alone.p_value[0]))
+
+
+def test_groups_whose_estimate_has_no_scatter_do_not_decide():
+    own = np.tile((np.diag(SHARES) - np.outer(SHARES, SHARES)) / 100, (6, 1, 1))
+    own[2] = 0
+    P = np.tile(SHARES, (6, 1))
+    P[2] = [0, 0.25, 0.3, 0.45]
+    assert by_hand(6, np.full(6, 100), own, P).trend().p_value[0] > 0.1
+    nothing = by_hand(3, np.full(3, 100), np.zeros((3, 4, 4))).trend()
+    assert np.isnan(nothing.p_value[0])
+    assert "too few items" in str(nothing)
+
+
+def test_what_has_no_trend_is_refused(rng):
+    X, y = draw(rng, SHARES, 200)
+    quantifier = oq.PACC().fit(X, y)
+    with pytest.raises(ValueError, match="give a level"):
+        quantifier.predict_groups(X, y).trend()
+    with pytest.raises(TypeError, match="not of groups"):
+        quantifier.predict_interval(X).trend()
+
+
+def test_picture_has_means_with_a_band_and_shares(rng):
+    P = rng.dirichlet(60 * SHARES, 5)
+    top, bottom = plot_trend(by_hand(P=P), xlabel="stars")
+    assert_allclose(top.lines[0].get_ydata(), P @ np.arange(1, 5))
+    assert top.get_title(loc="left") == "mean of stars, band: 90 % intervals"
+    heights = np.array([[bar.get_height() for bar in container] for container in bottom.containers])
+    assert_allclose(heights.T, 100 * P)
+    lines = plot_trend(by_hand(4, groups=pd.DataFrame({"shop": list("aabb"), "month": [1, 2, 1, 2]})))
+    assert len(lines) == 1
+    assert [text.get_text() for text in lines[0].get_legend().get_texts()] == ["a", "b"]
+    top, _ = plot_trend(P, names=list("abcde"), mean_lower=np.ones(5), mean_upper=np.full(5, 4.0))
+    assert len(top.collections) == 1
+    with pytest.raises(ValueError, match="given together"):
+        plot_trend(P, mean_lower=np.ones(5))
+
+
+def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
+    rng = generator(53)
+    X, y = draw(rng, np.full(4, 0.25), 400)
+    pd.DataFrame(X, columns=["f1", "f2"]).assign(stars=y).to_csv(tmp_path / "train.csv", index=False)
+    parts = [draw(rng, p, 400)[0] for p in (SHARES, SHARES, SHARES[::-1])]
+    new = pd.DataFrame(np.vstack(parts), columns=["f1", "f2"])
+    new["day"] = np.repeat(["2024-01-05", "2024-02-05", "2024-03-05"], 400)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    fit = ["fit", tmp_path / "train.csv", "--target", "stars", "--features", "f1,f2", "--method", "PACC"]
+    assert main([*map(str, fit), "--out", str(tmp_path / "model.oq")]) == 0
+    call = [*map(str, ["predict", tmp_path / "model.oq", tmp_path / "new.csv", "--by", "day:month"])]
+    capsys.readouterr()
+    assert main([*call, "--plot", str(tmp_path / "trend.png"), "--out", str(tmp_path / "trend.csv")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "The distribution changes (3 groups by day" in out
+    assert "(Of the populations.)" in out
+    assert "mean_class_lower" in pd.read_csv(tmp_path / "trend.csv")
+    assert (tmp_path / "trend.png").stat().st_size > 5000
+    assert main([*call, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trend"]["p_value"] < 1e-3
+    # In another order the months are groups like others.
+    assert main([*call, "--sort", "mean", "--json"]) == 0
+    assert "trend" not in json.loads(capsys.readouterr().out)
