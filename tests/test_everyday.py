@@ -65,11 +65,11 @@ def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(rev
 
 
 def transcript():
-    """Return the commands of the README's transcript with what they print."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```console\n(.*?)```", text, re.DOTALL)
-    assert block, "the README has a transcript"
-    parts = re.split(r"^\$ ", block[1].replace("\\\n", " "), flags=re.MULTILINE)[1:]
+    """Return the commands of the README's transcript, and of the one that goes on with it, with what they print."""
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/everyday.md")]
+    blocks = [re.findall(r"```console\n(.*?)```", text, re.DOTALL) for text in texts]
+    assert [len(found) for found in blocks] == [1, 1], "each has one transcript"
+    parts = re.split(r"^\$ ", "".join(found[0] for found in blocks).replace("\\\n", " "), flags=re.MULTILINE)[1:]
     return [(command.split(), output) for command, output in (part.split("\n", 1) for part in parts)]
 
 
