@@ -10,6 +10,7 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
+from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -25,12 +26,25 @@ from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
 from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.search.comparing import MethodComparison, compare_methods
+from ordinalq.simplex import Derivatives
+from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
+from ordinalq.unfolding import (
+    Alternative,
+    SimulatedEvents,
+    Uncertainty,
+    Unfolding,
+    bottom_line_test,
+    closure_test,
+    coverage_test,
+    unfold,
+)
 
 if TYPE_CHECKING:
     from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
@@ -44,6 +58,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "APP",
     "APPOQ",
     "ARC",
+    "Alternative",
     "Auto",
     "BLP",
     "Binning",
@@ -53,6 +68,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "CrossFitted",
     "Dataset",
     "Default",
+    "Derivatives",
     "EDy",
     "Estimates",
     "HDx",
@@ -62,6 +78,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "LeastAbsoluteDeviation",
     "MethodComparison",
     "NPP",
+    "NumericalLoss",
     "OACC",
     "OEDy",
     "OHDx",
@@ -85,13 +102,21 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SLD",
     "SampleSearch",
     "Samples",
+    "SimulatedEvents",
+    "Solution",
     "Summary",
     "TableModel",
     "Trend",
+    "Uncertainty",
+    "Unfolding",
     "bin_target",
+    "bottom_line_test",
     "catalog",
+    "closure_test",
     "compare_methods",
+    "coverage_test",
     "difference_matrix",
+    "errors",
     "jaggedness",
     "load_dataset",
     "load_model",
@@ -106,6 +131,8 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "save_model",
     "solve",
     "train",
+    "unfold",
+    "wilcoxon",
 ]
 
 

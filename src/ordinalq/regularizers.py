@@ -4,12 +4,14 @@
 unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and knows no order.
 """
 
+import warnings
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.ordinal import difference_matrix
+from ordinalq.ordinal import existing_differences, grid_difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.strength import Smoother
@@ -123,30 +125,36 @@ class Tikhonov(Regularizer):
         C is ``difference_matrix(n, order)``; 1 penalizes curvature.
     centre : array-like (n,), default=None
         A reference shape; None stands for zero.
+    shape : tuple of int, default=None
+        Numbers of bins along the axes where the classes are a grid, in the order of ``numpy.ravel``: the differences
+        are taken along each axis. None stands for one axis.
     """
 
     strength = "tau"
     has_form = True
 
-    def __init__(self, tau: Any, *, order: int = 1, centre: Any = None) -> None:
+    def __init__(self, tau: Any, *, order: int = 1, centre: Any = None, shape: Any = None) -> None:
         self.tau = tau
         self.order = order
         self.centre = centre
+        self.shape = shape
 
     def check(self, n_classes: int) -> None:
         """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
-        check_integer("order", self.order, minimum=0)
-        if self.order > n_classes - 2:
-            raise ValueError(
-                f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {self.order}."
-            )
+        if self.shape is None:
+            _check_order(self.order, self.tau, n_classes)
+        else:
+            check_integer("order", self.order, minimum=0)
+            if int(np.prod(self.shape)) != n_classes:
+                raise ValueError(f"shape must have {n_classes} bins, one per class, got {self.shape!r}.")
+            differences(n_classes, self.order, self.shape)
         if self.centre is not None and check_vectors("centre", self.centre, min_classes=2).shape != (n_classes,):
             raise ValueError(f"centre must be a vector of {n_classes} numbers, got {self.centre!r}.")
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
         """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - centre."""
-        C = difference_matrix(P.shape[1], self.order)
+        C = differences(P.shape[1], self.order, self.shape)
         D = P if self.centre is None else P - np.asarray(self.centre, dtype=np.float64)
         # C d first: its rounding errors stay as small as C d itself, however large tau is.
         R = row_product(D, C.T)
@@ -155,20 +163,20 @@ class Tikhonov(Regularizer):
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats]:
         """Return tau C'C and tau C'C centre."""
-        C = difference_matrix(n_classes, self.order)
+        C = differences(n_classes, self.order, self.shape)
         K = self.tau * C.T @ C
         return K, np.zeros(n_classes) if self.centre is None else K @ np.asarray(self.centre, dtype=np.float64)
 
     def seen(self, n_classes: int) -> Floats | None:
         """Return C'C, or zeros without strength."""
-        C = difference_matrix(n_classes, self.order)
+        C = differences(n_classes, self.order, self.shape)
         return np.asarray(C.T @ C if self.tau > 0 else np.zeros((n_classes, n_classes)))
 
     def penalty(self, n_classes: int) -> Penalty | None:
         """Return tau, C and C centre."""
-        C = difference_matrix(n_classes, self.order)
+        C = differences(n_classes, self.order, self.shape)
         centre = np.zeros(n_classes) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
-        return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 else None
+        return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 and len(C) else None
 
     def strengths(self, unit: float) -> tuple[float, ...]:
         """Return multiples of the unit: tau is relative to the loss."""
@@ -176,7 +184,7 @@ class Tikhonov(Regularizer):
 
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return C'C for each sample."""
-        C = difference_matrix(P.shape[1], self.order)
+        C = differences(P.shape[1], self.order, self.shape)
         return np.broadcast_to(C.T @ C, (len(P), P.shape[1], P.shape[1]))
 
 
@@ -247,19 +255,22 @@ class LogTikhonov(Regularizer):
         may be divided by the largest.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
+    shape : tuple of int, default=None
+        Numbers of bins along the axes of a grid, see :class:`Tikhonov`.
     """
 
     convex = False
     strength = "tau"
 
-    def __init__(self, tau: Any, *, acceptance: Any, order: int = 1) -> None:
+    def __init__(self, tau: Any, *, acceptance: Any, order: int = 1, shape: Any = None) -> None:
         self.tau = tau
         self.order = order
         self.acceptance = acceptance
+        self.shape = shape
 
     def check(self, n_classes: int) -> None:
         """Refuse parameters that do not fit n classes."""
-        Tikhonov(self.tau, order=self.order).check(n_classes)
+        Tikhonov(self.tau, order=self.order, shape=self.shape).check(n_classes)
         check_acceptance(self.acceptance, n_classes)
 
     def _corrections(self) -> Floats:
@@ -270,7 +281,7 @@ class LogTikhonov(Regularizer):
         """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
         n = P.shape[1]
         c = self._corrections()
-        C = difference_matrix(n, self.order)
+        C = differences(n, self.order, self.shape)
         m = np.maximum(sizes - n, 1)[:, None]
         total = (P @ c)[:, None]
         w = c * P / total
@@ -302,8 +313,34 @@ class LogTikhonov(Regularizer):
         w = c * P / total
         slope = m / (1 + m * w) / np.log(10)
         Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
-        CZ = np.matmul(difference_matrix(n, self.order), Z)
+        CZ = np.matmul(differences(n, self.order, self.shape), Z)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+
+
+@lru_cache(maxsize=64)  # a solver asks for the same matrix in every step
+def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> Floats:
+    C = existing_differences(n_classes, order) if shape is None else grid_difference_matrix(shape, order)
+    C.flags.writeable = False
+    return C
+
+
+def differences(n_classes: int, order: int, shape: Any = None) -> Floats:
+    """Return the Tikhonov matrix of n classes in a row, or of a grid of them; it is not to be written to."""
+    return _differences(n_classes, order, None if shape is None else tuple(int(size) for size in shape))
+
+
+def _check_order(order: Any, tau: Any, n_classes: int) -> None:
+    """Refuse an order that is too high for n classes; two classes have no curvature, which is said and not refused."""
+    check_integer("order", order, minimum=0)
+    if n_classes == 2 and order == 1:
+        if tau != 0:
+            warnings.warn(
+                "two classes have no curvature that a penalty of order 1 could smooth: the estimate is that of the "
+                "method without regularization; order=0 pulls both shares towards each other.",
+                stacklevel=2,
+            )
+    elif order > n_classes - 2:
+        raise ValueError(f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {order}.")
 
 
 def check_acceptance(acceptance: Any, n_classes: int) -> None:

@@ -136,6 +136,14 @@ class Facts:
         """Return the strength of smoothing with which each sample of `solve_response` was solved, (B,)."""
         raise TypeError(f"{type(self).__name__} does not solve q = M p.")
 
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return strengths of smoothing from weak to strong for each sample of `solve_response`, (size, B) or fewer."""
+        raise TypeError(f"{type(self).__name__} has no strength to choose.")
+
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
+        raise TypeError(f"{type(self).__name__} has no penalty.")
+
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
         """Return by how much the estimates P (B, n) of `solve_response` change between two data next to these."""
         raise TypeError(f"{type(self).__name__} does not solve q = M p.")

@@ -315,6 +315,13 @@ class LinearQuantifier(MatrixMethod):
         regularizer = self._parts()[2]
         return np.full(len(data), 0.0 if regularizer.strength is None else getattr(regularizer, regularizer.strength))
 
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Return the regularizer per unit of strength, (B,)."""
+        regularizer = self._parts()[2]
+        if regularizer.strength is None:
+            return super().roughness(P, sizes)
+        return np.asarray(regularizer.with_strength(1.0).derivatives(P, sizes).value)
+
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
         """Return how the estimates P (B, n) move with the data, by the implicit function theorem."""
         loss, regularizer = self._response_parts(data, strengths)

@@ -89,27 +89,27 @@ def solve(
     chosen = RUN() if method is None else method
     as_result = result_type(q, M)
     check_axes(q, M, acceptance, background)
-    R, a = _response(M, acceptance)
+    R, a = read_response(M, acceptance)
     single = is_histogram(q) or np.ndim(q) == 1
     Q, sizes = _observed(q, N, len(R), single=single)
     unit = _unit(q, variances, Q, single=single)
     if not isinstance(chosen, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=10.0), got {method!r}.")
     if a is not None:
-        _check_acceptance(chosen, a)
+        check_proportional(chosen, a)
     if not isinstance(counts, bool | np.bool_):
         raise TypeError(f"counts must be True or False, got {counts!r}.")
     if sizes is None and (counts or background is not None):
         raise ValueError(
             "N must be given where q are fractions and numbers of items are asked for (counts, background)."
         )
-    if unit is None and N is None and sizes is not None and chosen.counts_items:
-        _note_of_weights(q)
     total = np.ones(len(Q)) if sizes is None else sizes
-    known, signal = (None, total) if background is None else _background(background, total, Q.shape)
+    known, signal = (None, total) if background is None else read_background(background, total, Q.shape)
     worth = signal if unit is None else signal * unit
     data = Data(Q * (total / signal)[:, None], R, worth, background=known)
     P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
+    if unit is None and N is None and sizes is not None and chosen.counts_items:
+        _note_of_weights(q)
     if a is not None:
         P = P / a
     if counts:
@@ -119,7 +119,7 @@ def solve(
     return as_result(P[0] if single else P)
 
 
-def _response(M: Any, acceptance: Any) -> tuple[Floats, Floats | None]:
+def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
     if is_histogram(M):
         R = bin_contents("M", M, n_axes=2)
@@ -223,7 +223,7 @@ def _note_of_weights(q: Any) -> None:
         )
 
 
-def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+def read_background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the background in units of the signal, (B, d), and the number of items of the signal, (B,)."""
     if is_histogram(background):
         background = bin_contents("background", background, n_axes=1)
@@ -243,7 +243,7 @@ def _background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple
     return known / signal[:, None], signal
 
 
-def _check_acceptance(method: Quantifier, a: Floats) -> None:
+def check_proportional(method: Quantifier, a: Floats) -> None:
     """Refuse a method whose own acceptance is not proportional to this one (n,)."""
     parameters = method.get_params()
     own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))

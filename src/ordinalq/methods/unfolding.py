@@ -10,7 +10,7 @@ from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
-from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance
+from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance, differences
 from ordinalq.representations import HardVotes
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
@@ -21,6 +21,8 @@ from ordinalq.validation import Floats, check_choice, check_integer, check_real,
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
+# More iterations than this are no choice of a strength.
+MOST_STEPS = 100
 
 
 class RUN(LinearQuantifier):
@@ -44,6 +46,8 @@ class RUN(LinearQuantifier):
         regularizer acts on log10(1 + (N - n) (p_i / a_i) / sum_j (p_j / a_j)), as in the original method: the spectrum
         of all events is smooth, not that of the observed ones. The estimate stays the distribution p of the observed
         events.
+    shape : tuple of int, default=None
+        Numbers of bins along the axes where the classes are a grid, see `ordinalq.regularizers.Tikhonov`.
     solver : solver or name, default=None
         None stands for "newton".
     """
@@ -61,6 +65,7 @@ class RUN(LinearQuantifier):
         acceptance: Any = None,
         solver: Any = None,
         n_df: float | None = None,
+        shape: Any = None,
     ) -> None:
         self.classifier = classifier
         self.tau = tau
@@ -69,19 +74,24 @@ class RUN(LinearQuantifier):
         self.acceptance = acceptance
         self.solver = solver
         self.n_df = n_df
+        self.shape = shape
 
     def _parts(self) -> Parts:
         if self.acceptance is None:
-            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre, shape=self.shape)
         if self.centre is not None:
             raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
-        return HardVotes(), Poisson(), LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance)
+        return (
+            HardVotes(),
+            Poisson(),
+            LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance, shape=self.shape),
+        )
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
         super().check_parameters(n_classes)
         if self.n_df is not None:
-            check_real("n_df", self.n_df, low=self.order + 1, high=n_classes, open_low=True)
+            check_real("n_df", self.n_df, low=self._unpenalized(n_classes), high=n_classes, open_low=True)
             if self._parts()[2].is_auto:
                 raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
 
@@ -122,6 +132,18 @@ class RUN(LinearQuantifier):
         _, loss, regularizer = self._parts()
         H, K, _ = self._hessians(loss, regularizer, data)
         return tau_for(self.n_df, H, K)
+
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
+        _, loss, regularizer = self._parts()
+        H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), data)
+        n = data.n_classes
+        steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
+        return np.array([tau_for(n_df, H, K) for n_df in steps])
+
+    def _unpenalized(self, n_classes: int) -> int:
+        """Return the number of directions that the regularizer does not see."""
+        return n_classes - int(np.linalg.matrix_rank(differences(n_classes, self.order, self.shape)))
 
     def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
         """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
@@ -243,6 +265,11 @@ class IBU(MatrixMethod):
             return self._iterate(ahead, smoothing, strengths).p - self._iterate(behind, smoothing, strengths).p
 
         return move
+
+    def response_grid(self, data: Data, size: int) -> Floats:
+        """Return ever fewer iterations, (size, B) at most."""
+        steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
+        return np.tile(steps[:, None], (1, len(data)))
 
     def response_strengths(self, data: Data, solution: Solution) -> Floats:
         """Return the numbers of iterations (B,)."""

@@ -10,15 +10,19 @@ from ordinalq.plot.distributions import distribution, estimate_against_truth, gr
 from ordinalq.plot.matrices import response_matrix
 from ordinalq.plot.paths import tau_path
 from ordinalq.plot.trends import trend
+from ordinalq.plot.unfolding import check, spectrum, strength_scan
 from ordinalq.text import shortened
 
 __all__ = [
+    "check",
     "comparison",
     "distribution",
     "estimate_against_truth",
     "groups",
     "response_matrix",
     "shortened",
+    "spectrum",
+    "strength_scan",
     "tau_path",
     "trend",
 ]

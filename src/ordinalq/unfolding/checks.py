@@ -1,0 +1,251 @@
+"""Does an unfolding hold what it promises? Checks on toys, each a table, a picture and a sentence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from ordinalq.parameters import same_parameters
+from ordinalq.plot import check
+from ordinalq.unfolding.engine import Unfolder
+from ordinalq.unfolding.result import ONE_SIGMA, Unfolding
+from ordinalq.unfolding.scan import RULES, Strengths, best, scan
+from ordinalq.unfolding.systematics import Source
+from ordinalq.unfolding.unfold import judged_bias, pilot_scan
+from ordinalq.validation import Floats, check_integer, check_random_state, check_real
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+# A closure is good where it is off by less than this part of the statistical error.
+SMALL_BIAS = 0.5
+# A test of models loses nothing where the p-value after unfolding is at least this part of the one before.
+LITTLE = 0.5
+# Models that the data exclude before unfolding say nothing of it.
+EXCLUDED = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome of a check.
+
+    Attributes
+    ----------
+    name : str
+        Which check it is.
+    passed : bool
+        Whether all is well.
+    sentence : str
+        What was found, in words.
+    columns : dict of arrays
+        What was found, per bin or per model.
+    expected : float
+        What the last column should be about.
+    """
+
+    name: str
+    passed: bool
+    sentence: str
+    columns: dict[str, Any]
+    expected: float = 0.0
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the table."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the last column of the table with what it should be."""
+        return check(self, ax=ax)
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.frame().to_string(index=False, float_format=lambda x: f'{x:.4g}')}"
+
+
+def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
+    """Fold a spectrum, unfold it again without fluctuations, and compare.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+        What `ordinalq.unfold` returns; the strength is the one that it found.
+    truth : array-like of the true shape, default=None
+        Spectrum to begin with, for example that of the simulation; None stands for the estimate itself.
+
+    Returns
+    -------
+    Check
+        Columns: truth, unfolded, bias, and the bias in units of the statistical error.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
+    >>> oq.closure_test(spectrum, [600, 300, 150]).passed
+    True
+    """
+    known = unfolding.measurement
+    t = _spectrum(truth, unfolding)
+    unfolder = Unfolder(unfolding.method, known)
+    back = unfolder.solve(known.fold(t[None]), np.array([unfolding.strength])).T[0]
+    error = unfolding.statistical_error.ravel()
+    part = (back - t) / np.where(error > 0, error, np.inf)
+    worst = int(np.abs(part).argmax())
+    passed = bool(np.abs(part).max() <= SMALL_BIAS)
+    sentence = (
+        f"Closure {'holds' if passed else 'fails'}: without fluctuations the spectrum comes back within "
+        f"{np.abs(part).max():.2g} statistical errors (bin {worst + 1}); {SMALL_BIAS:g} are allowed."
+    )
+    columns = {"bin": np.arange(len(t)) + 1, "truth": t, "unfolded": back, "bias": back - t, "bias_in_errors": part}
+    return Check("closure", passed, sentence, columns)
+
+
+def bottom_line_test(unfolding: Unfolding, models: dict[str, Any]) -> Check:
+    """Compare models with the data before and after unfolding: it must not make them look worse than the data do.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+        What `ordinalq.unfold` returns.
+    models : dict of array-like of the true shape
+        Spectra by name.
+
+    Returns
+    -------
+    Check
+        Columns: chi-square and p-value of the folded model and the counts, and of the model and the estimate, with the
+        statistical covariance.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
+    >>> oq.bottom_line_test(spectrum, {"falling": [500, 310, 200], "flat": [340, 340, 340]}).passed
+    True
+    """
+    if not models:
+        raise ValueError("models must have at least one spectrum.")
+    known = unfolding.measurement
+    n, d = len(unfolding.flat), len(known.counts)
+    C = unfolding.statistical
+    inverse = np.linalg.pinv(C, rcond=1e-10, hermitian=True)
+    rank = int(np.linalg.matrix_rank(C, tol=1e-10 * float(np.linalg.norm(C, 2)), hermitian=True))
+    rows = []
+    for value in models.values():
+        t = _spectrum(value, unfolding)
+        expected = known.fold(t[None])[0]
+        before = float(((known.counts - expected) ** 2 / np.maximum(known.fluctuation(expected), 1e-12)).sum())
+        after = float((unfolding.flat - t) @ inverse @ (unfolding.flat - t))
+        rows.append((before, chi2.sf(before, d), after, chi2.sf(after, min(rank, n))))
+    table = np.array(rows)
+    good = (table[:, 3] >= LITTLE * table[:, 1]) | (table[:, 1] < EXCLUDED)
+    names = list(models)
+    bad = ", ".join(name for name, fine in zip(names, good, strict=True) if not fine)
+    sentence = (
+        "The bottom line holds: no model is excluded more strongly after unfolding than before."
+        if good.all()
+        else f"The bottom line fails for {bad}: it looks worse after unfolding, by bias or too small errors."
+    )
+    parts = ("chi_square_folded", "p_folded", "chi_square_unfolded", "p_unfolded")
+    columns = {"model": names, **{name: table[:, k] for k, name in enumerate(parts)}}
+    return Check("bottom line", bool(good.all()), sentence, columns)
+
+
+def coverage_test(
+    unfolding: Unfolding, truth: Any = None, *, n_toys: int = 500, level: float = ONE_SIGMA, random_state: Any = 0
+) -> Check:
+    """Unfold toys of a known spectrum, and count how often their intervals hold it.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+        What `ordinalq.unfold` returns; toys are unfolded with the same method, and the same rule for the strength.
+    truth : array-like of the true shape, default=None
+        Spectrum of the toys; None stands for the estimate, which is smoother than the truth may be.
+    n_toys : int, default=500
+        Number of toys.
+    level : float, default=0.6827
+        Level of the intervals.
+    random_state : int, Generator or None, default=0
+        Seed of the toys.
+
+    Returns
+    -------
+    Check
+        Columns: the share of the toys whose intervals hold the truth, without and with the estimated bias.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
+    >>> list(oq.coverage_test(spectrum, n_toys=50).frame())
+    ['bin', 'truth', 'without_bias', 'with_bias']
+    """
+    known = unfolding.measurement
+    t = _spectrum(truth, unfolding)
+    n_toys, level = check_integer("n_toys", n_toys, minimum=2), check_real("level", level, low=0, high=1, open_low=True)
+    G = known.draw(known.fold(t[None])[0], n_toys, check_random_state(random_state))
+    toys = unfold_toys(unfolding, G)
+    z = float(norm.ppf((1 + level) / 2))
+    narrow, wide = (np.mean(np.abs(toys.T - t) <= z * error, axis=0) for error in (toys.error, toys.error_with_bias))
+    slack = 3 * np.sqrt(level * (1 - level) / n_toys)
+    passed = bool(wide.min() >= level - slack)
+    sentence = (
+        f"Intervals of {level:.1%} hold the truth in {wide.mean():.1%} of {n_toys} toys with the estimated bias "
+        f"(worst bin {int(wide.argmin()) + 1}: {wide.min():.1%}), in {narrow.mean():.1%} without it"
+        f"{'.' if passed else '; the worst bin is below what chance allows.'}"
+    )
+    columns = {"bin": np.arange(len(t)) + 1, "truth": t, "without_bias": narrow, "with_bias": wide}
+    return Check("coverage", passed, sentence, columns, level)
+
+
+@dataclass(frozen=True)
+class Toys:
+    """Unfolded toys: estimates, statistical errors and errors with the estimated bias, (B, n) each; strengths (B,)."""
+
+    T: Floats
+    error: Floats
+    error_with_bias: Floats
+    strengths: Floats
+
+
+def unfold_toys(
+    unfolding: Unfolding, G: Floats, sources: Mapping[str, Source] | None = None, seen: Strengths | None = None
+) -> Toys:
+    """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order.
+
+    `seen` is the scan of G by which biases are judged, where that is at hand: the same for all methods.
+    """
+    known = unfolding.measurement
+    unfolder = Unfolder(unfolding.method, known)
+    seen = pilot_scan(known, G) if seen is None else seen
+    strengths = None
+    if unfolding.scan is not None:
+        if unfolding.scan.rule not in RULES:
+            raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
+        of = seen if same_parameters(unfolding.method, seen.unfolder.method) else scan(unfolder, G)
+        strengths = of.strengths[best(RULES[unfolding.scan.rule](of)), np.arange(len(G))]
+    fit = unfolder.solve(G, strengths)
+    J = unfolder.jacobian(fit)
+    variance = unfolder.variances(J, known.fold(fit.T))
+    for source in (sources or {}).values():
+        variance = variance + (unfolder.moved(fit, source.shifts(known)) ** 2).sum(axis=0)
+    bias, bias_variance = judged_bias(unfolder, fit, J, seen)
+    return Toys(fit.T, np.sqrt(variance), np.sqrt(variance + bias**2 + bias_variance), fit.strengths)
+
+
+def _spectrum(value: Any, unfolding: Unfolding) -> Floats:
+    """Return a spectrum (n,): the estimate for None."""
+    if value is None:
+        return unfolding.flat
+    t = np.asarray(value, dtype=np.float64)
+    if t.shape != unfolding.measurement.shape or not np.isfinite(t).all() or (t < 0).any():
+        raise ValueError(f"a spectrum must be numbers >= 0 of shape {unfolding.measurement.shape}, got {t.shape}.")
+    return t.ravel()

@@ -1,0 +1,214 @@
+"""From an observed histogram and a response to a spectrum with its errors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.base import clone
+
+from ordinalq.contract.quantifier import Quantifier
+from ordinalq.methods.response import check_proportional
+from ordinalq.methods.unfolding import RUN
+from ordinalq.unfolding.engine import Fit, Unfolder
+from ordinalq.unfolding.measurement import Measurement, read_measurement
+from ordinalq.unfolding.result import Unfolding
+from ordinalq.unfolding.scan import (
+    N_TOYS,
+    PILOT_PRICE,
+    RULES,
+    Scan,
+    Strengths,
+    best,
+    information,
+    scan,
+    toys,
+)
+from ordinalq.unfolding.systematics import Source, read_sources
+from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
+
+DEFAULT_RULE = "information"
+# A fit with fewer degrees of freedom left has no chi-square that could be judged.
+LEFT = 0.5
+
+
+def unfold(
+    counts: Any,
+    response: Any,
+    *,
+    method: Quantifier | None = None,
+    acceptance: Any = None,
+    background: Any = None,
+    tau: float | str | None = None,
+    n_df: float | None = None,
+    variances: Any = None,
+    edges: Any = None,
+    systematics: Mapping[str, Source] | None = None,
+    propagation: str = "linear",
+    n_toys: int = N_TOYS,
+    random_state: Any = 0,
+) -> Unfolding:
+    """Unfold an observed histogram: numbers of events of each true bin, with their errors.
+
+    Bin j is expected to hold lambda_j = sum_i M_ji a_i t_i + b_j events. The estimate of t is that of
+    :func:`ordinalq.solve`; its errors are propagated from the counts and from what is uncertain about M, a and b.
+
+    Parameters
+    ----------
+    counts : array-like (d,) or (d1, d2), or histogram
+        What was observed, background included.
+    response : array-like (*observed shape, *true shape), or histogram with the axes (observed, true)
+        Response M: the distribution of each true bin over the observed ones. Columns of a histogram of simulated events
+        are divided by their sums, and its statistics become the systematic error "simulation".
+    method : quantifier, default=None
+        A method that :func:`ordinalq.solve` takes, such as ``RUN(tau=0.0)`` (no regularization), ``RUN(order=2)`` or
+        ``IBU(interpolation=0.0, stop="ks", tol=0.01)``. None stands for :class:`RUN` on the logarithm of the spectrum.
+        An acceptance that it lacks is filled in.
+    acceptance : array-like of the true shape, histogram or "columns", default=None
+        Probability a_i in (0, 1] that an event of true bin i is observed; None stands for one, "columns" for the sums
+        of the columns of `response`.
+    background : array-like of the observed shape, or histogram, default=None
+        Expected events b_j that belong to no true bin.
+    tau : float or {"information", "gcv", "lcurve", "global-correlation", "toys"}, default=None
+        Strength of the regularizer (for IBU a rule chooses the number of iterations). None stands for "information"
+        where `method` is None, else for what the method says.
+    n_df : float, default=None
+        Effective degrees of freedom instead of `tau`, see :class:`RUN`.
+    variances : array-like of the observed shape, default=None
+        Variances of weighted counts, sums of squared weights; None stands for plain counts.
+    edges : array-like (n + 1,) or sequence of them, default=None
+        Edges of the true bins, for tables and pictures; None stands for those of a response histogram.
+    systematics : mapping of names to sources, default=None
+        What is uncertain: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`Alternative`.
+    propagation : {"linear", "toys"}, default="linear"
+        How `systematics` are propagated: to first order, or by `n_toys` unfoldings with other M, a and b each.
+    n_toys : int, default=100
+        Number of toys for ``tau="toys"`` and ``propagation="toys"``.
+    random_state : int, Generator or None, default=0
+        Seed of the toys.
+
+    Returns
+    -------
+    Unfolding
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0, acceptance=[0.5, 0.8, 0.8])
+    >>> spectrum.counts.round(1)
+    array([997.1, 391.1, 248.2])
+    >>> spectrum.error.round(1)
+    array([49.6, 29.1, 20.7])
+    """
+    known = read_measurement(
+        counts, response, acceptance=acceptance, background=background, variances=variances, edges=edges
+    )
+    sources = read_sources(systematics, known)
+    check_choice("propagation", propagation, ("linear", "toys"))
+    n_toys, rng = check_integer("n_toys", n_toys, minimum=2), check_random_state(random_state)
+    if tau is None and n_df is None and method is None:
+        tau = DEFAULT_RULE
+    unfolder = Unfolder(_method(method, known, tau, n_df), known)
+    G = known.counts[None]
+    seen = scan(unfolder, G) if isinstance(tau, str) else None
+    found = None if seen is None else _choose(seen, str(tau), n_toys, rng)
+    fit = unfolder.solve(G, None if found is None else found.strengths[[found.chosen]])
+    J = unfolder.jacobian(fit)
+    bias = judged_bias(unfolder, fit, J, seen if method is None else None)
+    if propagation == "linear":
+        systematic = {name: source.covariance(unfolder, fit) for name, source in sources.items()}
+    else:
+        systematic = {name: source.toy_covariance(unfolder, fit, n_toys, rng) for name, source in sources.items()}
+    return _result(unfolder, fit, J, bias, systematic, found)
+
+
+def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) -> Quantifier:
+    """Return the method with acceptance, shape and strength filled in."""
+    if method is not None and not isinstance(method, Quantifier):
+        raise TypeError(f"method must be a quantifier such as RUN(tau=0.0) or IBU(), got {method!r:.80}.")
+    # Two classes have no curvature.
+    found: Quantifier = (
+        clone(method) if method is not None else RUN(order=min(1, max(known.shape) - 2), acceptance=known.acceptance)
+    )
+    parameters = found.get_params(deep=False)
+    filled: dict[str, Any] = {}
+    if len(known.shape) > 1:
+        if "shape" in parameters:
+            filled["shape"] = known.shape
+        elif parameters.get("order", 0) > 0 and parameters.get("interpolation", 1.0) != 0:
+            raise ValueError(f"method must not smooth along one axis where the true bins are a grid, got {found}.")
+    if method is not None:
+        check_proportional(found, known.acceptance)
+        if "acceptance" in parameters and parameters["acceptance"] is None and (known.acceptance != 1).any():
+            filled["acceptance"] = known.acceptance
+    if isinstance(tau, str):
+        check_choice("tau", tau, (*RULES, "toys"))
+        filled |= {name: value for name, value in (("tau", 1.0), ("n_df", None)) if name in parameters}
+    elif tau is not None:
+        filled["tau"] = tau
+    if n_df is not None:
+        if tau is not None:
+            raise ValueError("n_df must be None beside tau: both say how much to smooth.")
+        filled["n_df"] = n_df
+    missing = [name for name in filled if name not in parameters]
+    if missing:
+        raise ValueError(f"{missing[0]} must be None: {type(found).__name__} has no such parameter.")
+    found.set_params(**filled)
+    return found
+
+
+def _choose(of: Strengths, rule: str, n_toys: int, rng: np.random.Generator) -> Scan:
+    """Return the scan of one histogram with the strength that a rule chooses."""
+    criterion = toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of)
+    return Scan(rule, of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0], int(best(criterion)[0]))
+
+
+def pilot_scan(known: Measurement, G: Floats) -> Strengths:
+    """Return the scan of histograms G (B, d) by which biases are judged, that of the default."""
+    return scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known), G)
+
+
+def judged_bias(unfolder: Unfolder, fit: Fit, J: Floats, of: Strengths | None = None) -> tuple[Floats, Floats]:
+    """Return the bias (B, n) of estimates with derivatives J (B, n, d), and its variance, judged by rougher spectra.
+
+    These are chosen from a scan of RUN on the logarithm of the spectrum, which may be at hand.
+    """
+    of = pilot_scan(unfolder.measurement, fit.G) if of is None else of
+    which, rows = best(information(of, PILOT_PRICE)), np.arange(len(fit))
+    return unfolder.bias(fit, J, of.T[which, rows], of.J[which, rows])
+
+
+def _result(
+    unfolder: Unfolder,
+    fit: Fit,
+    J: Floats,
+    bias: tuple[Floats, Floats],
+    systematic: dict[str, Floats],
+    found: Scan | None,
+) -> Unfolding:
+    """Return the record of one estimate."""
+    known = unfolder.measurement
+    refolded = known.fold(fit.T)[0]
+    v = refolded if known.variances is None else known.variances
+    n_df = float(np.einsum("ji,ij->", known.M * known.acceptance, J[0]))
+    left = len(v) - n_df
+    chi_square = float(((known.counts - refolded)[v > 0] ** 2 / v[v > 0]).sum())
+    return Unfolding(
+        measurement=known,
+        method=unfolder.method,
+        flat=fit.T[0],
+        statistical=np.asarray(J[0] * v @ J[0].T),
+        systematic=systematic,
+        bias_flat=bias[0][0],
+        bias_variance=bias[1][0],
+        strength=float(fit.strengths[0]),
+        n_df=n_df,
+        n_iter=int(fit.n_iter[0]),
+        converged=bool(fit.converged[0]),
+        refolded_flat=refolded,
+        chi_square=chi_square,
+        dof=left,
+        p_value=float(chi2.sf(chi_square, left)) if left > LEFT else float("nan"),
+        scan=found,
+    )

@@ -1,0 +1,450 @@
+"""oq.unfold: spectra with their errors, from an observed histogram and a response."""
+
+import hist
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from seeds import generator
+
+import ordinalq as oq
+from ordinalq import plot
+from ordinalq.ordinal import grid_difference_matrix
+from ordinalq.regularizers import LogTikhonov, Tikhonov
+from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
+from ordinalq.unfolding.engine import Unfolder
+
+UNSMOOTHED = oq.IBU(interpolation=0.0, stop="ks", tol=0.01)
+
+
+def detector(n=6, d=None, smear=0.6):
+    """Return a response (d, n), an acceptance (n,), a background (d,) and a falling spectrum (n,)."""
+    d = n if d is None else d
+    M = np.exp(-0.5 * ((np.arange(d)[:, None] * (n / d) - np.arange(n)) / smear) ** 2)
+    a = np.linspace(0.2, 0.8, n)
+    return M / M.sum(axis=0), a, np.linspace(40.0, 10.0, d), 8000 * np.exp(-0.6 * np.arange(n))
+
+
+M, A, B, TRUTH = detector()
+EXPECTED = M @ (A * TRUTH) + B
+KNOWN = {"acceptance": A, "background": B}
+METHODS = {
+    "no regularization": oq.RUN(tau=0.0),
+    "RUN": oq.RUN(tau=30.0),
+    "RUN of the logarithm": oq.RUN(tau=3.0, acceptance=A),
+    "n_df": oq.RUN(n_df=4, acceptance=A),
+    "IBU": oq.IBU(interpolation=0.0, max_iter=6),
+    "smoothed IBU": oq.IBU(interpolation=0.3, order=1, max_iter=6),
+    "least squares": oq.OACC(tau=0.01),
+}
+
+
+@pytest.fixture
+def observed(rng):
+    return rng.poisson(EXPECTED)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_estimate_is_that_of_solve(name, observed):
+    method = METHODS[name]
+    spectrum = oq.unfold(observed, M, method=method, **KNOWN)
+    filled = spectrum.method  # an acceptance that IBU and RUN lack is filled in
+    assert_allclose(spectrum.counts, oq.solve(observed, M, filled, **KNOWN, counts=True), rtol=1e-9)
+    assert_allclose(spectrum.shares.sum(), 1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_errors_are_those_of_repeated_experiments(name, rng):
+    method = METHODS[name]
+    spectrum = oq.unfold(EXPECTED, M, method=method, variances=EXPECTED, **KNOWN)
+    toys = oq.solve(rng.poisson(EXPECTED, size=(3000, 6)), M, spectrum.method, **KNOWN, counts=True)
+    # 3000 toys know a standard deviation to 1.3 %, 5 of which are allowed; the rest is curvature.
+    assert_allclose(spectrum.statistical_error, toys.std(axis=0, ddof=1), rtol=0.10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_covariance_of_ibu_agrees_with_toys_on_random_problems(seed):
+    rng = generator(seed)
+    n, d = int(rng.integers(3, 8)), int(rng.integers(8, 12))
+    response = (
+        0.5 * np.eye(d)[:, np.linspace(0, d - 1, n).round().astype(int)].T + 0.5 * rng.dirichlet(np.ones(d), n)
+    ).T
+    expected = response @ rng.uniform(2000, 20000, n)
+    method = oq.IBU(interpolation=0.0, max_iter=int(rng.integers(2, 15)))
+    spectrum = oq.unfold(expected, response, method=method, variances=expected)
+    toys = oq.solve(rng.poisson(expected, size=(20_000, d)), response, method, counts=True)
+    assert_allclose(spectrum.statistical_error, toys.std(axis=0, ddof=1), rtol=0.05)
+    difference = np.linalg.norm(np.cov(toys, rowvar=False) - spectrum.statistical)
+    assert difference < 0.05 * np.linalg.norm(spectrum.statistical)
+
+
+def test_documented_example_of_pyunfold():
+    response = np.array([[0.9, 0.1], [0.1, 0.9]])
+    spectrum = oq.unfold(
+        [100, 150],
+        response,
+        variances=np.array([10, 12.2]) ** 2,
+        method=UNSMOOTHED,
+        # An efficiency of 1 with an error of 0.01 stands for 10,000 simulated events per true bin.
+        systematics={"simulation": SimulatedEvents(10_000 * response)},
+    )
+    assert_allclose(spectrum.counts, [94.32086967, 155.67913033], atol=5e-9)
+    assert_allclose(spectrum.systematic_error, [0.65570621, 0.65570621], atol=5e-9)
+    assert spectrum.n_iter == 4
+    # The statistical errors printed there, 11.16853268 and 13.65488168, are not those of the iteration: they differ
+    # from toys, and the errors of two numbers with a fixed sum would not be those of that sum.
+    assert_allclose(spectrum.statistical_error, [11.16853268, 13.65488168], rtol=4e-3)
+    assert_allclose(np.sqrt(spectrum.statistical.sum()), np.sqrt(100 + 12.2**2), rtol=1e-9)
+
+
+def test_the_first_iteration_has_the_errors_of_pyunfold():
+    response = np.array([[0.9, 0.1], [0.1, 0.9]])
+    method = oq.IBU(interpolation=0.0, max_iter=1)
+    spectrum = oq.unfold([100, 150], response, variances=np.array([10, 12.2]) ** 2, method=method)
+    assert_allclose(spectrum.statistical_error, [9.08231248, 11.0254433], atol=5e-8)
+
+
+def test_no_regularization_and_as_many_bins_fit_exactly(observed):
+    spectrum = oq.unfold(observed, M, tau=0.0, **KNOWN)
+    assert_allclose(spectrum.refolded, observed, rtol=1e-6)
+    assert spectrum.n_df == pytest.approx(6, abs=1e-6)
+    assert np.isnan(spectrum.p_value)
+    assert_allclose(spectrum.bias, 0, atol=1e-4 * spectrum.counts.max())
+
+
+def test_degrees_of_freedom_are_those_asked_for(observed):
+    spectrum = oq.unfold(observed, M, n_df=4, **KNOWN)
+    assert spectrum.n_df == pytest.approx(4, abs=0.1)
+    assert spectrum.dof == pytest.approx(6 - spectrum.n_df)
+    assert 0 <= spectrum.p_value <= 1
+
+
+def test_chi_square_of_refolded_counts_has_the_degrees_of_freedom_that_are_left(rng):
+    response, a, b, truth = detector(d=12)
+    G = rng.poisson(response @ (a * truth) + b, (400, 12)).astype(float)
+    first = oq.unfold(G[0], response, tau=0.0, acceptance=a, background=b)
+    assert first.dof == pytest.approx(6, abs=0.1)
+    refolded = first.measurement.fold(Unfolder(first.method, first.measurement).solve(G).T)
+    chi_square = ((G - refolded) ** 2 / refolded).sum(axis=1)
+    assert first.chi_square == pytest.approx(chi_square[0])
+    # Six degrees of freedom: a mean of 400 with standard error sqrt(12 / 400) = 0.17.
+    assert chi_square.mean() == pytest.approx(6, abs=0.8)
+
+
+# How strong?
+
+
+@pytest.mark.parametrize("rule", ["information", "gcv", "lcurve", "global-correlation", "toys"])
+def test_rules_choose_the_least_of_what_they_look_at(rule, observed):
+    spectrum = oq.unfold(observed, M, tau=rule, n_toys=20, **KNOWN)
+    scan = spectrum.scan
+    assert scan.rule == rule
+    assert scan.criterion[scan.chosen] == scan.criterion.min()
+    assert spectrum.strength == scan.strengths[scan.chosen]
+    assert (np.diff(scan.strengths) > 0).all()
+    assert (np.diff(scan.n_df) < 1e-6).all()
+
+
+def test_the_default_is_named_and_rules_choose_iterations_too(observed):
+    assert oq.unfold(observed, M, **KNOWN).scan.rule == "information"
+    spectrum = oq.unfold(observed, M, method=oq.IBU(interpolation=0.0), tau="gcv", **KNOWN)
+    assert spectrum.strength == spectrum.n_iter
+    assert spectrum.strength in spectrum.scan.strengths
+
+
+def test_the_default_finds_a_falling_spectrum(rng):
+    # A falling spectrum of twelve bins, where RUN(tau=10.0) has 262 and 272 events instead of 367 and 191.
+    response, _, _, _ = detector(12, smear=0.9)
+    energy = np.logspace(2.5, 4.5, 25)[1::2]
+    truth = 20_000 * energy**-1.7 / (energy**-1.7).sum()
+    a, b = 0.9 / (1 + (800 / energy) ** 2), np.linspace(50, 0, 12)
+    g = rng.poisson(response @ (a * truth) + b)
+    spectrum = oq.unfold(g, response, acceptance=a, background=b)
+    many = truth > 20
+    assert (np.abs(spectrum.counts - truth) < 5 * spectrum.error_with_bias)[many].all()
+    assert_allclose(spectrum.counts[5:7], truth[5:7], rtol=0.3)
+
+
+# Systematics
+
+
+def test_linear_and_toy_propagation_agree(observed):
+    sources = {
+        "simulation": SimulatedEvents(3000 * M, generated=3000 / A),
+        "acceptance": Uncertainty("acceptance", 0.03, relative=True, correlated=True),
+        "background": Uncertainty("background", 0.2, relative=True),
+        "response": Uncertainty("response", 0.03, relative=True),
+        "scale": Alternative(np.roll(M, 1, axis=0) * 0.02 + 0.98 * M),
+    }
+    linear = oq.unfold(observed, M, n_df=5, systematics=sources, **KNOWN)
+    toys = oq.unfold(observed, M, n_df=5, systematics=sources, propagation="toys", n_toys=60, **KNOWN)
+    for name in sources:
+        a, b = (np.sqrt(np.diag(spectrum.systematic[name])) for spectrum in (linear, toys))
+        # 60 toys know a standard deviation to 9 %; what is not linear adds to that.
+        assert (np.abs(b - a) <= 0.45 * a + 0.01 * linear.counts).all()
+    assert_allclose(linear.covariance, linear.statistical + sum(linear.systematic.values()))
+
+
+def test_an_acceptance_that_is_off_moves_the_estimate_by_as_much(observed):
+    sources = {"a": Uncertainty("acceptance", 0.05, relative=True, correlated=True)}
+    spectrum = oq.unfold(observed, M, tau=0.0, systematics=sources, **KNOWN)
+    assert_allclose(spectrum.systematic_error, 0.05 * spectrum.counts, rtol=1e-6)
+
+
+def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
+    other = 0.98 * M + 0.02 * np.roll(M, 1, axis=0)
+    spectrum = oq.unfold(observed, M, tau=0.0, systematics={"scale": Alternative(other)}, **KNOWN)
+    moved = oq.unfold(observed, other, tau=0.0, **KNOWN).counts - spectrum.counts
+    assert_allclose(spectrum.systematic_error, np.abs(moved), rtol=0.1, atol=0.01 * np.abs(moved).max())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (Uncertainty("efficiency", 0.1), "of must be one of"),
+        (Uncertainty("background", -0.1), "error must be >= 0"),
+        (Uncertainty("background", np.ones(5)), "error must be 6 finite numbers"),
+        (Alternative(), "needs a response"),
+        (Alternative(-M), "must be >= 0"),
+        (SimulatedEvents(0 * M), "some events in every true bin"),
+        (0.1, "must be SimulatedEvents, Uncertainty or Alternative"),
+    ],
+)
+def test_impossible_sources_are_refused(source, message, observed):
+    with pytest.raises((ValueError, TypeError), match=message):
+        oq.unfold(observed, M, tau=0.0, systematics={"x": source}, **KNOWN)
+
+
+# What was probably meant
+
+
+@pytest.mark.parametrize(
+    ("counts", "response", "known", "message"),
+    [
+        (np.ones((3, 6)), M, {}, "unfold takes one"),
+        (np.ones((1, 6)), M, {}, r"counts.ravel\(\)"),
+        (np.ones(8), detector(6, 8)[0].T, {}, r"give response\.T"),
+        ([10, 20], [[0.9, 0.1], [0.5, 0.5]], {}, r"rows of response sum to one.*response\.T"),
+        (np.ones(6), 1000 * M, {}, "SimulatedEvents"),
+        (-np.ones(6), M, {}, "background="),
+        (np.zeros(6), M, {}, "positive sum"),
+        (np.ones(6), M, {"variances": np.ones(5)}, "variances must be >= 0, one per count"),
+        (np.ones(6), M, {"edges": np.arange(6)}, "edges must be 7 ascending numbers"),
+        (np.ones(6), M, {"tau": "best"}, "tau must be one of"),
+        (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None beside tau"),
+        (np.ones(6), M, {"method": oq.IBU(), "n_df": 3}, "IBU has no such parameter"),
+        (np.ones(6), M, {"method": oq.IBU(), "tau": "lcurve"}, "has no penalty"),
+        (np.ones(6), M, {"method": oq.ACC(), "tau": "gcv"}, "no strength to choose"),
+        (np.ones(6), M, {"method": oq.PCC()}, "solves q = M p"),
+        (np.ones(6), M, {"propagation": "exact"}, "propagation must be one of"),
+        (np.ones(6), M, {"background": np.ones(6)}, "nothing is left"),
+    ],
+)
+def test_mistakes_are_answered_by_what_was_probably_meant(counts, response, known, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        oq.unfold(counts, response, **known)
+
+
+def test_numbers_that_are_no_counts_are_noted(observed):
+    with pytest.warns(UserWarning, match="variances="):
+        oq.unfold(observed * 0.37, M, tau=0.0)
+
+
+# Weights
+
+
+def test_weighted_counts_have_the_errors_of_their_variances(observed):
+    plain = oq.unfold(observed, M, n_df=5)
+    weighted = oq.unfold(2.5 * observed, M, n_df=5, variances=2.5**2 * observed)
+    # The regularizer of the logarithm sees log(1 + N p), with the N of plain counts in both.
+    assert_allclose(weighted.counts, 2.5 * plain.counts, rtol=1e-6)
+    assert_allclose(weighted.error, 2.5 * plain.error, rtol=0.02)
+    solved = oq.solve(2.5 * observed, M, weighted.method, variances=2.5**2 * observed, counts=True)
+    assert_allclose(weighted.counts, solved, rtol=1e-9)
+    assert weighted.chi_square == pytest.approx(plain.chi_square, rel=0.05)
+
+
+# Histograms
+
+
+def test_histograms_in_and_out(rng):
+    energy = hist.axis.Regular(4, 1, 9, name="energy")
+    signal = hist.axis.Regular(6, 0, 10, name="signal")
+    true = rng.uniform(1, 9, 20_000)
+    simulated, seen = hist.Hist(signal, energy), hist.Hist(signal)
+    simulated.fill(signal=true + rng.normal(0, 0.7, 20_000), energy=true)
+    seen.fill(1 + rng.exponential(2.0, 3000))
+    spectrum = oq.unfold(seen, simulated)
+    assert_allclose(spectrum.edges, [1, 3, 5, 7, 9])
+    assert list(spectrum.systematic) == ["simulation"]
+    result = spectrum.histogram()
+    assert isinstance(result, hist.Hist)
+    assert result.axes[0] == energy
+    assert_allclose(result.values(), spectrum.counts)
+    assert_allclose(result.variances(), spectrum.error**2)
+
+
+def test_weighted_histograms_bring_their_variances(rng):
+    signal = hist.axis.Regular(6, 0, 6, name="signal")
+    seen = hist.Hist(signal, storage=hist.storage.Weight())
+    seen.fill(rng.uniform(0, 6, 2000), weight=rng.uniform(0.5, 1.5, 2000))
+    spectrum = oq.unfold(seen, M, tau=0.0)
+    assert_allclose(spectrum.error, oq.unfold(seen.values(), M, tau=0.0, variances=seen.variances()).error)
+    with pytest.raises(TypeError, match="histogram needs counts and response"):
+        spectrum.histogram()
+
+
+# What is shown
+
+
+def test_table_and_text(observed):
+    sources = {"scale": Uncertainty("background", 0.1, relative=True)}
+    spectrum = oq.unfold(observed, M, edges=np.arange(7.0), systematics=sources, **KNOWN)
+    table = spectrum.frame()
+    assert list(table) == ["low", "high", "events", "share", "statistical", "scale", "error", "bias", "with_bias"]
+    assert_allclose(table["events"], spectrum.counts)
+    assert_allclose(table["error"] ** 2, table["statistical"] ** 2 + table["scale"] ** 2)
+    assert "by information" in str(spectrum)
+    assert "degrees of freedom" in str(spectrum)
+
+
+def test_intervals_hold_the_bias_and_are_not_negative(observed):
+    spectrum = oq.unfold(observed, M, n_df=3, **KNOWN)
+    narrow, wide = (spectrum.interval(0.95, bias=bias) for bias in (False, True))
+    assert (wide[0] <= narrow[0]).all()
+    assert (wide[1] >= narrow[1]).all()
+    assert (wide[0] >= 0).all()
+
+
+def test_pictures(observed):
+    spectrum = oq.unfold(observed, M, edges=np.logspace(2, 4, 7), **KNOWN)
+    ax = spectrum.plot(truth=TRUTH, model=TRUTH * 1.1, xlabel="energy / GeV")
+    assert ax.get_yscale() == "log"
+    assert ax.get_xscale() == "log"
+    assert {text.get_text() for text in ax.get_legend().get_texts()} >= {"truth", "model", "estimate"}
+    scan = spectrum.plot_scan()
+    assert "information" in scan.get_ylabel()
+    with pytest.raises(ValueError, match="truth must be one number per bin"):
+        plot.spectrum(spectrum, truth=[1.0, 2.0])
+    with pytest.raises(ValueError, match="there was no scan"):
+        oq.unfold(observed, M, tau=0.0).plot_scan()
+
+
+# Checks
+
+
+def test_closure_holds_without_regularization_and_fails_with_far_too_much(observed):
+    line = TRUTH.copy()
+    line[3] *= 3
+    good = oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), line)
+    assert good.passed
+    assert np.abs(good.frame()["bias_in_errors"]).max() < 1e-3
+    bad = oq.closure_test(oq.unfold(observed, M, n_df=2.05, **KNOWN), line)
+    assert not bad.passed
+    assert "fails" in bad.sentence
+    assert bad.plot().get_ylabel() == "bias / statistical error"
+
+
+def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_smoothed_away(observed):
+    models = {"truth": TRUTH, "steeper": TRUTH * np.exp(-0.02 * np.arange(6))}
+    good = oq.bottom_line_test(oq.unfold(observed, M, tau=0.0, **KNOWN), models)
+    assert good.passed
+    assert list(good.frame()["model"]) == ["truth", "steeper"]
+    line = TRUTH.copy()
+    line[3] *= 2
+    seen = np.round(M @ (A * line) + B)
+    bad = oq.bottom_line_test(oq.unfold(seen, M, n_df=2.05, **KNOWN), {"the truth": line})
+    assert not bad.passed
+    assert "the truth" in bad.sentence
+    assert bad.plot().get_xscale() == "log"
+
+
+def test_coverage_is_right_without_regularization(observed):
+    found = oq.coverage_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH, n_toys=400)
+    table = found.frame()
+    # 400 toys: a share of 0.683 has a standard error of 0.023, a mean over bins less.
+    assert_allclose(table["without_bias"], 0.6827, atol=0.1)
+    assert table["without_bias"].mean() == pytest.approx(0.6827, abs=0.05)
+    assert "toys" in found.sentence
+    assert found.plot().get_ylim()[1] > 1
+
+
+def test_coverage_of_the_default_repeats_its_rule_for_every_toy(observed):
+    found = oq.coverage_test(oq.unfold(observed, M, **KNOWN), n_toys=20)
+    assert (found.frame()["with_bias"] >= found.frame()["without_bias"]).all()
+    with pytest.raises(ValueError, match="cannot be repeated"):
+        oq.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
+    with pytest.raises(ValueError, match="a spectrum must be numbers >= 0"):
+        oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH[:3])
+
+
+# Two dimensions
+
+
+def grid_detector():
+    """Return a response (7, 6, 6, 5), an acceptance (6, 5) and a smooth spectrum (6, 5)."""
+    one, two = detector(6, 7)[0], detector(5, 6)[0]
+    i, j = np.arange(6)[:, None], np.arange(5)
+    return np.einsum("ac,bd->abcd", one, two), 0.3 + 0.1 * i * np.ones(5), 4000 * np.exp(-0.3 * i - 0.2 * j)
+
+
+def test_two_dimensions_close_without_noise():
+    response, a, truth = grid_detector()
+    expected = np.einsum("abcd,cd->ab", response, a * truth)
+    spectrum = oq.unfold(expected, response, tau=0.0, acceptance=a, variances=expected)
+    assert spectrum.counts.shape == (6, 5)
+    assert spectrum.refolded.shape == (7, 6)
+    assert_allclose(spectrum.counts, truth, rtol=1e-6)
+    # Smooth along each axis of the logarithm: the regularizer does not see it.
+    assert_allclose(oq.unfold(expected, response, tau=10.0, acceptance=a, variances=expected).counts, truth, rtol=2e-3)
+
+
+def test_two_dimensions_have_a_table_a_rule_and_errors(rng):
+    response, a, truth = grid_detector()
+    g = rng.poisson(np.einsum("abcd,cd->ab", response, a * truth))
+    edges = [np.arange(7.0), np.arange(6.0)]
+    spectrum = oq.unfold(g, response, acceptance=a, edges=edges)
+    assert spectrum.error.shape == (6, 5)
+    assert spectrum.n_df < 20
+    assert (np.abs(spectrum.counts - truth) < 6 * spectrum.error_with_bias).all()
+    table = spectrum.frame()
+    assert list(table)[:4] == ["low_1", "high_1", "low_2", "high_2"]
+    assert_allclose(table["events"].to_numpy().reshape(6, 5), spectrum.counts)
+    with pytest.raises(ValueError, match="over one axis"):
+        spectrum.plot()
+    with pytest.raises(ValueError, match="must not smooth along one axis"):
+        oq.unfold(g, response, method=oq.IBU(order=1, interpolation=0.5))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(6, 5), (4, 2), (3, 4, 5)])
+def test_differences_of_a_grid_are_finite_differences_along_its_axes(shape, order, rng):
+    x = rng.normal(size=shape)
+    C = grid_difference_matrix(shape, order)
+    along = [np.diff(x, order + 1, axis=k).ravel() for k in range(len(shape)) if shape[k] >= order + 2]
+    assert_allclose(np.abs(C @ x.ravel()), np.abs(np.concatenate(along)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "regularizer", [Tikhonov(2.0, shape=(6, 5)), LogTikhonov(2.0, acceptance=np.ones(30), shape=(6, 5))]
+)
+def test_derivatives_of_a_penalty_on_a_grid_are_finite_differences_of_its_value(regularizer, rng):
+    regularizer.check(30)
+    P, sizes, h = rng.dirichlet(np.full(30, 5.0))[None], np.array([1000.0]), 1e-6
+    at = regularizer.derivatives(P, sizes)
+    steps = [(P + h * row, P - h * row) for row in np.eye(30)]
+    value = [
+        (regularizer.derivatives(a, sizes).value - regularizer.derivatives(b, sizes).value) / (2 * h) for a, b in steps
+    ]
+    assert_allclose(at.gradient[0], np.array(value)[:, 0], rtol=1e-4, atol=1e-5 * np.abs(at.gradient).max())
+    slope = [
+        (regularizer.derivatives(a, sizes).gradient - regularizer.derivatives(b, sizes).gradient)[0] for a, b in steps
+    ]
+    assert_allclose(at.hessian[0], np.array(slope) / (2 * h), rtol=1e-4, atol=1e-5 * np.abs(at.hessian).max())
+
+
+def test_a_shape_that_is_not_that_of_the_classes_is_refused():
+    with pytest.raises(ValueError, match="shape must have 30 bins"):
+        Tikhonov(1.0, shape=(6, 4)).check(30)
+    with pytest.raises(ValueError, match="order must be at most"):
+        grid_difference_matrix((2, 2), order=1)
