@@ -2,8 +2,8 @@
 A response matrix with systematics
 ==================================
 
-A response matrix from 20,000 simulated events is not exact, nor is the acceptance. How much of the error of a spectrum is
-due to the counts, and how much to what is not known about the detector?
+A response matrix from 20,000 simulated events is not exact, nor is the acceptance. How much of the error of a spectrum
+is due to the counts, and how much to what is not known about the detector?
 """
 
 import matplotlib.pyplot as plt
