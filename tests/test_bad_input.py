@@ -15,7 +15,7 @@ BAD_VECTORS = [
     (([-0.2, 0.7, 0.5], [0.2, 0.3, 0.5]), "p must not be negative"),
     (([np.nan, 0.5, 0.5], [0.2, 0.3, 0.5]), "p must be finite"),
     (([0.2, 0.3, 0.5], [np.inf, 0.3, 0.5]), "p_hat must be finite"),
-    (([0.5, 0.5], [0.5, 0.5]), "p must have at least 3 classes, got 2"),
+    (([1.0], [1.0]), "p must have at least 2 classes, got 1"),
     (([0.2, 0.3, 0.5], U), r"same shape, got \(3,\) and \(5,\)"),
     (([U, U], [U, U, U]), r"same shape, got \(2, 5\) and \(3, 5\)"),
     (([U, [0.3] * 5], [U, U]), "row 1"),
@@ -40,7 +40,7 @@ def test_measures_refuse_bad_distances(measure, distances):
 
 
 VALUE_ERRORS = [
-    (lambda: oq.jaggedness([0.5, 0.5]), "p must have at least 3 classes, got 2"),
+    (lambda: oq.jaggedness([1.0]), "p must have at least 2 classes, got 1"),
     (lambda: oq.jaggedness([0.2, 0.3, 0.5], 2), "p must have at least 4 classes, got 3"),
     (lambda: oq.jaggedness([0.2, np.nan, 0.5]), "p must be finite"),
     (lambda: oq.jaggedness(0.3), r"shape \(n,\) or \(B, n\)"),

@@ -123,6 +123,47 @@ def test_bars_intervals_and_truth_are_where_they_should_be():
     assert ax.get_ylim()[1] > 0.6
 
 
+def test_values_stand_above_the_bars_in_per_cent_and_nothing_dominates():
+    ax = plot.distribution([0.0, 0.7, 0.3], lower=[0, 0.6, 0.2], upper=[0.2, 0.8, 0.4], title="kettle")
+    assert [text.get_text() for text in ax.texts] == ["0 %", "70 %", "30 %"]
+    assert ax.get_legend().get_title().get_text() == "kettle"
+    ax.figure.canvas.draw()
+    assert ax.get_yticklabels()[0].get_text() == "0 %"
+    widths = ax.containers[1].lines[2][0].get_linewidths()
+    assert widths[0] < widths[1]
+    assert not plot.distribution(np.full(20, 0.05)).texts
+
+
+def test_spectra_are_steps_between_edges():
+    p = np.array([0.6, 0.3, 0.1])
+    ax = plot.distribution(p, lower=p / 2, upper=p * 1.2, truth=p[::-1], edges=[1, 10, 100, 1000], log=True)
+    steps = [patch for patch in ax.patches if hasattr(patch, "get_data")]
+    assert_allclose(steps[0].get_data().values, p)
+    assert_allclose(steps[1].get_data().values, p[::-1])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "interval", "truth"]
+    for edges in ([1, 2, 3], [1, 2, 2, 3]):
+        with pytest.raises(ValueError, match="edges must be 4 ascending numbers"):
+            plot.distribution(p, edges=edges)
+
+
+def test_estimates_against_the_truth_in_panels(rng):
+    T, P = rng.dirichlet(np.ones(4), (2, 30))
+    axes = plot.estimate_against_truth(P, T, classes=list("abcd"), panels=True)
+    assert [ax.get_title(loc="left") for ax in axes] == list("abcd")
+    assert_allclose(axes[2].collections[0].get_offsets(), np.column_stack([T[:, 2], P[:, 2]]))
+    assert len({ax.get_xlim() for ax in axes}) == 1
+    with pytest.raises(ValueError, match="ax must be None with panels"):
+        plot.estimate_against_truth(P, T, ax=axes[0], panels=True)
+
+
+def test_the_largest_groups_are_drawn_where_there_are_too_many():
+    P, sizes = np.full((5, 3), 1 / 3), [10, 500, 20, 400, 300]
+    axes = plot.groups(P, names=list("abcde"), n_items=sizes, max_groups=3)
+    assert [ax.get_title(loc="left")[0] for ax in axes] == ["b", "d", "e"]
+    assert axes[0].figure.get_supxlabel() == "the largest 3 of 5 groups"
+
+
 def test_numbers_of_items_are_called_so_and_a_lone_estimate_needs_no_legend():
     ax = plot.distribution([200, 500, 300])
     assert ax.get_ylabel() == "number of items"

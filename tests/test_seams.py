@@ -14,7 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
+from ordinalq import losses
 from ordinalq.contract.scoring import drawn_samples
+from ordinalq.problem import Data
+from ordinalq.regularizers import Tikhonov
+from ordinalq.representations import HardVotes
 
 METHODS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.name != "Default"}
 
@@ -176,3 +180,109 @@ def test_forests_score_out_of_bag_and_are_shared(data):
     q = oq.PACC(forest).fit(X, y)
     other = oq.SLD().fit_on(q.classifier_, y)
     assert_array_equal(other.predict(X), oq.SLD(forest).fit(X, y).predict(X))
+
+
+# Two classes.
+
+SMOOTHING = {"RUN", "OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_two_classes_through_every_method(name, data):
+    X, y = data
+    y = (y > 2).astype(int)
+    if name in SMOOTHING:
+        with pytest.warns(UserWarning, match="two classes have no curvature"):
+            q = build(METHODS[name]).fit(X, y)
+        plain = {"RUN": oq.RUN(oq.CrossFitted(GaussianNB(), cv=3), order=0, tau=0.0)}.get(name)
+        plain = build(METHODS[name[1:]]) if plain is None else plain
+        if name != "OPDF":  # which has another loss than PDF
+            assert_allclose(q.predict(X), plain.fit(X, y).predict(X), atol=1e-6)
+    else:
+        q = build(METHODS[name]).fit(X, y)
+    assert q.classes_.tolist() == [0, 1]
+    ones = q.predict(X[y == 1])
+    assert ones[1] > 0.75
+    found = q.predict_groups(X, np.arange(300) % 3, level=0.9, plan=oq.Plan(n_replicates=20))
+    assert found.prevalences.shape == (3, 2)
+    assert (found.lower <= found.prevalences).all()
+    assert "items" in str(q.diagnose(X))
+    assert -0.5 < q.score(X, y) <= 0
+
+
+def test_penalties_of_order_zero_act_on_two_classes(data):
+    X, y = data
+    y = (y > 2).astype(int)
+    weak, strong = (oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), order=0, tau=tau).fit(X, y) for tau in (1e-6, 1e6))
+    assert_allclose(strong.predict(X[y == 1]), 0.5, atol=1e-3)
+    assert weak.predict(X[y == 1])[1] > 0.9
+    with pytest.raises(ValueError, match="order must be at most n - 2 = 0 for 2 classes, got 2"):
+        oq.OPACC(order=2).fit(X, y)
+
+
+def test_measures_protocols_and_tau_of_two_classes(data):
+    X, y = data
+    y = (y > 2).astype(int)
+    assert_allclose(oq.nmd([[0.25, 0.75]], [[0.5, 0.5]]), 0.25)
+    assert oq.jaggedness([0.25, 0.75]) == 0
+    samples = oq.APP(50, 30, small_pool="replace", random_state=0).draw(y)
+    assert samples.prevalences.shape == (50, 2)
+    with pytest.warns(UserWarning, match="two classes have no curvature"):
+        q = oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
+    assert_allclose(q.predict(X), build(oq.PACC).fit(X, y).predict(X), atol=1e-9)
+
+
+# Losses by their values.
+
+
+class Squares(oq.NumericalLoss):
+    """Least squares, by its value."""
+
+    def value(self, P, data):
+        return ((data.Q - data.expected(P)) ** 2).sum(axis=1)
+
+
+class Likelihood(oq.NumericalLoss):
+    """The Poisson likelihood, by its value and its gradient."""
+
+    needs_sizes = True
+
+    def value(self, P, data):
+        V = np.maximum(data.expected(P), 1e-100)
+        return data.sizes * (V - data.Q * np.log(V)).sum(axis=1)
+
+    def gradient(self, P, data):
+        V = np.maximum(data.expected(P), 1e-100)
+        return data.sizes[:, None] * (1 - data.Q / V) @ data.M
+
+    def scale(self, sizes):
+        return sizes
+
+
+@pytest.mark.parametrize(("own", "known"), [(Squares, losses.LeastSquares), (Likelihood, losses.Poisson)])
+def test_a_loss_by_its_value_has_the_derivatives_and_the_minimum(own, known, rng):
+    M = rng.dirichlet(np.ones(6), 4).T
+    data = Data(rng.dirichlet(np.ones(6), 20), M, np.full(20, 100.0))
+    P = rng.dirichlet(np.full(4, 0.5), 20)
+    P[0], P[1] = [1, 0, 0, 0], [0, 0.5, 0.5, 0]
+    one, other = own().derivatives(P, data), known().derivatives(P, data)
+    unit = np.abs(other.hessian).max()
+    assert_allclose(one.gradient, other.gradient, atol=1e-6 * unit)
+    # It only says how far a step goes.
+    assert_allclose(one.hessian, other.hessian, atol=1e-2 * unit)
+    found, expected = (
+        oq.solve(data.Q, M, oq.ComposedQuantifier(HardVotes(), loss, Tikhonov(1e-3)), N=100)
+        for loss in (own(), known())
+    )
+    assert_allclose(found, expected, atol=1e-5)
+
+
+def test_names_that_are_documented_are_there():
+    assert_allclose(oq.errors([[0.5, 0.5, 0.0]], [[0.5, 0.0, 0.5]], "nmd"), 0.25)
+    assert 0 <= oq.wilcoxon([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]) <= 1
+    assert oq.losses.LeastSquares is losses.LeastSquares
+    assert oq.regularizers.Tikhonov is Tikhonov
+    assert len(oq.reference.amazon_categories()) == 28
+    S = np.eye(3) * 0.7 + 0.1
+    assert isinstance(oq.PACC().fit_scores(S, [1, 2, 3]).solve_scores(S, [[0, 1]]), oq.Solution)
+    assert oq.Derivatives._fields == ("value", "gradient", "hessian")

@@ -215,7 +215,7 @@ def test_a_strong_regularizer_gives_its_favourite_shape(rng):
     assert_allclose(oq.solve(1e3 * q, M, oq.RUN(tau=1e11, order=0, centre=centre)), centre, atol=1e-5)
 
 
-def test_two_classes_need_the_order_zero():
+def test_two_classes_are_smoothed_by_the_order_zero():
     M = np.array([[0.9, 0.2], [0.1, 0.8]])
     p = np.array([0.3, 0.7])
     tau = 0.5
@@ -223,8 +223,10 @@ def test_two_classes_need_the_order_zero():
     a = M[:, 0] - M[:, 1]
     t = (a @ (M @ p - M[:, 1]) + tau) / (a @ a + 2 * tau)
     assert_allclose(oq.solve(M @ p, M, oq.OACC(tau=tau, order=0)), [t, 1 - t], atol=1e-12)
-    with pytest.raises(ValueError, match="order must be at most n - 2 = 0 for 2 classes, got 1"):
-        oq.solve(M @ p, M, oq.OACC(tau=tau))
+    with pytest.warns(UserWarning, match="two classes have no curvature"):
+        assert_allclose(oq.solve(M @ p, M, oq.OACC(tau=tau)), p, atol=1e-12)
+    with pytest.raises(ValueError, match="order must be at most n - 2 = 0 for 2 classes, got 2"):
+        oq.solve(M @ p, M, oq.OACC(tau=tau, order=2))
 
 
 def test_identical_classes_share_their_mass(rng):

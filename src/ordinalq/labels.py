@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Codes = npt.NDArray[np.intp]
-MIN_CLASSES = 3
+MIN_CLASSES = 2
 MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
@@ -32,7 +32,7 @@ def encode_labels(
     Returns
     -------
     classes : ndarray (n,)
-        Labels in ascending order, n >= 3.
+        Labels in ascending order, n >= 2.
     codes : ndarray (N,)
         Integers in 0..n-1 with ``classes[codes] == y``.
 
@@ -41,6 +41,8 @@ def encode_labels(
     >>> encode_labels([5, 1, 3, 1])
     (array([1, 3, 5]), array([2, 0, 1, 0]))
     """
+    if not hasattr(y, "dtype") and hasattr(y, "__array__"):
+        y = np.asarray(y)
     if y is None or isinstance(y, str | bytes) or np.ndim(y) != 1:
         raise ValueError(f"{name} must be a one-dimensional array of labels, got {_describe(y)}.")
     if len(y) == 0:
@@ -89,6 +91,8 @@ def check_label_count(what: str, n_distinct: int, advice: str) -> None:
 def _values(y: Any, name: str) -> npt.NDArray[Any]:
     """Return the labels as a plain array without missing ones."""
     values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must be labels that have an order.")
     if values.dtype.kind == "O":
         missing = np.array([is_missing(v) for v in values], dtype=bool)
     elif values.dtype.kind == "f":

@@ -44,6 +44,11 @@ def difference_matrix(n: int, order: int = 1) -> Floats:
     return C
 
 
+def existing_differences(n: int, order: int = 1) -> Floats:
+    """Return C_k (max(n - k - 1, 0), n), without rows where there are too few classes: two have no curvature."""
+    return difference_matrix(n, order) if n >= order + 2 else np.zeros((0, n))
+
+
 def grid_difference_matrix(shape: tuple[int, ...], order: int = 1) -> Floats:
     """Tikhonov matrix of a grid of classes: the differences C_k along each of its axes, one below the other.
 
@@ -84,7 +89,8 @@ def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
     Parameters
     ----------
     p : array-like (n,) or (B, n)
-        Finite vectors, usually distributions; n >= max(3, order + 2). They need not sum to one.
+        Finite vectors, usually distributions; n >= order + 2, or two, which have no curvature: xi_1 is zero. They need
+        not sum to one.
     order : int, default=1
         k; 1 is the paper's measure of ordinal plausibility.
     normalization : {"paper", "max"}, default="paper"
@@ -103,8 +109,10 @@ def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
     """
     order = check_integer("order", order, minimum=0)
     check_choice("normalization", normalization, ("paper", "max"))
-    P = check_vectors("p", p, min_classes=max(3, order + 2))
+    P = check_vectors("p", p, min_classes=2 if order == 1 else order + 2)
     n = P.shape[-1]
+    if n == 2 and order == 1:
+        return 0.0 if P.ndim == 1 else np.zeros(len(P))
     C = difference_matrix(n, order)
     printed = {0: 2.0, 1: min(6.0, n + 1.0), 2: 8.0}
     largest = float((C * C).sum(axis=0).max())

@@ -10,6 +10,7 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
+from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -25,11 +26,14 @@ from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
 from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.search.comparing import MethodComparison, compare_methods
+from ordinalq.simplex import Derivatives
+from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
 from ordinalq.unfolding import (
     Alternative,
@@ -64,6 +68,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "CrossFitted",
     "Dataset",
     "Default",
+    "Derivatives",
     "EDy",
     "Estimates",
     "HDx",
@@ -73,6 +78,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "LeastAbsoluteDeviation",
     "MethodComparison",
     "NPP",
+    "NumericalLoss",
     "OACC",
     "OEDy",
     "OHDx",
@@ -97,6 +103,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "SampleSearch",
     "Samples",
     "SimulatedEvents",
+    "Solution",
     "Summary",
     "TableModel",
     "Trend",
@@ -109,6 +116,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "compare_methods",
     "coverage_test",
     "difference_matrix",
+    "errors",
     "jaggedness",
     "load_dataset",
     "load_model",
@@ -124,6 +132,7 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "solve",
     "train",
     "unfold",
+    "wilcoxon",
 ]
 
 

@@ -4,13 +4,14 @@
 unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and knows no order.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.ordinal import difference_matrix, grid_difference_matrix
+from ordinalq.ordinal import existing_differences, grid_difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.strength import Smoother
@@ -141,14 +142,13 @@ class Tikhonov(Regularizer):
     def check(self, n_classes: int) -> None:
         """Refuse parameters that do not fit n classes."""
         _check_tau(self, n_classes)
-        check_integer("order", self.order, minimum=0)
-        if self.shape is not None and int(np.prod(self.shape)) != n_classes:
-            raise ValueError(f"shape must have {n_classes} bins, one per class, got {self.shape!r}.")
-        if self.shape is None and self.order > n_classes - 2:
-            raise ValueError(
-                f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {self.order}."
-            )
-        differences(n_classes, self.order, self.shape)
+        if self.shape is None:
+            _check_order(self.order, self.tau, n_classes)
+        else:
+            check_integer("order", self.order, minimum=0)
+            if int(np.prod(self.shape)) != n_classes:
+                raise ValueError(f"shape must have {n_classes} bins, one per class, got {self.shape!r}.")
+            differences(n_classes, self.order, self.shape)
         if self.centre is not None and check_vectors("centre", self.centre, min_classes=2).shape != (n_classes,):
             raise ValueError(f"centre must be a vector of {n_classes} numbers, got {self.centre!r}.")
 
@@ -176,7 +176,7 @@ class Tikhonov(Regularizer):
         """Return tau, C and C centre."""
         C = differences(n_classes, self.order, self.shape)
         centre = np.zeros(n_classes) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
-        return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 else None
+        return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 and len(C) else None
 
     def strengths(self, unit: float) -> tuple[float, ...]:
         """Return multiples of the unit: tau is relative to the loss."""
@@ -319,7 +319,7 @@ class LogTikhonov(Regularizer):
 
 @lru_cache(maxsize=64)  # a solver asks for the same matrix in every step
 def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> Floats:
-    C = difference_matrix(n_classes, order) if shape is None else grid_difference_matrix(shape, order)
+    C = existing_differences(n_classes, order) if shape is None else grid_difference_matrix(shape, order)
     C.flags.writeable = False
     return C
 
@@ -327,6 +327,20 @@ def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> F
 def differences(n_classes: int, order: int, shape: Any = None) -> Floats:
     """Return the Tikhonov matrix of n classes in a row, or of a grid of them; it is not to be written to."""
     return _differences(n_classes, order, None if shape is None else tuple(int(size) for size in shape))
+
+
+def _check_order(order: Any, tau: Any, n_classes: int) -> None:
+    """Refuse an order that is too high for n classes; two classes have no curvature, which is said and not refused."""
+    check_integer("order", order, minimum=0)
+    if n_classes == 2 and order == 1:
+        if tau != 0:
+            warnings.warn(
+                "two classes have no curvature that a penalty of order 1 could smooth: the estimate is that of the "
+                "method without regularization; order=0 pulls both shares towards each other.",
+                stacklevel=2,
+            )
+    elif order > n_classes - 2:
+        raise ValueError(f"order must be at most n - 2 = {n_classes - 2} for {n_classes} classes, got {order}.")
 
 
 def check_acceptance(acceptance: Any, n_classes: int) -> None:

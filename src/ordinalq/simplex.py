@@ -8,7 +8,16 @@ from ordinalq.validation import Floats, check_integer, check_random_state
 
 
 class Derivatives(NamedTuple):
-    """A function of B points with its derivatives: value (B,), gradient (B, n), hessian (B, n, n)."""
+    """A function of B points with its derivatives: value (B,), gradient (B, n), hessian (B, n, n).
+
+    Examples
+    --------
+    ||p||^2 at two points:
+
+    >>> P = np.array([[0.5, 0.5], [1.0, 0.0]])
+    >>> Derivatives((P**2).sum(axis=1), 2 * P, np.array([2 * np.eye(2)] * 2)).value
+    array([0.5, 1. ])
+    """
 
     value: Floats
     gradient: Floats

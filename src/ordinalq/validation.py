@@ -42,7 +42,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
-def check_vectors(name: str, value: Any, *, min_classes: int = 3) -> Floats:
+def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
     """Return `value` as a finite float array of shape (n,) or (B, n), n >= `min_classes`."""
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -57,7 +57,7 @@ def check_vectors(name: str, value: Any, *, min_classes: int = 3) -> Floats:
     return array
 
 
-def check_distributions(name: str, value: Any, *, min_classes: int = 3) -> Floats:
+def check_distributions(name: str, value: Any, *, min_classes: int = 2) -> Floats:
     """Return `value` (n,) or (B, n) whose rows are >= 0 and sum to one up to 1e-6."""
     array = check_vectors(name, value, min_classes=min_classes)
     negative = array < 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq.effects.model import multinomial
-from ordinalq.ordinal import difference_matrix
+from ordinalq.ordinal import existing_differences
 from ordinalq.validation import Floats, check_distributions, check_real
 
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
@@ -97,7 +97,7 @@ class Prior:
 
 def _bends(n: int) -> Floats:
     """Return C / 2, half the second differences over n classes."""
-    return difference_matrix(n) / 2
+    return existing_differences(n) / 2
 
 
 def check_prior(prior: Any, strength: Any, n_classes: int) -> None:

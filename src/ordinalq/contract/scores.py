@@ -28,6 +28,8 @@ def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if _num_samples(X) == 0:
         raise ValueError("X must have at least one item, got none.")
+    if not hasattr(X, "__getitem__") and hasattr(X, "__array__"):
+        return np.asarray(X)
     return X.tocsr() if issparse(X) else X
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
-from ordinalq.ordinal import difference_matrix
+from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
 from ordinalq.simplex import clean
 from ordinalq.solvers.quadratic import simplex_qp
@@ -154,7 +154,7 @@ def _precision(moments: Moments, A: Floats, p: Floats) -> Precision:
     deltas = np.eye(n)[:, None] - np.eye(n)[None]
     moving = np.einsum("ija,ab,ijb->ij", deltas, A, deltas)
     unnoticed = np.divide(2.0, np.sqrt(np.maximum(moving, 1e-300)), where=~np.eye(n, dtype=bool), out=np.zeros((n, n)))
-    C = difference_matrix(n)
+    C = existing_differences(n)
     return Precision(
         standard_errors=np.sqrt(np.diag(errors)),
         n_needed=items_needed(moments, p),

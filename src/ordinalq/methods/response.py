@@ -103,13 +103,13 @@ def solve(
         raise ValueError(
             "N must be given where q are fractions and numbers of items are asked for (counts, background)."
         )
-    if unit is None and N is None and sizes is not None and chosen.counts_items:
-        _note_of_weights(q)
     total = np.ones(len(Q)) if sizes is None else sizes
     known, signal = (None, total) if background is None else read_background(background, total, Q.shape)
     worth = signal if unit is None else signal * unit
     data = Data(Q * (total / signal)[:, None], R, worth, background=known)
     P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
+    if unit is None and N is None and sizes is not None and chosen.counts_items:
+        _note_of_weights(q)
     if a is not None:
         P = P / a
     if counts:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Values, distributions
-from ordinalq.text import cut, shortened
+from ordinalq.plot.spectra import spectrum
+from ordinalq.text import cut, plain, shortened
 from ordinalq.validation import check_integer
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ AxesArray = npt.NDArray[np.object_]
 MAX_POINTS = 3000
 # Classes of one column of a legend.
 MAX_COLUMN = 16
+# More numbers than this do not fit side by side.
+MOST_NUMBERS = 12
+# A share below this is drawn as none: its interval must not be what one sees first.
+NOTHING = 0.005
 
 
 def distribution(
@@ -33,8 +38,13 @@ def distribution(
     ax: "Axes | None" = None,
     level: float | None = None,
     xlabel: str = "",
+    title: str = "",
+    edges: Values | None = None,
+    log: bool = False,
 ) -> "Axes":
     """Draw one distribution over ordered classes as bars, with intervals and the true values where they are known.
+
+    Numbers stand above the bars where there are at most 12; the mean class of estimates is told with its interval.
 
     Parameters
     ----------
@@ -52,6 +62,12 @@ def distribution(
         Level of the intervals, such as 0.95, for the legend.
     xlabel : str, default=""
         What the classes are.
+    title : str, default=""
+        What stands above.
+    edges : array-like (n + 1,), default=None
+        Edges of bins that the classes are: steps with a band are drawn instead of bars.
+    log : bool, default=False
+        With edges: whether the axis of the shares is logarithmic.
 
     Returns
     -------
@@ -66,20 +82,51 @@ def distribution(
     """
     given = distributions("p", p, classes, lower=lower, upper=upper, truth=truth, level=level, one=True)
     if ax is None:
-        width = min(2.4 + 0.55 * len(given.classes), 9.0)
-        ax = style.new_axes((width, 3.2 + style.name_height(given.classes, width)))
-    legend = _draw(ax, given, 0)
-    ax.set_ylim(0, given.top)
-    style.name_classes(ax, given.classes)
-    if xlabel:
-        ax.set_xlabel(cut(xlabel, style.NAME_LENGTH))
-        style.literal([ax.xaxis.label])
+        width = min(2.4 + 0.55 * len(given.classes), 9.0) if edges is None else 5.6
+        ax = style.new_axes((width, 3.2 + (0.4 if edges is not None else style.name_height(given.classes, width))))
+    if edges is None:
+        legend = _draw(ax, given, 0)
+        _numbers(ax, given)
+        ax.set_ylim(0, 1.06 * given.top)
+        style.name_classes(ax, given.classes)
+        if xlabel:
+            style.literal([ax.set_xlabel(cut(xlabel, style.NAME_LENGTH))])
+    else:
+        legend = spectrum(ax, given, edges, xlabel, log=log)
     ax.set_ylabel(_quantity(given))
+    if given.are_shares and not log:
+        style.percent_axis(ax)
+    told = "\n".join(filter(None, [plain(title), _mean(p) if edges is None else ""]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-        ax.legend(list(legend.values()), list(legend), ncols=3, frameon=False, **place)
+        place |= {"title": told or None, "alignment": "left"}
+        box = ax.legend(list(legend.values()), list(legend), ncols=3, frameon=False, **place)
+        style.literal([box.get_title()])
+    elif told:
+        style.literal([ax.set_title(told, loc="left", fontsize="medium")])
     return ax
+
+
+def _mean(estimate: Any) -> str:
+    """Return what estimates say of the mean class; nothing of arrays."""
+    if not hasattr(estimate, "prevalences"):
+        return ""
+    bounds = estimate.bounds
+    if bounds is None or bounds.mean_lower is None:
+        return f"mean class {estimate.mean[0]:.2f}"
+    return f"mean class {estimate.mean[0]:.2f} ({bounds.mean_lower[0]:.2f} to {bounds.mean_upper[0]:.2f})"
+
+
+def _numbers(ax: "Axes", given: Distributions) -> None:
+    """Write the values above the bars, or above what is drawn over them, where they are few."""
+    if len(given.classes) > MOST_NUMBERS:
+        return
+    tops = np.max([V[0] for V in (given.P, given.upper, given.truth) if V is not None], axis=0)
+    for i, (value, top) in enumerate(zip(given.P[0], tops, strict=True)):
+        text = f"{100 * value:.0f} %" if given.are_shares else f"{value:,.0f}"
+        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small", "color": style.INK}
+        ax.annotate(text, (i, float(top)), xytext=(0, 3), **look)
 
 
 def groups(
@@ -111,7 +158,8 @@ def groups(
     n_items : array-like (B,), default=None
         Numbers of items of the groups, for the titles; None stands for those of the estimates.
     max_groups : int, default=30
-        The first so many are drawn; a note says how many there are.
+        So many are drawn, the largest where the numbers of items are known, in their order; a note says how many there
+        are.
     columns : int, default=None
         Pictures in a row; None stands for a number that suits the number of groups.
     figure : Figure or SubFigure, default=None
@@ -135,7 +183,7 @@ def groups(
     """
     bounds: dict[str, Any] = {"lower": lower, "upper": upper, "truth": truth}
     every = distributions("estimate", estimate, classes, names, **bounds, n_items=n_items, level=level)
-    given = every.first(check_integer("max_groups", max_groups, minimum=1))
+    given = every.largest(check_integer("max_groups", max_groups, minimum=1))
     k = len(given.P)
     columns = _n_columns(k) if columns is None else min(check_integer("columns", columns, minimum=1), k)
     width = min(max(1.1 + 0.17 * len(given.classes), 1.9), 3.4)
@@ -153,17 +201,24 @@ def groups(
         # The axes are shared: where nothing is below, the names of the classes are here.
         ax.tick_params(labelbottom=i + columns >= k)
     grid[0].set_ylim(0, given.top)
+    if given.are_shares:
+        style.percent_axis(grid[0])
     figure.supylabel(_quantity(given), fontsize="medium")
     if len(legend) > 1:
         place: dict[str, Any] = {"loc": "outside upper right", "ncols": 3, "frameon": False, "fontsize": "small"}
         figure.legend(list(legend.values()), list(legend), **place)
-    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P))
+    which = "first" if every.n_items is None else "largest"
+    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P), which)
     return np.asarray(grid[:k], dtype=np.object_)
 
 
 def estimate_against_truth(
-    estimate: "Values | Estimates", truth: Values, classes: Sequence[Any] | None = None, ax: "Axes | None" = None
-) -> "Axes":
+    estimate: "Values | Estimates",
+    truth: Values,
+    classes: Sequence[Any] | None = None,
+    ax: "Axes | None" = None,
+    panels: bool = False,
+) -> Any:
     """Draw the estimated against the true shares of every class: right estimates lie on the diagonal.
 
     More than 3000 points are counted in hexagons instead of being drawn one by one.
@@ -178,14 +233,18 @@ def estimate_against_truth(
         Names in ascending order; None stands for those of the estimates, or 1..n.
     ax : Axes, default=None
         None stands for a new figure.
+    panels : bool, default=False
+        Draw each class by itself, on the same axes, in a new figure.
 
     Returns
     -------
-    Axes
+    Axes, or ndarray of Axes (n,) with panels
     """
     given = distributions("estimate", estimate, classes, truth=truth)
     if given.truth is None:
         raise ValueError("truth must be the true distributions (B, n), got None.")
+    if panels:
+        return _panels(given, ax)
     n = len(given.classes)
     many = given.P.size > MAX_POINTS
     if ax is None:
@@ -198,6 +257,33 @@ def estimate_against_truth(
     ax.set_aspect("equal", adjustable="box")
     style.tidy(ax)
     return ax
+
+
+def _panels(given: Distributions, ax: "Axes | None") -> AxesArray:
+    """Draw estimates against the truth, a class in each panel."""
+    from matplotlib.figure import Figure
+
+    if ax is not None:
+        raise ValueError("ax must be None with panels=True: there is a panel for every class.")
+    assert given.truth is not None
+    n = len(given.classes)
+    columns = _n_columns(n)
+    figure = Figure(figsize=(1.9 * columns + 0.6, 1.9 * -(-n // columns) + 0.6), layout="constrained")
+    grid = figure.subplots(-(-n // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    high = max(float(given.P.max()), float(given.truth.max())) * 1.04
+    alpha = 0.8 if len(given.P) <= 50 else 0.3 if len(given.P) <= MAX_POINTS else 0.05
+    for i, one in enumerate(grid):
+        if i >= n:
+            one.set_axis_off()
+            continue
+        one.scatter(given.truth[:, i], given.P[:, i], s=12, color=style.BLUE, alpha=alpha, linewidths=0, zorder=3)
+        one.plot([0, high], [0, high], color=style.INK, linewidth=1.0, linestyle="--", zorder=2)
+        style.literal([one.set_title(cut(given.classes[i], style.NAME_LENGTH), fontsize="small", loc="left", pad=3)])
+        one.set(xlim=(0, high), ylim=(0, high), aspect="equal")
+        style.tidy(one)
+    figure.supxlabel("true share")
+    figure.supylabel("estimated share")
+    return np.asarray(grid[:n], dtype=np.object_)
 
 
 def bars(ax: "Axes", p: Values, x: Values | None = None) -> Any:
@@ -216,11 +302,16 @@ def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
     if given.lower is not None and given.upper is not None:
         # From end to end, whether or not the estimate lies in between.
         middle, half = (given.lower[i] + given.upper[i]) / 2, (given.upper[i] - given.lower[i]) / 2
-        caps = 3 if n <= 10 else 2
         label = "interval" if given.level is None else f"{100 * given.level:g} % interval"
-        legend[label] = ax.errorbar(
-            x, middle, half, fmt="none", ecolor=style.INK, elinewidth=1.2, capsize=caps, zorder=4
+        drawn = ax.errorbar(x, middle, half, fmt="none", ecolor=style.INK, elinewidth=1.2, zorder=4)
+        shown = given.P[i] >= NOTHING if given.are_shares else np.ones(n, dtype=bool)
+        drawn.lines[2][0].set(
+            color=[style.INK if there else style.SOFT for there in shown],
+            linewidth=[1.2 if there else 0.6 for there in shown],
         )
+        for ends in (given.lower[i], given.upper[i]):
+            ax.scatter(x[shown], ends[shown], s=36 if n <= 10 else 16, marker="_", color=style.INK, zorder=4)
+        legend[label] = drawn
     if given.truth is not None:
         look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.INK, "markeredgewidth": 0.8}
         legend["truth"] = ax.plot(x, given.truth[i], "D", markersize=5, zorder=5, **look)[0]
@@ -256,10 +347,10 @@ def _titles(given: Distributions, width: float) -> list[str]:
     return [name + size for name, size in zip(shortened(given.groups, room), sizes, strict=True)]
 
 
-def _name_groups(figure: Any, xlabel: str, shown: int, total: int) -> None:
+def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str) -> None:
     """Say below the pictures what the classes are, and how many groups are not shown."""
     if shown < total:
-        part = f"the first {shown} of {total} groups"
+        part = f"the {which} {shown} of {total} groups"
         label = figure.supxlabel(
             f"{xlabel} ({part})" if xlabel else part, fontsize="small", color=style.SOFT, x=0.99, ha="right"
         )

@@ -45,10 +45,16 @@ class Distributions:
         highest = max(float(V.max()) for V in (self.P, self.upper, self.truth) if V is not None)
         return 1.06 * highest if highest > 0 else 1.0
 
-    def first(self, k: int) -> "Distributions":
-        """Return the first k of them."""
+    def largest(self, k: int) -> "Distributions":
+        """Return k of them in their order: those with most items, or the first where these are not known."""
+        rows = np.arange(len(self.P))
+        if self.n_items is not None and k < len(rows):
+            rows = np.sort(np.argsort(-self.n_items, kind="stable")[:k])
+        rows = rows[:k]
         known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
-        parts: dict[str, Any] = {name: getattr(self, name)[:k] for name in known}
+        parts: dict[str, Any] = {
+            name: [self.groups[b] for b in rows] if name == "groups" else getattr(self, name)[rows] for name in known
+        }
         return replace(self, **parts)
 
 

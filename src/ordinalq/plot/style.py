@@ -146,6 +146,13 @@ def number_axis(axis: "Axis", values: Iterable[float] = ()) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
 
 
+def percent_axis(ax: "Axes") -> None:
+    """Write shares on the upright axis in per cent."""
+    from matplotlib.ticker import PercentFormatter
+
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+
+
 # Legends
 
 

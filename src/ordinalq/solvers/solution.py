@@ -30,6 +30,14 @@ class Solution:
     kkt : ndarray (B,)
         How far p is from optimal, see :func:`kkt_residual` (for sums of absolute residuals the duality gap, by how much
         the value may exceed the minimum); 0 where nothing is minimised.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    >>> solution = oq.PACC().fit_scores(S, [1, 2, 3]).solve_scores(S, [[0, 1, 2]])
+    >>> solution.p.round(3), solution.converged
+    (array([[0.333, 0.333, 0.333]]), array([ True]))
     """
 
     p: Floats
