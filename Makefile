@@ -21,12 +21,16 @@ SEEDS ?= 1 2 3 4 5 6 7 8 9 10
 # Two processes; a file of tests stays in one, so that what its tests share is made once.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: help test seeds coverage slow check demo bench hostile docs site lowest release format clean
+CLUSTER := .venv-cluster
+CLUSTER_STAMP := $(CLUSTER)/installed
+
+.PHONY: help test cluster-test seeds coverage slow check demo bench hostile docs site lowest release format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
 	@echo "make seeds   tests on random data, at ten seeds"
+	@echo "make cluster-test  tests on clusters of Dask and Spark; installs pyspark and, if it can, Java"
 	@echo "make coverage  the test suite, and which lines it reaches"
 	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
@@ -51,6 +55,17 @@ $(SITE_STAMP): pyproject.toml constraints.txt
 
 test: $(STAMP)
 	$(PYTEST) -m "not slow" --hypothesis-seed=$(ORDINALQ_TEST_SEED)
+
+$(CLUSTER_STAMP): pyproject.toml constraints.txt
+	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,dask,spark]"
+	touch $@
+
+# Spark needs a Java runtime; where there is none and none can be installed, that is an error.
+cluster-test: $(CLUSTER_STAMP)
+	command -v java > /dev/null || (apt-get update -qq && apt-get install -y -qq default-jre-headless) || \
+	    (echo "make cluster-test: Spark needs a Java runtime, such as default-jre-headless: install it" >&2; exit 1)
+	$(CLUSTER)/bin/python -m pytest -q tests/test_dask.py tests/test_spark.py
 
 seeds: $(STAMP)
 	for seed in $(SEEDS); do \
@@ -113,4 +128,4 @@ release:
 	cd $(RELEASE) && bin/python smoke.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -66,6 +66,17 @@ def test_labels_of_some_rows_count(client, data):
     assert found.n_labelled.tolist() == expected.n_labelled.tolist()
 
 
+@pytest.mark.parametrize("name", ["PACC", "SLD"])
+def test_weights_of_rows_count(client, data, name):
+    models, frame, _ = data
+    frame = frame.assign(w=1.0 + np.arange(len(frame)) % 4)
+    there = dd.from_pandas(frame, npartitions=3)
+    found = oq.dask.predict_groups(models[name], there, "number", weight="w")
+    expected = models[name].predict_groups(frame, "number", weight="w")
+    np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-10)
+    np.testing.assert_allclose(found.n_effective, expected.n_effective)
+
+
 def test_a_group_that_does_not_fit_names_the_methods_that_need_means(data):
     models, _, there = data
     message = r"group 'a' has .* items; SLD needs the scores of all of them in one task, .* 100 .*such as ACC, PACC"
@@ -79,7 +90,7 @@ def test_columns_and_versions_are_checked(data):
         oq.dask.predict_groups(models["PACC"], there.drop(columns="x"), "shop")
     with pytest.raises(TypeError, match="labelled must be the name of a column"):
         oq.dask.predict_groups(models["PACC"], there, "shop", labelled=[1, 2])
-    task = engines.prepared(models["PACC"], there.columns, "shop", None, None, None)
+    task = engines.prepared(models["PACC"], there.columns, "shop", None, None)
     versions, content = engines.payload(task)
     with pytest.raises(RuntimeError, match=r"the worker .* has scikit-learn .*, but the model comes from 0\.1"):
         engines.received((versions | {"scikit-learn": "0.1"}, content))

@@ -156,7 +156,7 @@ def test_every_kind_of_file_has_both_columns(files, tmp_path, capsys, ending):
 
 
 def test_days_are_dates_also_beside_another_column(files):
-    from ordinalq.files.table import open_table
+    from ordinalq.files.many import open_table
     from ordinalq.tables.predicting import predict_table
 
     found = predict_table(oq.load_model(files / "model.oq"), open_table(files / "new.csv"), by=["day", "shop"])

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ordinalq.files.table import open_table
+from ordinalq.files.many import open_table
 from ordinalq.tables.preview import preview_table
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from ordinalq.files.table import open_table
+from ordinalq.files.many import open_table
 from ordinalq.tables.returned import ReturnedLabels, join_labels
 
 ROWS = pd.DataFrame(

@@ -24,6 +24,8 @@ def predict_groups(
     *,
     level: float | None = None,
     labelled: str | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     plan: "Plan | None" = None,
     max_items: int = core.MAX_ITEMS,
 ) -> "Estimates":
@@ -44,6 +46,10 @@ def predict_groups(
         See :meth:`ordinalq.TableModel.predict_groups`.
     labelled : str, default=None
         Column with labels of some rows, see :meth:`ordinalq.PACC.predict_groups`.
+    weight : str, default=None
+        Column of weights of the rows.
+    weights : {"survey", "frequency"}, default="survey"
+        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
     max_items : int, default=10,000,000
         Items of one group that a task takes, for methods that need all of them; more are an error.
 
@@ -51,7 +57,8 @@ def predict_groups(
     -------
     Estimates
     """
-    task = core.prepared(model, frame.columns, by, labelled, level, plan)
+    named: dict[str, Any] = {"labels": labelled, "weight": weight, "weights": weights}
+    task = core.prepared(model, frame.columns, by, level, plan, **named)
     sent = _delayed(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
     parts = [_delayed(_remote("scored"))(sent, part) for part in frame[columns].to_delayed()]

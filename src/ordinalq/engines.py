@@ -93,17 +93,16 @@ class Layout(NamedTuple):
         return found
 
 
-def prepared(
-    model: Any, columns: Iterable[Any], by: By, labelled: str | None, level: float | None, plan: Plan | None
-) -> Task:
-    """Return the task for frames with some columns."""
+def prepared(model: Any, columns: Iterable[Any], by: By, level: float | None, plan: Plan | None, **named: Any) -> Task:
+    """Return the task for frames with some columns; `named` are the columns of labels and weights, see `Reading`."""
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
-    if labelled is not None and not isinstance(labelled, str):
-        raise TypeError(f"labelled must be the name of a column, got {type(labelled).__name__}.")
+    for name, value in (("labelled", named.get("labels")), ("weight", named.get("weight"))):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
     plan = Plan() if plan is None else plan
     task = Task(
-        Reading(model, FrameGroups(by), labelled, compact=False),
+        Reading(model, FrameGroups(by), compact=False, **named),
         None if level is None else check_level(level),
         plan.repeatable(),
     )
@@ -213,7 +212,8 @@ def example(task: Task) -> pd.DataFrame:
     n = len(quantifier.classes_)
     S = np.full((1, n), 1 / n) if quantifier.on == "scores" else np.zeros((1, quantifier.n_features_in_))
     labelled = None if task.reading.labels is None else [None]
-    summary = quantifier.summarize(S, labelled=labelled)
+    weight = None if task.reading.weight is None else [0.5]
+    summary = quantifier.summarize(S, labelled=labelled, sample_weight=weight)
     found: pd.DataFrame = estimate_block(quantifier, summary, task.level, task.plan, 0)[0].frame()
     return found
 

@@ -38,6 +38,8 @@ def predict_groups(
     *,
     level: float | None = None,
     labelled: str | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
     plan: "Plan | None" = None,
     max_items: int = core.MAX_ITEMS,
 ) -> Any:
@@ -49,7 +51,7 @@ def predict_groups(
 
     Parameters
     ----------
-    model, by, level, labelled, plan, max_items
+    model, by, level, labelled, weight, weights, plan, max_items
         See :func:`ordinalq.dask.predict_groups`.
     frame : pyspark.sql.DataFrame
         Rows with the columns that the model was fitted on.
@@ -59,7 +61,8 @@ def predict_groups(
     pyspark.sql.DataFrame
         One row per group: the group, n_items, the share of each class, mean_class, and what else is known.
     """
-    task = core.prepared(model, frame.columns, by, labelled, level, plan)
+    named: dict[str, Any] = {"labels": labelled, "weight": weight, "weights": weights}
+    task = core.prepared(model, frame.columns, by, level, plan, **named)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
     with _told():
@@ -215,7 +218,9 @@ def _estimated(sent: Any, table: "pa.Table", schema: Any) -> "pa.Table":
     _, (estimates, failed) = _finished(sent, table)
     warn_of_failed(failed, len(estimates))
     columns = {column.name: column.tolist() for column in estimates.keys.columns}
-    columns |= {name: values for name, values in estimates.frame().items() if name not in columns}
+    # Where weights happen to be ones, an item is worth an item.
+    columns |= {"n_effective": estimates.n_items.astype(float)}
+    columns |= {name: values for name, values in estimates.frame().items() if name not in estimates.keys.names}
     return pa.Table.from_arrays([pa.array(columns[one.name], type=one.type) for one in schema], schema=schema)
 
 

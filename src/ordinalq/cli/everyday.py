@@ -79,6 +79,9 @@ def fit(
     ] = None,
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
+    max_items: Annotated[
+        int | None, typer.Option(help="Learn from so many rows at most: the same part of each group, or class.")
+    ] = None,
     weight: WeightOption = None,
     weights: WeightsOption = "survey",
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
@@ -118,6 +121,8 @@ def fit(
         dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
         classes=listed(classes) or None,
         skip_unlabelled=skip_unlabelled,
+        max_items=max_items,
+        random_state=random_state,
         weight=weight,
         weights=weights,
     )

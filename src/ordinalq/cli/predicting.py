@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Groups without a good fit that are named.
 NAMED = 20
+# Groups in one file of a folder.
+PART_GROUPS = 100_000
 # Of the intervals of periods, where none is given.
 LEVEL = 0.95
 
@@ -37,7 +39,12 @@ def predict(
     top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
     min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Table to write: .csv, .tsv, .jsonl or .parquet.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Table to write: .csv, .tsv, .jsonl, .parquet; no ending: a folder of Parquet files."
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1,
@@ -156,15 +163,24 @@ def _answer(
 
 def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     """Return the files to write, which can be written and differ."""
-    from ordinalq.files.writing import picture_format, table_format
+    from ordinalq.files.writing import check_folder, picture_format, table_format
 
-    outputs = [job.output(path) for path in (out, plot) if path is not None]
+    outputs = [
+        check_folder(path) if path is out and is_folder(path) else job.output(path)
+        for path in (out, plot)
+        if path is not None
+    ]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
         raise ValueError(f"{out}: expected different files for the table and the picture.")
     for path, check in ((out, table_format), (plot, picture_format)):
-        if path is not None:
+        if path is not None and not (path is out and is_folder(path)):
             check(path)
     return outputs
+
+
+def is_folder(out: Path) -> bool:
+    """Say whether a table is to be written as the files of a folder: its name has no ending."""
+    return not out.suffix
 
 
 def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None, *, in_time: bool) -> None:
@@ -172,7 +188,11 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
     from ordinalq.files import writing
 
     with ExitStack() as files:
-        if out is not None:
+        if out is not None and is_folder(out):
+            folder = files.enter_context(writing.replacing_folder(out))
+            starts = range(0, len(estimates), PART_GROUPS)
+            writing.write_parts((estimates.take(slice(i, i + PART_GROUPS)).frame() for i in starts), folder)
+        elif out is not None:
             table = files.enter_context(writing.replacing(out))
             writing.write_table(estimates.frame(), table, writing.table_format(out))
         if plot is not None:

@@ -26,6 +26,8 @@ def short(value: Any) -> str:
     """Return a representation of at most 60 characters."""
     if isinstance(value, str) and len(value) > 100:
         value = value[:100]
+    if isinstance(value, np.generic):  # as people write it
+        value = value.item()
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -47,14 +49,21 @@ def as_words(column: Any) -> list[str | None]:
     >>> as_words([1, 1.0, " 1.0 ", "one", None, True])
     ['1', '1', '1', 'one', None, 'True']
     """
-    import pandas as pd
-
     if not hasattr(column, "dtype") or len(column) < 100:
         return [_word(value) for value in column]
-    # The distinct values are few, and a word takes time.
+    codes, words = coded_words(column)
+    return list(np.array([*words, None], dtype=object)[codes])
+
+
+def coded_words(column: Any) -> tuple[npt.NDArray[np.intp], list[str | None]]:
+    """Return the code of each cell, -1 where missing, and the distinct values as words, see :func:`as_words`.
+
+    The distinct values are few, and a word takes time.
+    """
+    import pandas as pd
+
     codes, values = pd.factorize(_hashable(column), use_na_sentinel=True)
-    words = np.array([*(_word(value) for value in values), None], dtype=object)
-    return list(words[codes])
+    return codes, [_word(value) for value in values]
 
 
 def _hashable(column: Any) -> Any:

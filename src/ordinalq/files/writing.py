@@ -2,8 +2,9 @@
 
 import errno
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PICTURES = ("png", "svg", "pdf")
+# The files of a table in a folder.
+PART = re.compile(r"part-\d{5}\.parquet")
 
 
 @contextmanager
@@ -102,6 +105,37 @@ def write_table(frame: "pd.DataFrame", path: Path, kind: str) -> None:
         frame.to_json(path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     else:
         frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
+
+
+def check_folder(path: Path) -> Path:
+    """Return a folder that can be written: a new one, or one that holds nothing but parts of an earlier table."""
+    if path.is_dir():
+        strange = next((one.name for one in sorted(path.iterdir()) if not PART.fullmatch(one.name)), None)
+        if strange is not None:
+            raise FileExistsError(f"{path}: expected a new folder, or one of an earlier table, but it has {strange!r}.")
+        return path
+    if path.exists():
+        raise FileExistsError(f"{path}: expected a name that ends with .csv, .tsv, .jsonl or .parquet, or a folder.")
+    return check_output(path)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside a folder, whose files become those of it at the end; see :func:`check_folder`."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name[:100]}.", dir=path.parent) as name:
+        yield Path(name)
+        if path.is_dir():
+            for old in path.iterdir():
+                old.unlink()
+        path.mkdir(exist_ok=True)
+        for new in sorted(Path(name).iterdir()):
+            new.replace(path / new.name)
+
+
+def write_parts(frames: Iterable["pd.DataFrame"], folder: Path) -> None:
+    """Write the parts of a table as Parquet files of a folder."""
+    for number, frame in enumerate(frames):
+        frame.to_parquet(folder / f"part-{number:05d}.parquet", index=False)
 
 
 def save_picture(axes: Any, path: Path, kind: str) -> None:

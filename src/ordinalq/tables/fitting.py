@@ -10,6 +10,7 @@ from ordinalq.files.table import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
+from ordinalq.tables.sampling import some_rows
 from ordinalq.validation import check_choice
 
 # Names, and parameters that suit tables of users.
@@ -88,10 +89,12 @@ def fit_table(
     dates: Mapping[str, str] | None = None,
     classes: Sequence[str] | None = None,
     skip_unlabelled: bool = False,
+    max_items: int | None = None,
+    random_state: int = 0,
     weight: str | None = None,
     weights: str = "survey",
 ) -> TableModel:
-    """Fit a model on a labelled table, which is read as a whole.
+    """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
 
     Parameters
     ----------
@@ -103,12 +106,21 @@ def fit_table(
         See :class:`TableModel`.
     by, classes, skip_unlabelled, weight, weights
         See :meth:`TableModel.fit`.
+    max_items : int, default=None
+        Rows to learn from at most: the same part of each group (without `by`, of each class), drawn at random. None
+        takes all.
+    random_state : int, default=0
+        Seed of that draw.
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
     others = [target, *names_of(by), *filter(None, [weight])]
     if not file.lacks_keys:
         require_columns(file.columns(), [*asked, *categories, *(dates or ()), *others], file.name)
-    frame = file.read(list(dict.fromkeys([*asked, *others])) if asked else None)
+    columns = list(dict.fromkeys([*asked, *others])) if asked else None
+    if max_items is None:
+        frame = file.read(columns)
+    else:
+        frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
     how: dict[str, Any] = {"weight": weight, "weights": weights, "skip_unlabelled": skip_unlabelled}
     return model.fit(frame, target, by=by, classes=classes, **how)

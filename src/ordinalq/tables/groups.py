@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
-from ordinalq.files.cells import as_words, dates, is_words, where
+from ordinalq.files.cells import coded_words, dates, is_words, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
@@ -65,16 +65,17 @@ class GroupColumn:
         column = frame[self.name]
         if self._native and not (is_words(column) and _are_strings(column)):
             return column
-        values = as_words(column)
-        self.has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
-        column = pd.Series([_known(word) for word in values], dtype=object, name=self.name)
-        longest = max((len(word) for word in column.dropna().unique()), default=0)
+        codes, words = coded_words(column)
+        if self._tells_strings:
+            self.has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
+        known = [None if word is None else _known(word) for word in words]
+        longest = max((len(word) for word in known if word is not None), default=0)
         if longest > MAX_NAME:
             raise ValueError(
                 f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
                 "characters; is it the right column?"
             )
-        return column
+        return pd.Series(np.array([*known, None], dtype=object)[codes], dtype=object, name=self.name)
 
     def typed(self, words: Column) -> Any:
         """Return the values of all groups (B,), of the type that all words have."""
