@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.classify.held_out import held_out
+from ordinalq.datasets.fried import friedman
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors
 from ordinalq.inference.groups import estimate
@@ -41,6 +42,8 @@ SETTINGS = (("APP", 1000), ("APP-OQ", 1000), ("APP", 100), ("NPP", 1000))
 COLUMNS = ["data", "split", "seed", "setting", "method", "nmd", "expected", "covered", "worst"]
 # What is no rival: the default, also with the prior that NPP calls for, and no estimate at all.
 OWN, OWN_TRAINING, NOTHING = "default", "default, prior training", "training distribution"
+# Items of each class that `fresh` makes: a sample of 1000 has hardly ever more.
+FRESH = 1000
 # The other methods on scores.
 RIVALS = {
     "CC": oq.CC(),
@@ -241,22 +244,55 @@ def report(frame):
               f"{others.min():.4f} | {others.idxmin()} | {ratios[name, setting][OWN]:.2f} | "
               f"{ratios[name, setting][OWN_TRAINING]:.2f} |")  # fmt: skip
     each = pd.Series({where: row[OWN] / rivals(row, where[2]).min() for where, row in mean.iterrows()})
+    settings = list(mean.index.get_level_values("setting").unique())
+    print(f'\nIn short, NMD and ratio:\n\n| data, split | {" | ".join(settings)} | NPP, prior="training" |')
+    print(f"|---|{'--:|' * (len(settings) + 1)}")
+    for (name, split), part in mean.groupby(["data", "split"], sort=False):
+        cells = [f"{part.loc[(name, split, one), OWN]:.4f}, {each[name, split, one]:.2f}" for one in settings]
+        known = part.loc[(name, split, settings[-1])]
+        cells.append(f"{known[OWN_TRAINING] / rivals(known, settings[-1]).min():.2f}")
+        print(f"| {name}, {split} | {' | '.join(cells)} |")
     pooled = pd.DataFrame(ratios).T[OWN]
     print("\n| samples | geometric mean of the ratios, per line | worst | per data set | worst |")
     print("|---|--:|--:|--:|--:|")
-    for setting in mean.index.get_level_values("setting").unique():
+    for setting in settings:
         parts = each.xs(setting, level=2), pooled.xs(setting, level=1)
         cells = (f"{np.exp(np.log(part).mean()):.3f} | {part.max():.2f}" for part in parts)
         print(f"| {setting} | {' | '.join(cells)} |")
     relative = mean.div(mean.drop(columns=[OWN_TRAINING]).min(axis=1), axis=0)
     table = relative.groupby("setting", sort=False).agg(lambda part: np.exp(np.log(part).mean()))
-    print("\nGeometric mean over all data of the error, relative to the best of each line:\n")
-    print(table.T.sort_values(table.index[0]).round(2).to_string())
+    print("\nGeometric mean over all lines of the error, relative to the best of each line:\n")
+    print(f"| method | {' | '.join(table.index)} |\n|---|{'--:|' * len(table)}")
+    for method, row in table.T.sort_values(table.index[0]).iterrows():
+        print(f"| {method} | {' | '.join(f'{value:.2f}' for value in row)} |")
 
 
 def rivals(row, setting):
     """Return the errors of the others; where samples are like the training items, its distribution is one of them."""
     return row.drop([OWN, OWN_TRAINING, *([] if setting.startswith("NPP") else [NOTHING])]).dropna()
+
+
+def fresh(budget, n_samples):
+    """Print how often 95 % intervals hold on fried where no item repeats: the pool is made anew by the formula."""
+    data = oq.load_dataset("fried", random_state=876)
+    q = oq.Default(budget=budget).fit(*data.train)
+    edges = [float(name.partition(",")[2].strip(" )]")) for name in data.classes[:-1]]
+    rng, parts, missing = np.random.default_rng(5), [], np.full(len(data.classes), FRESH)
+    while missing.any():
+        X = np.round(rng.uniform(size=(100_000, 10)), 3)
+        y = np.digitize(np.round(friedman(X) + rng.standard_normal(len(X)), 3), edges)
+        for c in range(len(missing)):
+            found = np.flatnonzero(y == c)[: missing[c]]
+            parts.append((X[found], y[found]))
+            missing[c] -= len(found)
+    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    S = q.scores(X)
+    for size in (100, 1000):
+        samples = oq.APP(n_samples, size, small_pool="repeat", random_state=1).draw(y)
+        told = [q.training_.expected[100], q.training_.expected[1000]]
+        nmd, expected, covered, worst = measured(q, S, samples, told, f"APP {size}")
+        print(f"fried, new items, APP {size}: NMD {nmd:.4f} (expected {expected:.4f}), "
+              f"{100 * covered:.1f} % covered, worst class {100 * worst:.0f} %")  # fmt: skip
 
 
 def main():
@@ -269,11 +305,16 @@ def main():
     parser.add_argument("--samples", type=int, default=N_SAMPLES)
     parser.add_argument("--rows", type=Path, help="CSV file of the errors of every method; read, and added to")
     parser.add_argument("--slow", action="store_true", help="also OQT, ARC, HDx and o-HDx on tables")
+    parser.add_argument(
+        "--fresh", action="store_true", help="coverage on new items of fried instead, which never repeat"
+    )
     parser.add_argument("--tiny", action="store_true", help="fried only, one split, few items, trees and samples")
     arguments = parser.parse_args()
     if arguments.tiny:
         arguments.names, arguments.splits, arguments.seeds, arguments.samples = ["fried"], [876], [7], 20
         arguments.budget = "fast"
+    if arguments.fresh:
+        return fresh(arguments.budget, arguments.samples)
     frame = pd.DataFrame(columns=COLUMNS)
     if arguments.rows is not None and arguments.rows.exists():
         frame = pd.read_csv(arguments.rows)
@@ -287,6 +328,7 @@ def main():
                 frame.to_csv(arguments.rows, index=False)
             print(f"{name}, split {split}: {time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
     report(frame)
+    return None
 
 
 if __name__ == "__main__":

@@ -99,6 +99,14 @@ def adapter() -> Before | Now:
     return Now()
 
 
+def paper_methods() -> list[Any]:
+    """Return the methods of the paper in the catalog, which had no others once."""
+    import ordinalq as oq
+
+    takes = inspect.signature(oq.catalog).parameters
+    return list(oq.catalog(**({"beyond": False} if "beyond" in takes else {})))
+
+
 def columns(frame: Any) -> dict[str, Any]:
     """Return the columns of a frame as arrays."""
     return {str(name): np.asarray(frame[name]) for name in frame.columns}

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interface import adapter, centred
+from interface import adapter, centred, paper_methods
 
 TOLERANCE = 1e-9
 # Replicates of intervals, and their seed.
@@ -38,6 +38,8 @@ N_CLASSES = 5
 # Runs of each version in the comparison of times.
 RUNS, IMPORTS = 7, 9
 SLOWER = 1.1
+# Methods with models of their own, which take items.
+ON_ITEMS = ("OQT", "ARC")
 # Settings whose intervals and groups are among the tiny ones; settings besides the defaults that go through fried.
 TINY = ("OPACC", "RUN", "SLD", "SLD bcts", "RUN n_df")
 FRIED = ("OACC auto", "OPACC auto", "OPDF auto", "RUN auto", "IBU auto", "RUN n_df")
@@ -116,8 +118,8 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     from ordinalq.regularizers import Tikhonov
     from ordinalq.representations import Histograms, Partition
 
-    for entry in oq.catalog(beyond=False):
-        if entry.name not in ("OQT", "ARC"):
+    for entry in paper_methods():
+        if entry.name not in ON_ITEMS:
             yield entry.name, entry.cls()
     ramp = np.linspace(1, 2, n)
     for name in ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN"):
@@ -155,7 +157,7 @@ def item_settings() -> Iterator[tuple[str, Any]]:
     """Yield names and unfitted quantifiers that are fitted on items, with the default classifier."""
     import ordinalq as oq
 
-    for entry in oq.catalog(beyond=False):
+    for entry in paper_methods():
         yield entry.name, entry.cls()
     yield "ARC acc", oq.ARC(correction="acc")
 
@@ -395,7 +397,6 @@ def difference(a: Any, b: Any) -> float:
 
 def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     """Return what is timed: the second stage of each method on samples, and its groups."""
-    import ordinalq as oq
     from ordinalq.samples import Samples
 
     data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 300, 1000)), n=10)
@@ -403,8 +404,8 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     samples = Samples.from_index(data.index, len(data.S_pool))
     offer = adapter()
     found: dict[str, Callable[[], Any]] = {}
-    for entry in [entry for entry in oq.catalog(beyond=False) if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
-        if entry.name in ("OQT", "ARC"):
+    for entry in [entry for entry in paper_methods() if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
+        if entry.name in ON_ITEMS:
             q = entry.cls().fit(data.X, data.y)
             pool = q.scores(data.X_pool)
         else:
@@ -412,7 +413,7 @@ def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
             q = entry.cls().fit_scores(S, data.y)
         found[f"{entry.name} fit"] = lambda entry=entry: (
             entry.cls().fit_scores(data.given(entry.name)[0], data.y)
-            if entry.name not in ("OQT", "ARC")
+            if entry.name not in ON_ITEMS
             else entry.cls().fit(data.X, data.y)
         )
         found[f"{entry.name} samples"] = lambda q=q, pool=pool: q.predict_scores(pool, samples)

@@ -24,6 +24,7 @@ from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
 from ordinalq.report import write_report
+from ordinalq.report.summary import best_sentences
 from ordinalq.search import Attempt
 
 NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
@@ -90,6 +91,20 @@ def test_full_fried_has_the_configurations_of_the_paper():
     assert sum(isinstance(unit, ScoredUnit) for unit in units) == 12
     # Nine binary forests for each of OQT and ARC and each classifier configuration: 216.
     assert sum(9 for unit in units if isinstance(unit, ItemUnit) and unit.trials[0].method in paper) == 216
+
+
+def test_methods_beyond_the_paper_stand_beside_its_own(tmp_path):
+    config = CONFIG.replace('"PACC", "HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]', '"OPACC", "beyond"]')
+    loaded = load_config(write_experiment(tmp_path, config, n_items=300))
+    assert loaded.methods == ("CC", "OPACC", "Default", "AML", "BLP")
+    outcome = run(loaded, tmp_path / "results", n_jobs=1)
+    assert set(outcome.validation["method"]) == set(loaded.methods)
+    assert not outcome.validation["message"].any()
+    default = outcome.validation[outcome.validation["method"] == "Default"]
+    assert set(default["classifier"]) == {"{}"}
+    sentence = next(iter(best_sentences(outcome)))
+    assert sentence.startswith(("NMD under APP: CC has", "NMD under APP: o\N{NON-BREAKING HYPHEN}PACC has"))
+    assert "Beyond the paper: Default 0." in sentence or "Beyond the paper: Default ." in sentence
 
 
 def test_settings_change_the_grids_where_paper_and_reference_differ():

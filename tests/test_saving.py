@@ -557,3 +557,21 @@ def test_absent_files_and_folders_are_named(tmp_path):
         oq.load_model(tmp_path / "absent.oq")
     with pytest.raises(ValueError, match="got a folder"):
         oq.load_model(tmp_path)
+
+
+def test_wide_models_are_short(tmp_path, rng):
+    """Names of columns are arrays in the file, not a node each: saving and loading would take minutes otherwise."""
+    names = [f"column {i}" for i in range(400)]
+    frame = pd.DataFrame(rng.normal(size=(60, 400)), columns=names).assign(shop=["a", "b"] * 30)
+    frame["stars"] = np.repeat([1, 2, 3], 20)
+    model = oq.TableModel(oq.PACC()).fit(frame, target="stars")
+    oq.save_model(model, tmp_path / "wide.oq")
+    with zipfile.ZipFile(tmp_path / "wide.oq") as archive:
+        payload = io.BytesIO(archive.read(PAYLOAD))
+    schema = zipfile.ZipFile(payload).read("schema.json").decode()
+    assert schema.count("__class__") < 6 * len(names) + 2000
+    loaded = oq.load_model(tmp_path / "wide.oq")
+    assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert_array_equal(loaded.predict(frame[frame.columns[::-1]]), model.predict(frame))
+    with pytest.raises(ValueError, match="column 7"):
+        loaded.predict(frame.drop(columns="column 7"))

@@ -95,6 +95,21 @@ def test_chi_square_is_that_of_the_formula(rng):
     assert "(Of these very items.)" in str(found)
 
 
+def test_many_classes_are_judged_by_mean_spread_and_skewness(rng):
+    n, T = 9, 6
+    p = np.full(n, 1 / n)
+    V = np.tile((np.diag(p) - np.outer(p, p)) / 300, (T, 1, 1))
+    keys, _ = Keys.of(np.arange(T))
+    bounds = Bounds(0.9, "population", *[np.zeros((T, n))] * 4, *[np.zeros(T)] * 2)
+    ripple = np.tile(p, (T, 1)) + 0.05 * np.outer((-1.0) ** np.arange(T), [1, -2, 1, 0, 0, 0, -1, 2, -1])
+    spread = np.tile(p, (T, 1)) + 0.05 * np.outer((-1.0) ** np.arange(T), [1, 0, 0, 0, -2, 0, 0, 0, 1])
+    found = [Estimates(np.arange(n), P, np.full(T, 300), keys, bounds, V, own=V).trend() for P in (ripple, spread)]
+    assert [one.degrees_of_freedom[0] for one in found] == [15, 15]
+    # The mean stays.
+    assert found[1].mean_p_value[0] > 0.9
+    assert found[1].p_value[0] < 1e-6
+
+
 def test_series_of_several_columns_are_tested_one_by_one(rng):
     groups = pd.DataFrame({"shop": ["a"] * 4 + ["b"] * 4 + ["c"], "month": [1, 2, 3, None, 1, 2, 3, 4, 1]})
     P = np.vstack(

@@ -16,6 +16,9 @@ Index = npt.NDArray[np.intp]
 
 # Series that are printed.
 SHOWN = 20
+# Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
+# where there are many classes, and errors in their direction are far from normal.
+WAYS = 3
 # A test below this level speaks of a change.
 LEVEL = 0.05
 # P-values below this are said to be so: the tails are no better known.
@@ -39,7 +42,7 @@ class Trend:
     rows : list of ndarray
         Positions of the groups of each series among all that were given, in their order.
     chi2, degrees_of_freedom : ndarray (K,)
-        The test whether the shares of the classes differ within the series at all.
+        The test whether the shares of the classes differ within the series at all: in their mean, spread or skewness.
     p_value : ndarray (K,)
         P-value of the test; of several series times their number (Bonferroni).
     mean_p_value : ndarray (K,)
@@ -189,8 +192,8 @@ def _test(P: Floats, own: Floats, sizes: Floats) -> _Tests:
     If all are the same, the error that groups share because they share M is the same in all, and differences do not
     have it. The rest of the error of group t has covariance W_t, taken as s_t W: its size s_t = a + b / N_t for N_t
     items (a is the group effect), its shape W the same for all, since it depends on the distribution. So no group
-    counts as certain because its own estimate lies on the edge of the simplex. With x_t the cumulated shares of all
-    classes but the last and x their mean with weights 1 / s_t,
+    counts as certain because its own estimate lies on the edge of the simplex. With x_t the first moments of the shares
+    over the classes, `WAYS` of them, and x their mean with weights 1 / s_t,
 
         chi2 = sum_t (x_t - x)' W^-1 (x_t - x) / s_t
 
@@ -198,7 +201,9 @@ def _test(P: Floats, own: Floats, sizes: Floats) -> _Tests:
     """
     T, n = P.shape
     W, size = _common_shape(own, sizes)
-    U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
+    # Orthogonal polynomials of the class index but the constant one, and the mean class.
+    powers = np.vander(np.arange(n) - (n - 1) / 2, min(WAYS, n - 1) + 1, increasing=True)
+    U = np.column_stack([np.linalg.qr(powers)[0][:, 1:], np.arange(1.0, n + 1)])
     V, X = U.T @ W @ U, P @ U
     values, vectors = np.linalg.eigh(V[:-1, :-1])
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 0)

@@ -70,6 +70,8 @@ def column_kinds(
             kinds[name] = "category"
         elif name in dates:
             kinds[name] = f"date:{dates[name]}"
+        elif _all_numbers(frame[name]):
+            kinds[name] = "number"
         elif kind := _kind(frame, name):
             kinds[name] = kind
     return kinds
@@ -78,6 +80,11 @@ def column_kinds(
 def check_kind(name: str, kind: str) -> None:
     """Refuse what is no kind of a column."""
     check_choice(name, kind.partition(":")[0], KINDS)
+
+
+def _all_numbers(column: "pd.Series[Any]") -> bool:
+    """Say whether every cell is a number in words: nearly always, and to find any other kind is slow."""
+    return len(column) > 0 and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any()
 
 
 def _kind(frame: "pd.DataFrame", name: str) -> str:
@@ -95,7 +102,7 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     if pd.api.types.is_numeric_dtype(column):
         return "number"
     if not np.isnan(cells.parsed_numbers(column)[column.notna().to_numpy()]).any():
-        return "number"  # nearly always, and what follows is slow
+        return "number"
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
         return "category"

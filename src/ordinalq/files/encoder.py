@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ordinalq")
 
+# Names of columns up to this length are kept as texts of one length.
+LONG_NAME = 100
 CALENDAR = ("year", "month", "day", "day_of_week", "hour")
 
 
@@ -53,17 +55,41 @@ def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
         return make_pipeline(filled, StandardScaler()) if scale else filled
 
     return make_column_transformer(
-        (make_pipeline(FunctionTransformer(to_float, feature_names_out="one-to-one"), imputer()), numbers),
-        (make_pipeline(FunctionTransformer(calendar, feature_names_out=calendar_names), imputer()), dates),
+        (
+            make_pipeline(FunctionTransformer(to_float, feature_names_out="one-to-one"), imputer()),
+            names_array(numbers),
+        ),
+        (make_pipeline(FunctionTransformer(calendar, feature_names_out=calendar_names), imputer()), names_array(dates)),
         (
             make_pipeline(
                 FunctionTransformer(to_object, feature_names_out="one-to-one"),
                 OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False),
             ),
-            categories,
+            names_array(categories),
         ),
         verbose_feature_names_out=False,
     )
+
+
+def names_array(names: Sequence[Any]) -> Any:
+    """Return names of columns as an array of texts of one length, which a model file holds as a whole.
+
+    Very long names, and what is no text, stay objects.
+    """
+    short = all(isinstance(name, str) and len(name) <= LONG_NAME for name in names)
+    return np.array(names, dtype=str if short else object)
+
+
+def with_name_arrays(encoder: Any) -> Any:
+    """Return a fitted encoder whose steps have the names of their columns as `names_array`, each a single array."""
+    waiting = [encoder]
+    while waiting:
+        step = waiting.pop()
+        names = vars(step).get("feature_names_in_") if hasattr(step, "__dict__") else None
+        if names is not None:
+            step.feature_names_in_ = names_array(names.tolist())
+        waiting += [part[1] for part in getattr(step, "transformers_", getattr(step, "steps", ()))]
+    return encoder
 
 
 def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ class AML(Method):
         What is expected of the shares. "uniform": anything; "smooth": like those of neighbouring classes; "training":
         as among the training items; a distribution: as in this one. "any" asks the sample which of the three it is.
     strength : float, default=None
-        Items that the training distribution, or the given one, is worth where it is expected; None stands for 1000.
+        Items that the training distribution, or the given one, is worth where it is expected. With "training", None is
+        the number of training items: that is what it is worth if samples are like them. Else None is 1000.
     instrument : {"sample", "uniform", "training"}, default="sample"
         p0: an estimate for each sample, for which the scores of all items are needed; or the same for all, which loses
         a few per cent, but needs no more than means of the items.
@@ -59,6 +60,8 @@ class AML(Method):
     Attributes
     ----------
     calibration_ : Calibration
+    strength_ : float or None
+        Items that the expected distribution is worth, where these are not the usual 1000.
     counts_, trust_ : ndarray (n,)
         Held-out items of each class, and how far its mean is its own.
     M_ : ndarray (n, n)
@@ -105,6 +108,8 @@ class AML(Method):
     def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Fit the calibration and the class means for a common instrument."""
         self.p_train_ = class_distribution(codes, len(self.classes_), weights)
+        counted = self.strength is None and isinstance(self.prior, str) and self.prior == "training"
+        self.strength_ = float(len(codes)) if counted else self.strength
         scored = ~unscored(S)
         S, codes, weights = S[scored], codes[scored], None if weights is None else weights.take(scored)
         check_every_class(codes, self.classes_)
@@ -218,7 +223,7 @@ class AML(Method):
         return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
 
     def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
-        return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength), sizes, P, of=of)
+        return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength_), sizes, P, of=of)
 
 
 def _shared(method: AML, found: Posterior, sizes: Floats) -> Floats:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from ordinalq.files.cells import some
 from ordinalq.files.columns import check_kind, typed
-from ordinalq.files.encoder import table_encoder
+from ordinalq.files.encoder import names_array, table_encoder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +36,19 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "TypedColumns":
         """Check the table."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> "pd.DataFrame":
+        """Return the typed columns of the training table, a pandas or polars frame."""
         for name, kind in self.kinds.items():
             check_kind(f"kinds[{name!r}]", kind)
         frame = typed(as_pandas(X), self.kinds)
         names = [name for name, kind in self.kinds.items() if kind == "category"]
         self.categories_ = {name: np.unique(frame[name].dropna().to_numpy(dtype=str)) for name in names}
-        self.feature_names_in_ = np.array(list(self.kinds), dtype=object)
+        self.feature_names_in_ = names_array(list(self.kinds))
         self.n_features_in_ = len(self.kinds)
-        return self
+        return frame
 
     def transform(self, X: Any) -> "pd.DataFrame":
         """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
@@ -101,6 +106,6 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         )
         steps.append((f"words of {name}", vectorizer, name))
     if others:
-        steps.append(("other columns", table_encoder(frame[others], scale=True), others))
+        steps.append(("other columns", table_encoder(frame[others], scale=True), names_array(others)))
     # With words the matrix is sparse, whatever else is in it.
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)

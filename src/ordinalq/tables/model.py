@@ -15,6 +15,7 @@ from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import where
 from ordinalq.files.columns import column_kinds, typed
+from ordinalq.files.encoder import with_name_arrays
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
@@ -223,9 +224,11 @@ class TableModel(_Answers, BaseEstimator):
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
         quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
         _check_kinds(kinds, target, quantifier, where(frame))
-        self.columns_ = TypedColumns(kinds).fit(rows)
-        self.encoder_ = unfitted_encoder(table := typed(rows, kinds), kinds)
+        self.columns_ = TypedColumns(kinds)
+        table = self.columns_.fit_transform(rows)
+        self.encoder_ = unfitted_encoder(table, kinds)
         X = _encoded(self.encoder_, table, kinds, where(frame))
+        self.encoder_ = with_name_arrays(self.encoder_)
         keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
