@@ -106,3 +106,26 @@ def test_call_without_arguments_shows_the_help(capsys):
     captured = capsys.readouterr()
     assert "Usage" in captured.out + captured.err
     assert "ordinalq:" not in captured.err
+
+
+def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
+    import sys
+    import time
+
+    import click
+
+    from ordinalq.cli import show
+
+    monkeypatch.setattr(show, "PATIENCE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    for terminal, quiet, expected in ((True, False, True), (True, True, False), (False, False, False)):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer, raising=False)
+        with click.Context(click.Command("fit"), obj={"quiet": quiet}), show.working("fitting on train.csv"):
+            time.sleep(0.3)
+        assert ("fitting on train.csv" in capsys.readouterr().err) == expected
+
+
+def test_quiet_stands_anywhere(capsys):
+    assert main(["datasets", "--quiet"]) == 0
+    assert main(["--quiet", "methods"]) == 0
+    assert "PACC" in capsys.readouterr().out

@@ -19,6 +19,7 @@ ARGUMENTS = {
     "groups.py": [["--tiny"], ["--tiny", "--strings", "--portions", "3", "--level", "0.9", "--replicates", "20"]],
     "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
     "make_reviews.py": [["reviews"]],
+    "unfold_fact.py": [["pictures"]],
     "unfold_spectrum.py": [["spectrum.png"]],
 }
 RUNS = [(path, arguments) for path in SCRIPTS for arguments in ARGUMENTS.get(path.name, [["--tiny"]])]

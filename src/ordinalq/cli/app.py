@@ -40,5 +40,8 @@ TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model fi
 
 
 @app.callback()
-def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
     """Ordinal quantification: class distributions of unlabelled samples over ordered classes."""

@@ -93,6 +93,7 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
+    from ordinalq.cli import show
     from ordinalq.files.many import open_table
     from ordinalq.files.writing import check_output
     from ordinalq.tables import saving
@@ -110,22 +111,23 @@ def fit(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    model = fit_table(
-        file,
-        target,
-        quantifier,
-        by=columns_of(by, file),
-        text=listed(text),
-        features=listed(features),
-        categories=listed(categories),
-        dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
-        classes=listed(classes) or None,
-        skip_unlabelled=skip_unlabelled,
-        max_items=max_items,
-        random_state=random_state,
-        weight=weight,
-        weights=weights,
-    )
+    with show.working(f"fitting on {file.name}"):
+        model = fit_table(
+            file,
+            target,
+            quantifier,
+            by=columns_of(by, file),
+            text=listed(text),
+            features=listed(features),
+            categories=listed(categories),
+            dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
+            classes=listed(classes) or None,
+            skip_unlabelled=skip_unlabelled,
+            max_items=max_items,
+            random_state=random_state,
+            weight=weight,
+            weights=weights,
+        )
     info = saving.save_model(model, out, overwrite=force)
     if json:
         say_json({"model": str(out), **_fitted(model, info)})
@@ -217,19 +219,20 @@ def evaluate(
     unit = show.unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
-        compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
+        with show.working(f"comparing methods on {file.name}"):
+            compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
         if json:
             say_json({"samples": compared.samples, "methods": compared.rows()})
         else:
             show.methods(compared, unit)
         return
-    groups = None
-    if by is not None:
-        groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
-    drawn = None
-    if by is None or protocol is not None:
-        protocol = protocol or "app"
-        drawn = evaluate_table(loaded, file, protocol, n_samples=samples, sample_size=sample_size, **options)
+    groups = drawn = None
+    with show.working(f"evaluating on {file.name}"):
+        if by is not None:
+            groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
+        if by is None or protocol is not None:
+            protocol = protocol or "app"
+            drawn = evaluate_table(loaded, file, protocol, n_samples=samples, sample_size=sample_size, **options)
     if json:
         found = [({"by": by}, groups), ({"protocol": protocol}, drawn)]
         results = [

@@ -27,9 +27,11 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in arguments
-    arguments = [argument for argument in arguments if argument != "--debug"]  # wherever it stands
+    debug, quiet = "--debug" in arguments, "--quiet" in arguments
     options = _options(arguments)
+    # Wherever they stand, but where a verb has its own.
+    mine = {"--debug", "--quiet"} - set(options.values())
+    arguments = [argument for argument in arguments if argument not in mine]
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine(options))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show
-            code = int(app(arguments, standalone_mode=False) or 0)
+            code = int(app(arguments, standalone_mode=False, obj={"quiet": quiet}) or 0)
         if code == INTERRUPTED:
             say("ordinalq: interrupted.", err=True)
         return code

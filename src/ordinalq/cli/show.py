@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ MAX_CHARTS = 6
 # Beside the number of items of a group that has one.
 SINGLE = " *"
 
+# Seconds after which one wants to know that something goes on.
+PATIENCE = 2.0
 # Reading less than this takes no time.
 LONG_WORK = 20_000_000
 
@@ -264,7 +267,7 @@ def _bar(part: float, room: int) -> str:
 @contextmanager
 def progress(what: str, n_bytes: int) -> Iterator[Callable[[int, int], object] | None]:
     """Show a progress bar on the terminal if there is one and the work is long; give the function that moves it."""
-    if n_bytes < LONG_WORK or not sys.stderr.isatty():
+    if n_bytes < LONG_WORK or not _is_watched():
         yield None
         return
     from rich.console import Console
@@ -282,6 +285,37 @@ def progress(what: str, n_bytes: int) -> Iterator[Callable[[int, int], object] |
             bar.update(task, completed=done, speed=f"{n_rows / seconds:,.0f} rows/s")
 
         yield move
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on the terminal that something is being done, and for how long, once it takes longer than two seconds."""
+    if not _is_watched():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    display = Progress(*columns, console=Console(stderr=True), transient=True)
+    display.add_task(plain(what), total=None)
+    timer = threading.Timer(PATIENCE, display.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        display.stop()
+
+
+def _is_watched() -> bool:
+    """Say whether somebody looks at a terminal and has not asked for quiet."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    told = context.find_root().obj if context is not None else None
+    return sys.stderr.isatty() and not (told or {}).get("quiet", False)
 
 
 def percentages(p: Any, classes: Sequence[Any]) -> str:

@@ -75,7 +75,7 @@ def spectrum(
         ax.set_yscale("log")
         ax.set_ylim(positive.min() / 3, 3 * positive.max())
     if spread:
-        ax.set_xscale("log")
+        style.number_axis(ax.xaxis, edges)
     ax.set(xlabel=xlabel or ("bin" if unfolding.edges is None else ""), ylabel="events")
     style.tidy(ax)
     ax.legend(frameon=False, fontsize="small")
@@ -117,7 +117,7 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
 # Column of a check that is drawn, and what it is.
 CHECKS = {
     "closure": ("bias_in_errors", "bias / statistical error"),
-    "coverage": ("with_bias", "share of toys whose interval holds the truth"),
+    "coverage": ("with_bias", "share of toys that hold the truth"),
 }
 
 
@@ -159,5 +159,6 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
     if outcome.name == "coverage":
         ax.legend(frameon=False, fontsize="small")
     ax.set(xlabel="bin", ylabel=label)
+    ax.set_xticks(bins[:: 1 + len(bins) // 15])
     style.tidy(ax)
     return ax

@@ -1,0 +1,89 @@
+"""From events to a spectrum: gamma rays of the FACT telescope, with statistical and systematic errors.
+
+Run it as ``ORDINALQ_DATA=folder python examples/unfold_fact.py [pictures]``, where the folder holds FACT events (see
+``ordinalq datasets``). Without that variable a small simulated stand-in takes their place, and the first line says so.
+The steps are those of a real analysis: estimate energies, learn the response from simulated events, unfold what was
+measured, check the result.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import cross_val_predict
+
+import ordinalq as oq
+from ordinalq import reference
+
+rng = np.random.default_rng(876)
+spectrum = reference.fact_spectrum()  # of the Crab nebula, over 12 bins of log10(energy / GeV)
+acceptance = spectrum.effective_areas / spectrum.effective_areas.max()
+
+# 1. Events: features and the true bin. Bins below the threshold, and with next to no events, are left out.
+if "ORDINALQ_DATA" in os.environ:
+    dataset = oq.load_dataset("fact-oq")
+    parts = (dataset.train, dataset.validation, dataset.test)
+    X, bins = np.vstack([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    print(f"{len(X)} simulated events of the FACT telescope")
+else:
+    bins = rng.choice(12, size=1500, p=acceptance / acceptance.sum())
+    X = (bins + rng.normal(0, 1.2, len(bins)))[:, None] + rng.normal(0, 0.4, (len(bins), 3))
+    print("a simulated stand-in for the FACT events: set ORDINALQ_DATA for the real ones")
+inside = (bins >= 2) & (bins < 10)
+X, true = X[inside], (bins[inside] - 2) // 2  # four true bins of 0.3 in log10(energy)
+edges = 10 ** spectrum.edges[2:11:2]
+a = acceptance[2:10].reshape(4, 2).mean(axis=1)
+
+# 2. An estimate of the energy for every event, from a forest that has not seen it.
+forest = RandomForestRegressor(100, min_samples_leaf=3, random_state=0)
+energy = cross_val_predict(forest, X, true, cv=5)
+seen = np.clip(np.digitize(energy, np.quantile(energy, np.linspace(0, 1, 8)[1:-1])), 0, 6)  # seven observed bins
+
+# 3. One half of the events is the simulation, the other half what will be measured.
+half = rng.random(len(true)) < 0.5
+simulated = np.zeros((7, 4))
+np.add.at(simulated, (seen[half], true[half]), 1)
+response = simulated / simulated.sum(axis=0)
+
+# 4. The measurement: events of the Crab nebula, drawn by its spectrum, and some background of hadrons.
+expected = spectrum.p[2:10].reshape(4, 2).sum(axis=1)
+weight = expected[true[~half]] / np.bincount(true[~half], minlength=4)[true[~half]]
+drawn = rng.choice(seen[~half], size=rng.poisson(400), p=weight / weight.sum())
+background = np.full(7, 6.0)
+measured = np.bincount(drawn, minlength=7) + rng.poisson(background)
+truth = 400 * expected / expected.sum() / a
+
+# 5. Unfolding, with what is uncertain: statistics of the simulation, acceptance, background.
+unknown = {
+    "simulation": oq.SimulatedEvents(simulated),
+    "acceptance": oq.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
+    "background": oq.Uncertainty("background", 0.1, relative=True, correlated=True),
+}
+known = {"acceptance": a, "background": background, "edges": edges, "systematics": unknown}
+result = oq.unfold(measured, response, **known)
+print(result)
+print("truth ", truth.round(0))
+
+# 6. Checks.
+print(oq.closure_test(result, truth).sentence)
+print(oq.bottom_line_test(result, {"truth": truth, "flat": np.full(4, truth.mean())}).sentence)
+coverage = oq.coverage_test(result, truth, n_toys=60)
+print(coverage.sentence)
+
+# 7. Other methods and strengths, beside it.
+for name, asked in {
+    "no regularization": {"tau": 0.0},
+    "n_df = 3": {"n_df": 3},
+    "IBU": {"method": oq.IBU(interpolation=0.0, stop="ks", tol=0.001)},
+}.items():
+    other = oq.unfold(measured, response, **known, **asked)
+    print(f"{name:18}", "  ".join(f"{t:6.0f} +- {e:.0f}" for t, e in zip(other.counts, other.error, strict=True)))
+
+if len(sys.argv) > 1:
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    result.plot(truth=truth, xlabel="energy / GeV").figure.savefig(folder / "spectrum.png", dpi=120)
+    result.plot_scan().figure.savefig(folder / "scan.png", dpi=120)
+    coverage.plot().figure.savefig(folder / "coverage.png", dpi=120)
