@@ -259,7 +259,7 @@ def _axis_edges(response: Any, n_observed: int) -> tuple[Floats, ...] | None:
 
 def _edges(edges: Any, shape: tuple[int, ...]) -> tuple[Floats, ...]:
     """Return the edges of the true bins along each axis."""
-    parts = list(np.atleast_1d(edges)) if np.ndim(edges) == 0 else list(edges)
+    parts = [edges] if np.isscalar(edges) else list(edges)
     given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
     found = tuple(_numbers("edges", part) for part in given)
     if len(found) != len(shape) or any(part.shape != (n + 1,) for part, n in zip(found, shape, strict=True)):
