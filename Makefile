@@ -24,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 CLUSTER := .venv-cluster
 CLUSTER_STAMP := $(CLUSTER)/installed
 
-.PHONY: help test cluster-test seeds coverage slow check demo bench hostile docs site lowest release format clean
+.PHONY: help test browser-test screenshots cluster-test seeds coverage slow check demo bench hostile docs site lowest release format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
@@ -32,6 +32,7 @@ help:
 	@echo "make seeds   tests on random data, at ten seeds"
 	@echo "make cluster-test  tests on clusters of Dask and Spark; installs pyspark and, if it can, Java"
 	@echo "make coverage  the test suite, and which lines it reaches"
+	@echo "make browser-test  the page of \`ordinalq app\` in a real Chromium"
 	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 	@echo "make site    the documentation as a site, docs/_build/html/index.html"
@@ -79,6 +80,15 @@ coverage: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --durations=10
+
+# The page in a real Chromium; installs it where the system's packages can.
+browser-test: $(STAMP)
+	command -v chromedriver > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }
+	$(BIN)/python -m pytest -q -m browser tests/test_browser.py
+
+# The pictures of docs/app.md, made by the same tests.
+screenshots: $(STAMP)
+	ORDINALQ_SCREENSHOTS=docs $(BIN)/python -m pytest -q -m browser tests/test_browser.py -k "built_in or phone"
 
 check: $(STAMP)
 	$(BIN)/ruff check .

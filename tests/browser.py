@@ -70,6 +70,7 @@ class Browser:
         finally:
             self._driver.terminate()
             self._driver.wait()
+            self._driver.stdout.close()
             self._profile.cleanup()
 
     def _send(self, method, path, body=None):
@@ -146,13 +147,12 @@ class Browser:
         """Wait until a page has a text."""
         return self.wait(lambda: text in self.text(), text, seconds)
 
-    def screenshot(self, path, *, whole=True):
-        """Write what is seen, or the whole page, as PNG."""
+    def screenshot(self, path, tallest=6000):
+        """Write the page as PNG, up to a height."""
         box = self._cdp("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], 6000), "scale": 1}
-        shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=clip) if whole else None
-        data = shot["data"] if shot else self._send("GET", f"{self._session}/screenshot")
-        Path(path).write_bytes(base64.b64decode(data))
+        clip = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], tallest), "scale": 1}
+        shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def console(self):
         """Return the messages of the console since the last look."""

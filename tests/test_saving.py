@@ -429,8 +429,8 @@ def test_honest_trees_are_loaded(classifier, data, saved):
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
-        ({"format": 3}, r"made by a newer ordinalq \(.*format 3; this is format 2\): upgrade"),
-        ({"format": 1}, r"made by an older ordinalq \(format 1; this is format 2\): fit the model again"),
+        ({"format": 4}, r"made by a newer ordinalq \(.*format 4; this is format 3\): upgrade"),
+        ({"format": 2}, r"made by an older ordinalq \(format 2; this is format 3\): fit the model again"),
         ({"format": "1"}, "names no format"),
         ({"format": True}, "names no format"),
         ({"versions": {}}, "names no version of ordinalq"),
@@ -539,7 +539,7 @@ def test_archives_of_something_else_are_refused(saved, model):
         ("[]", "it is no JSON object"),
         ("{}", "names no format"),
         ("[" * 100_000, "cannot be read"),
-        ('{"format": 2}', "is incomplete: versions, method"),
+        ('{"format": 3}', "is incomplete: versions, method"),
     ],
 )
 def test_descriptions_that_are_none_are_refused(text, message, saved):

@@ -8,7 +8,16 @@ from ordinalq.validation import Floats, check_integer, check_random_state
 
 
 class Derivatives(NamedTuple):
-    """A function of B points with its derivatives: value (B,), gradient (B, n), hessian (B, n, n).
+    """A function of B points with its derivatives.
+
+    Parameters
+    ----------
+    value : ndarray (B,)
+        At each point.
+    gradient : ndarray (B, n)
+        First derivatives.
+    hessian : ndarray (B, n, n)
+        Second derivatives.
 
     Examples
     --------

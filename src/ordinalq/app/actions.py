@@ -14,6 +14,7 @@ from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MODEL, Refused, Upload, form, receive
 from ordinalq.app.work import Answer, Asked, Compared, Fitted, Planned, Table
+from ordinalq.files.opening import packing
 from ordinalq.tables.preview import TablePreview
 
 
@@ -207,7 +208,8 @@ async def labels(request: Request, site: Site, walk: Walk) -> Response:
         raise Refused(BUSY, 409)
     given = await receive(request, walk.folder, site.folder)
     # In its own format, which may have changed only by no longer being packed.
-    ending = walk.sample.path.name.removesuffix(".gz").rpartition(".")[2]
+    name = walk.sample.path.name
+    ending = name.removesuffix(packing(name)).rpartition(".")[2]
     out = walk.folder / f"labelled-{secrets.token_hex(8)}.{ending}"
 
     def finish(found: tuple[Table, Asked, Answer]) -> None:

@@ -22,6 +22,8 @@ FILES = {
     "to_label.csv": "text/csv; charset=utf-8",
     "comparison.csv": "text/csv; charset=utf-8",
 }
+# Tables of a built-in example.
+EXAMPLES = ("labelled", "new")
 # Shown within a page rather than saved.
 SHOWN = ("errors.svg",)
 PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
@@ -30,6 +32,9 @@ PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
 async def file(request: Request, site: Site, walk: Walk) -> Response:
     """Send one of the files of a walk."""
     name = request.path_params["name"]
+    if name in EXAMPLES and name in walk.ready:
+        table = walk.ready[name]
+        return FileResponse(table.path, media_type="text/csv; charset=utf-8", filename=table.shown)
     path = walk.model if name == "model.oq" else walk.folder / name
     if name not in FILES or path is None or not path.is_file():
         raise Refused("there is no such file.", 404)
@@ -47,6 +52,13 @@ async def picture(request: Request, site: Site, walk: Walk) -> Response:
     return await _drawn(request, site, walk, estimates.take(which), "estimates")
 
 
+async def trend(request: Request, site: Site, walk: Walk) -> Response:
+    """Draw the groups in time."""
+    if walk.answer is None or walk.answer.trend is None:
+        raise Refused("there is nothing to draw yet.", 404)
+    return await _drawn(request, site, walk, walk.answer.estimates, "trend", in_time=True)
+
+
 async def comparison(request: Request, site: Site, walk: Walk) -> Response:
     """Draw the comparison."""
     if walk.compared is None:
@@ -62,6 +74,8 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
     which = views.positions(estimates, views.Wanted.of(request.query_params, estimates.classes))
     drawn = {"estimates": estimates.take(which)} if len(which) else {}
     pictures = {name: await _svg(site, walk, what) for name, what in drawn.items()}
+    if walk.answer.trend is not None:
+        pictures["trend"] = await _svg(site, walk, estimates, in_time=True)
     if walk.compared is not None:
         pictures["comparison"] = await _svg(site, walk, walk.compared.comparison)
     if (errors := walk.folder / "errors.svg").is_file():
@@ -75,7 +89,6 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
         rows=views.rows(estimates, which),
         size=(views.STEP * len(estimates.classes), views.HEIGHT, views.BAR),
         fits=views.fit_counts(estimates),
-        trend=views.trend(estimates, walk.asked.by),
         compared=walk.compared,
         planned=walk.planned,
         pictures=pictures,
@@ -85,29 +98,29 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
     return Response(page, media_type="text/html", headers={"Content-Disposition": 'attachment; filename="report.html"'})
 
 
-async def _svg(site: Site, walk: Walk, what: Any) -> str:
+async def _svg(site: Site, walk: Walk, what: Any, *, in_time: bool = False) -> str:
     """Return a picture as an address that has it in itself."""
-    return _embedded(await _picture(site, walk, what, "svg"))
+    return _embedded(await _picture(site, walk, what, "svg", in_time=in_time))
 
 
 def _embedded(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
-async def _drawn(request: Request, site: Site, walk: Walk, what: Any, name: str) -> Response:
+async def _drawn(request: Request, site: Site, walk: Walk, what: Any, name: str, *, in_time: bool = False) -> Response:
     kind = request.path_params["kind"]
     if kind not in PICTURES:
         raise Refused("there is no such picture.", 404)
-    content = await _picture(site, walk, what, kind)
+    content = await _picture(site, walk, what, kind, in_time=in_time)
     saved = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'} if "save" in request.query_params else {}
     return Response(content, media_type=PICTURES[kind], headers=saved)
 
 
-async def _picture(site: Site, walk: Walk, what: Any, kind: str) -> bytes:
+async def _picture(site: Site, walk: Walk, what: Any, kind: str, *, in_time: bool = False) -> bytes:
     """Draw estimates or a comparison in another process."""
     assert walk.answer is not None
     path = walk.folder / f"picture-{secrets.token_hex(8)}.{kind}"
-    arguments = {"what": what, "target": walk.answer.info.target, "path": path, "kind": kind}
+    arguments = {"what": what, "target": walk.answer.info.target, "path": path, "kind": kind, "in_time": in_time}
     try:
         async with site.drawing:
             await run_in_threadpool(jobs.run, work.draw, arguments)

@@ -111,7 +111,7 @@ def _spectrum(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choi
         seen = rng.choice(n, size=PER_NIGHT, p=p / p.sum())
         found += [[f"2024-03-{10 + night}", *row] for row in _observed(seen, rng)]
     _write(new, ("night", *columns), found, rng)
-    return Choices("energy"), "night"
+    return Choices("energy"), "night:day"
 
 
 def _observed(bins: Any, rng: np.random.Generator) -> list[list[str]]:

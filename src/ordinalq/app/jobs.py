@@ -73,7 +73,7 @@ class Job:
         self._lock = threading.Lock()
         how = context()
         self._connection, theirs = how.Pipe()
-        self._process = how.Process(target=_run, args=(theirs, work, arguments), daemon=True)
+        self._process = how.Process(target=_run, args=(theirs, work, arguments, MEMORY), daemon=True)
         self._process.start()
         theirs.close()
         self._follower = threading.Thread(target=self._follow, daemon=True)
@@ -146,10 +146,10 @@ class _Notes(logging.Handler):
         self._note(record.getMessage())
 
 
-def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Do the work, in the other process."""
+def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, Any], memory: float) -> None:
+    """Do the work, in the other process, with a part of the machine's memory."""
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
-    _limit_memory()
+    _limit_memory(memory)
     last = [0.0]
 
     def report(text: str, part: float | None = None) -> None:
@@ -183,7 +183,7 @@ def _end_with(connection: Connection) -> None:
     os._exit(1)
 
 
-def _limit_memory() -> None:
+def _limit_memory(part: float) -> None:
     """Let an allocation fail rather than the machine."""
     if sys.platform != "linux":
         return
@@ -191,5 +191,5 @@ def _limit_memory() -> None:
 
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = int(MEMORY * total)
+    limit = int(part * total)
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard < 0 else min(limit, hard), hard))

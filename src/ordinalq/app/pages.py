@@ -145,7 +145,6 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         page=page,
         last=last,
         fits=views.fit_counts(estimates),
-        trend=views.trend(estimates, walk.asked.by),
         compared=compared,
         planned=walk.planned,
         command=commands.predict_command(walk.sample, walk.asked, commands.MODEL),

@@ -83,6 +83,7 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/job": pages.job,
         "/file/{name}": downloads.file,
         "/picture.{kind}": downloads.picture,
+        "/trend.{kind}": downloads.trend,
         "/report.html": downloads.report,
         "/comparison.{kind}": downloads.comparison,
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from ordinalq.app.jobs import CANCELLED, FAILED, RUNNING, Job
 from ordinalq.app.uploads import Refused
+from ordinalq.app.wording import on_page
 from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Planned, Table
 from ordinalq.tables.preview import TablePreview
 
@@ -89,10 +90,10 @@ class Walk:
             self.job.wait(5)
 
     def shown(self, message: str) -> str:
-        """Return a message in which files have the names that the user gave them."""
+        """Return a message in the words of the page, in which files have the names that the user gave them."""
         for table in filter(None, (self.table, self.sample, *self.ready.values())):
             message = message.replace(str(table.path), table.shown)
-        return message.replace(str(self.model), "the model").replace(f"{self.folder}/", "")
+        return on_page(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
 
     def forget(self, path: Path | None) -> None:
         """Remove a file that is needed no more."""

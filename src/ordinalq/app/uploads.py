@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 
+from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
 from ordinalq.text import plain
 
@@ -66,11 +67,12 @@ def ending_of(name: str) -> str:
     >>> ending_of("Reviews.CSV.gz"), ending_of("../../x.parquet"), ending_of("model.oq")
     ('.csv.gz', '.parquet', '.oq')
     """
-    lower = name.lower()
-    packed = ".gz" if lower.endswith(".gz") else ""
-    last = lower.removesuffix(".gz").rpartition(".")[2]
+    packed = packing(name)
+    last = name.lower().removesuffix(packed).rpartition(".")[2]
     if last not in (*ENDINGS, MODEL) or (packed and last in ("parquet", "pq", MODEL)):
-        raise Refused(f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also .gz).", 415)
+        raise Refused(
+            f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also packed, as .gz).", 415
+        )
     return f".{last}{packed}"
 
 
@@ -144,7 +146,8 @@ class _Sink:
         self._limit = self.room()
         self.upload = Upload(path, shown_name(name))
         # Nobody else on this machine may read it.
-        self._stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        self._stream = os.fdopen(os.open(path, how, 0o600), "wb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._stream is None:

@@ -6,14 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.contract.estimates import Estimates, largest_first
-from ordinalq.tables.groups import PERIODS
 
 # Groups on one page.
 PER_PAGE = 50
 # A small picture: width of a bar with its gap, and height, in its own units.
 STEP, BAR, HEIGHT = 14, 10, 40
-# The picture of a trend, and the fewest periods that are one.
-WIDE, TALL, MIN_TREND = 640, 180, 3
 
 
 class Bar(NamedTuple):
@@ -132,55 +129,6 @@ def _bars(part: Estimates, b: int, top: float) -> list[Bar]:
         ends = [HEIGHT - height(share.p if end is None else end) for end in (share.upper, share.lower)]
         bars.append(Bar(x, HEIGHT - tall, tall, x + BAR / 2, *ends))
     return bars
-
-
-class Trend(NamedTuple):
-    """The mean class over time as a picture of its own units: names, points, the band of the intervals, lines."""
-
-    names: list[str]
-    means: list[float]
-    points: str
-    band: str
-    dots: list[tuple[float, float]]
-    ticks: list[tuple[float, str]]
-    ends: tuple[str, str]
-
-
-def trend(estimates: Estimates, by: str | None) -> Trend | None:
-    """Return how the mean class changed, if the groups are periods, days or numbers; a missing group is left out."""
-    keys = estimates.keys
-    if by is None or keys is None or len(keys) < MIN_TREND:
-        return None
-    is_period = by.rpartition(":")[2] in PERIODS
-    values = keys.tolist()
-    known = [b for b, value in enumerate(values) if value is not None]
-    if len(known) < MIN_TREND or not (is_period or all(_has_order(values[b]) for b in known)):
-        return None
-    part = estimates.take(known)
-    low, high = (part.mean, part.mean) if part.bounds is None else (part.bounds.mean_lower, part.bounds.mean_upper)
-    bottom, top = float(low.min()), float(high.max())
-    span = max(top - bottom, 0.1)
-
-    def place(b: int, value: float) -> tuple[float, float]:
-        x = WIDE * (b + 0.5) / len(known)
-        return round(x, 1), round(TALL * (1 - (value - bottom) / span), 1)
-
-    dots = [place(b, float(value)) for b, value in enumerate(part.mean)]
-    upper = [place(b, float(value)) for b, value in enumerate(high)]
-    lower = [place(b, float(value)) for b, value in enumerate(low)]
-    ticks = [(round(TALL * (1 - i / 4), 1), f"{bottom + span * i / 4:.2f}") for i in range(5)]
-    names = [keys.labels()[b] for b in known]
-    band = _path([*upper, *reversed(lower)])
-    return Trend(names, part.mean.tolist(), _path(dots), band, dots, ticks, (names[0], names[-1]))
-
-
-def _has_order(value: Any) -> bool:
-    """Say whether values of this type follow one another: numbers and dates."""
-    return not isinstance(value, str | bool) and (isinstance(value, int | float) or hasattr(value, "isoformat"))
-
-
-def _path(points: list[tuple[float, float]]) -> str:
-    return " ".join(f"{x},{y}" for x, y in points)
 
 
 def fit_counts(estimates: Estimates) -> dict[str, int]:

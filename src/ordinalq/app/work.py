@@ -14,6 +14,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.contract.trend import Trend
 from ordinalq.files.table import TableFile, open_file
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
@@ -22,11 +23,12 @@ from ordinalq.methods.default import Training
 from ordinalq.samples import class_means
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
-from ordinalq.tables.groups import names_of
+from ordinalq.tables.groups import names_of, with_period
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.planning import plan_labels, rows_to_label
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import TablePreview, preview_table
+from ordinalq.tables.quality import sentences, unit
 from ordinalq.tables.returned import ReturnedLabels, join_labels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
 from ordinalq.validation import Floats
@@ -72,19 +74,24 @@ class Asked(NamedTuple):
     level: float = 0.95
     of: str = "sample"
 
+    @property
+    def in_time(self) -> bool:
+        """Whether the groups are periods of time."""
+        return self.by is not None and with_period(self.by)[1] is not None
+
 
 class Fitted(NamedTuple):
     """A model, and what is known of it.
 
-    `errors` (n, n) has the part of each class (column) that is taken for each; `training` is what the default says of
-    itself.
+    `quality` has what is said of the classifier, a word and a sentence each, as on the command line; `errors` (n, n)
+    has the part of each class (column) that is taken for each; `training` is what the default says of itself.
     """
 
     info: ModelInfo
     n_items: int
     n_skipped: int
     n_groups: int | None
-    accuracy: float | None
+    quality: tuple[tuple[str, str], ...]
     errors: Floats | None
     training: Training | None
 
@@ -94,6 +101,7 @@ class Answer(NamedTuple):
 
     estimates: Estimates
     info: ModelInfo
+    trend: Trend | None
     diagnosis: str
     knows_groups: bool
     smoothed: bool
@@ -149,7 +157,8 @@ def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report
     if errors is not None:
         _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
     counts = (model.n_items_, model.n_skipped_, model.n_groups_)
-    return Fitted(info, *counts, model.accuracy_, errors, getattr(model.fitted(), "training_", None))
+    said = _quality(info, model.quality_)
+    return Fitted(info, *counts, said, errors, getattr(model.fitted(), "training_", None))
 
 
 def look(model: Path, picture: Path, report: Report) -> Fitted:
@@ -165,10 +174,15 @@ def look(model: Path, picture: Path, report: Report) -> Fitted:
         known.get("n_items_", info.n_held_out or 0),
         known.get("n_skipped_", 0),
         known.get("n_groups_"),
-        known.get("accuracy_"),
+        _quality(info, known.get("quality_")),
         errors,
         getattr(quantifier, "training_", None),
     )
+
+
+def _quality(info: ModelInfo, found: dict[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """Return what is said of the classifier, a word and a sentence each."""
+    return tuple(sentences(found, info.classes, unit(info.target, info.classes)))
 
 
 def _errors(quantifier: Quantifier) -> Floats | None:
@@ -196,6 +210,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Repor
     return Answer(
         estimates,
         info,
+        estimates.trend() if asked.in_time and estimates.own is not None else None,
         str(diagnoses_of(quantifier, summary, groups=False).whole),
         quantifier.knows_groups,
         smoothing is not None and smoothing.value != 0,
@@ -250,9 +265,13 @@ def label(
     return joined, now, predict(model, joined, now, folder, report)
 
 
-def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, report: Report) -> None:
-    """Write the picture of estimates, or of a comparison."""
-    if isinstance(what, Comparison):
+def draw(
+    what: Estimates | Comparison, target: str | None, path: Path, kind: str, report: Report, in_time: bool = False
+) -> None:
+    """Write the picture of estimates, side by side or in time, or of a comparison."""
+    if in_time and isinstance(what, Estimates):
+        _save(plot.trend(what, xlabel=target or ""), path, kind)
+    elif isinstance(what, Comparison):
         _save(plot.comparison(what, xlabel=target or ""), path, kind)
     else:
         _save(what.plot(xlabel=target or ""), path, kind)

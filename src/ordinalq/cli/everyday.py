@@ -157,8 +157,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli.show import counted, percentages, smoothing_of, unit
-    from ordinalq.tables.quality import sentences
+    from ordinalq.cli.show import counted, percentages, smoothing_of
+    from ordinalq.tables.quality import sentences, unit
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
@@ -211,12 +211,13 @@ def evaluate(
     from ordinalq.cli import show
     from ordinalq.files.many import open_table
     from ordinalq.tables.evaluating import compare_table, evaluate_table
+    from ordinalq.tables.quality import unit
     from ordinalq.tables.saving import load_model_and_info
 
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
-    unit = show.unit(target or info.target, info.classes)
+    what = unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
         with show.working(f"comparing methods on {file.name}"):
@@ -224,7 +225,7 @@ def evaluate(
         if json:
             say_json({"samples": compared.samples, "methods": compared.rows()})
         else:
-            show.methods(compared, unit)
+            show.methods(compared, what)
         return
     groups = drawn = None
     with show.working(f"evaluating on {file.name}"):
@@ -241,11 +242,11 @@ def evaluate(
         say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        show.evaluation_of_groups(groups, str(by), unit)
+        show.evaluation_of_groups(groups, str(by), what)
     if drawn is not None:
         if groups is not None:
             say("\nThe same on artificial samples, whose items of a class look alike:\n")
-        show.evaluation(drawn, str(protocol), len(info.classes), unit)
+        show.evaluation(drawn, str(protocol), len(info.classes), what)
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -160,19 +160,6 @@ def methods(compared: "MethodComparison", unit: str) -> None:
     sentences(compared.sentence())
 
 
-def unit(target: str | None, classes: Sequence[Any]) -> str:
-    """Return what errors of the mean class are counted in: steps of the target if these are whole numbers, or classes.
-
-    >>> unit("stars", [1, 2, 3]), unit("size", ["S", "M", "L"])
-    ('stars', 'classes')
-    """
-    try:
-        steps = np.diff(np.array([float(label) for label in classes]))
-    except (TypeError, ValueError):
-        return "classes"
-    return target if target and (steps == 1).all() else "classes"
-
-
 def charts(estimates: "Estimates") -> None:
     """Print a bar chart of each of the first groups."""
     shown = estimates.take(slice(MAX_CHARTS))

@@ -17,7 +17,7 @@ EXCESS, SMALL_EXCESS = 5e-10, 5e-13
 class Solution:
     """Minimisers of B objectives over the simplex; a failure is data, not an exception.
 
-    Attributes
+    Parameters
     ----------
     p : ndarray (B, n)
         Estimates, on the simplex.

@@ -17,7 +17,7 @@ from ordinalq.text import plain
 from ordinalq.version import __version__
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
-FORMAT = 2
+FORMAT = 3
 META = "meta.json"
 
 

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ordinalq.files.cells import as_words
+import numpy as np
+
+from ordinalq.files.cells import as_words, is_words
 from ordinalq.files.columns import column_kinds
 from ordinalq.files.names import MISSING_WORDS, UNNAMED
 from ordinalq.files.table import TableFile
@@ -14,6 +16,8 @@ from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
 NESTED = "nested"
+# Rows and characters by which the kind of a column is guessed.
+KIND_ROWS, KIND_CELL = 5000, 1000
 # A column with more different values has no classes; gaps, and numbers written in two ways, are not counted yet.
 ENOUGH = 2 * MAX_LABELS
 
@@ -101,10 +105,17 @@ def _kind(frame: Any, name: str) -> str:
     """Return the kind of a column by its first values; "" where it cannot be told."""
     if any(hasattr(value, "__len__") and not isinstance(value, str) for value in frame[name].head(SHOWN_ROWS)):
         return NESTED
+    first = frame[[name]].head(KIND_ROWS).copy()
+    if is_words(first[name]):
+        first[name] = np.array([_cut(value) for value in first[name].tolist()], dtype=object)
     try:
-        return column_kinds(frame, [name]).get(name, "")
+        return column_kinds(first, [name]).get(name, "")
     except ValueError:  # mistakes in it: to be told when it is used
         return ""
+
+
+def _cut(value: Any) -> Any:
+    return value[:KIND_CELL] if isinstance(value, str) else value
 
 
 def _counted(column: Any) -> Counter[str | None] | None:

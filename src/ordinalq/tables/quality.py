@@ -138,5 +138,18 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
     return said
 
 
+def unit(target: str | None, classes: Sequence[Any]) -> str:
+    """Return what errors of the mean class are counted in: steps of the target if these are whole numbers, or classes.
+
+    >>> unit("stars", [1, 2, 3]), unit("size", ["S", "M", "L"])
+    ('stars', 'classes')
+    """
+    try:
+        steps = np.diff(np.array([float(label) for label in classes]))
+    except (TypeError, ValueError):
+        return "classes"
+    return target if target and (steps == 1).all() else "classes"
+
+
 def _them(missing: Sequence[str]) -> str:
     return "it" if len(missing) == 1 else "these"
