@@ -165,6 +165,8 @@ def test_resume_needs_files_and_an_output(folder, tmp_path, capsys):
         (table, "--resume"): "--resume needs --out",
         ("-", "--format", "csv", "--resume", "--out", str(tmp_path / "a.csv")): "--resume needs a table in files",
         (table, "--n-jobs", "0"): "--n-jobs must be a whole number other than 0",
+        (table, "--scheduler", "tcp://host:1"): "--scheduler is for --engine dask",
+        (table, "--engine", "dask", "--master", "local[1]"): "--master for --engine spark",
     }.items():
         assert main(["predict", str(folder / "pacc.oq"), *arguments]) == 2
         assert message in capsys.readouterr().err

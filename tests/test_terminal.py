@@ -1,8 +1,12 @@
 """Tables in the terminal, and the words in them."""
 
+import numpy as np
 import pytest
 
+import ordinalq as oq
 from ordinalq import terminal
+from ordinalq.cli import show
+from ordinalq.keys import Keys
 from ordinalq.text import nearest, plain, shortened
 
 
@@ -55,3 +59,14 @@ def test_names_are_cut_in_the_middle_only_where_they_would_be_the_same():
     assert shortened(["abcdefghij", "klmnopqrst"], 5) == ["abcd…", "klmn…"]
     assert len(set(shortened(["abcdefghij", "abcdefghik"], 5))) == 2
     assert nearest("xyz", ["PACC"]) == ""
+
+
+@pytest.mark.parametrize(("fit", "told"), [("doubtful", True), ("good", False)])
+def test_no_number_of_small_groups_is_cut(capsys, monkeypatch, fit, told):
+    monkeypatch.setenv("COLUMNS", "80")
+    keys, _ = Keys.of({"product": np.array(["p0000", "p0001"])})
+    known = {"fit": np.array(["too few items", fit])}
+    show.prevalences(oq.Estimates(np.arange(1, 6), np.eye(5)[:2], np.array([4, 4]), keys, **known))
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert ("too few items" in text) == told

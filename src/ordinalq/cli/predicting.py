@@ -60,7 +60,10 @@ def predict(
     from ordinalq.contract.estimates import check_names
     from ordinalq.tables.groups import names_of
 
-    where = Where(engine, {"dask": scheduler, "spark": master}.get(engine), n_jobs)
+    addresses = {"dask": scheduler, "spark": master}
+    where = Where(engine, addresses.pop(engine, None), n_jobs)
+    if any(addresses.values()):
+        raise ValueError("--scheduler is for --engine dask, --master for --engine spark.")
     where.check(resume)
     if resume:
         job.check_resume(out)

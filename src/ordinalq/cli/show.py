@@ -50,8 +50,9 @@ def prevalences(estimates: "Estimates") -> None:
         middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
     # What is left beside 8 characters of the first name, the others, the items, the mean class, the fit and "...", 3
     # between columns.
-    beside = [*list(groups.values())[1:], *zip(*ends, strict=True)]
-    room = screen().width - 8 - sum(3 + max(map(len, column)) for column in beside) - 5
+    said = ["items", "mean class", *(["fit"] if marks else [])]
+    beside = [*list(groups.items())[1:], *zip(said, zip(*ends, strict=True), strict=False)]
+    room = screen().width - 8 - sum(3 + max(map(len, [name, *cells])) for name, cells in beside) - 5
     widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
     fitting = int((np.cumsum(widths) <= room).sum())
     hidden = [] if fitting == len(names) else ["..."]
@@ -60,7 +61,7 @@ def prevalences(estimates: "Estimates") -> None:
     rows = [
         [*key, n, *cells[:kept], *hidden, *last] for key, (n, *last), cells in zip(keys, ends, middles, strict=True)
     ]
-    headers = [*groups, "items", *names[:kept], *hidden, "mean class", *(["fit"] if marks else [])]
+    headers = [*groups, said[0], *names[:kept], *hidden, *said[1:]]
     table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all")
     if estimates.keys is not None and (shown.n_items == 1).any():
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
@@ -188,8 +189,9 @@ def bars(title: str, estimate: "Estimates") -> None:
 
 
 def _marks(estimates: "Estimates") -> list[str]:
-    """Return the fit of each sample; none where all are good."""
-    return [] if estimates.fit is None or (estimates.fit == "good").all() else estimates.fit.tolist()
+    """Return the fit of each sample; none where no fit is in doubt."""
+    found = estimates.fit
+    return [] if found is None or np.isin(found, ["good", "too few items"]).all() else found.tolist()
 
 
 def fit(estimates: "Estimates", *, knows_groups: bool) -> None:

@@ -148,9 +148,9 @@ def number_axis(axis: "Axis", values: Iterable[float] = ()) -> None:
 
 def percent_axis(ax: "Axes") -> None:
     """Write shares on the upright axis in per cent."""
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import FuncFormatter
 
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
 
 
 # Legends
