@@ -85,10 +85,12 @@ def with_name_arrays(encoder: Any) -> Any:
     waiting = [encoder]
     while waiting:
         step = waiting.pop()
+        parts = getattr(step, "transformers_", getattr(step, "steps", ()))
         names = vars(step).get("feature_names_in_") if hasattr(step, "__dict__") else None
-        if names is not None:
+        # scikit-learn looks for the one column of a vectorizer by its name, and knows it as an object only.
+        if names is not None and not any(isinstance(part[-1], str) for part in getattr(step, "transformers_", ())):
             step.feature_names_in_ = names_array(names.tolist())
-        waiting += [part[1] for part in getattr(step, "transformers_", getattr(step, "steps", ()))]
+        waiting += [part[1] for part in parts]
     return encoder
 
 
