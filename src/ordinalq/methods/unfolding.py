@@ -139,7 +139,7 @@ class RUN(LinearQuantifier):
     def response_grid(self, data: Data, size: int) -> Floats:
         """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
         _, loss, regularizer = self._parts()
-        some = replace(data, Q=np.maximum(data.Q, np.where(data.Q > 0, 0.0, FEWEST / data.sizes[:, None])))
+        some = replace(data, Q=np.where(data.Q > 0, data.Q, FEWEST / data.sizes[:, None]))
         H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), some)
         n = data.n_classes
         steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
