@@ -2,8 +2,9 @@
 
 Five spectra over 12 bins of energy, an acceptance of 5 to 80 %, a resolution of 0.8 bins, 50,000 observed events and
 10 % of background; once with the fluctuations of the counts alone, once with a response that is off by 5 % in each
-entry, in another way in each toy. ``--variant 1`` and ``--variant -1`` are the other spectra on which the rule for the
-strength, the bias and the settings below were chosen; the figures of the documentation are of variant 0.
+entry, in another way in each toy. ``--variant 1`` and ``--variant -1`` are the other spectra on which the settings
+below were chosen; the rule for the strength and the bias were chosen on nine spectra like those, with 20,000 events.
+The figures of the documentation are of variant 0, with ``--toys 250``.
 """
 
 import argparse

@@ -575,3 +575,11 @@ def test_wide_models_are_short(tmp_path, rng):
     assert_array_equal(loaded.predict(frame[frame.columns[::-1]]), model.predict(frame))
     with pytest.raises(ValueError, match="column 7"):
         loaded.predict(frame.drop(columns="column 7"))
+
+
+def test_models_of_texts_keep_the_names_that_their_encoder_looks_up(tmp_path, rng):
+    frame = pd.DataFrame({"text": ["good kettle", "fair kettle", "bad kettle"] * 20, "price": rng.normal(size=60)})
+    frame["stars"] = [3, 2, 1] * 20
+    model = oq.TableModel(oq.PACC(), text=["text"]).fit(frame, target="stars")
+    oq.save_model(model, tmp_path / "text.oq")
+    assert_array_equal(oq.load_model(tmp_path / "text.oq").predict(frame), model.predict(frame))

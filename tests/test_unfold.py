@@ -204,6 +204,7 @@ def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
         (Uncertainty("efficiency", 0.1), "of must be one of"),
         (Uncertainty("background", -0.1), "error must be >= 0"),
         (Uncertainty("background", np.ones(5)), "error must be 6 finite numbers"),
+        (Uncertainty("background", "5%"), "error must be numbers"),
         (Alternative(), "needs a response"),
         (Alternative(-M), "must be >= 0"),
         (SimulatedEvents(0 * M), "some events in every true bin"),
@@ -213,6 +214,18 @@ def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
 def test_impossible_sources_are_refused(source, message, observed):
     with pytest.raises((ValueError, TypeError), match=message):
         oq.unfold(observed, M, tau=0.0, systematics={"x": source}, **KNOWN)
+
+
+def test_a_source_must_not_hide_a_column_of_the_table(observed):
+    with pytest.raises(ValueError, match="systematics must have names other than"):
+        oq.unfold(observed, M, tau=0.0, systematics={"error": Uncertainty("background", 1.0)}, **KNOWN)
+
+
+def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
+    response = np.array([[0.8, 0.2, 0.0, 0.0], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.0, 0.0, 0.2, 0.8]])
+    strengths = oq.unfold([230, 60, 2, 0], response).scan.strengths
+    assert (strengths > 0).all()
+    assert (np.diff(strengths) > 0).all()
 
 
 # What was probably meant
@@ -230,6 +243,8 @@ def test_impossible_sources_are_refused(source, message, observed):
         (np.zeros(6), M, {}, "positive sum"),
         (np.ones(6), M, {"variances": np.ones(5)}, "variances must be >= 0, one per count"),
         (np.ones(6), M, {"edges": np.arange(6)}, "edges must be 7 ascending numbers"),
+        (np.ones(6), M, {"edges": 5}, "edges must be 7 ascending numbers"),
+        (np.ones(6), M, {"edges": []}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"tau": "best"}, "tau must be one of"),
         (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None beside tau"),
         (np.ones(6), M, {"method": oq.IBU(), "n_df": 3}, "IBU has no such parameter"),
@@ -306,6 +321,10 @@ def test_table_and_text(observed):
     assert_allclose(table["error"] ** 2, table["statistical"] ** 2 + table["scale"] ** 2)
     assert "by information" in str(spectrum)
     assert "degrees of freedom" in str(spectrum)
+    assert "empty" not in str(spectrum)
+    assert "1 of 3 bins are estimated to be empty, and have no error" in str(
+        oq.unfold([230, 0, 100], [[0.8, 0.2, 0.0], [0.2, 0.6, 0.2], [0.0, 0.2, 0.8]])
+    )
 
 
 def test_intervals_hold_the_bias_and_are_not_negative(observed):
@@ -359,6 +378,17 @@ def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_s
     assert bad.plot().get_xscale() == "log"
 
 
+def test_models_that_the_counts_exclude_say_nothing_of_the_unfolding(observed):
+    smooth, flat = oq.unfold(observed, M, n_df=2.05, **KNOWN), np.full(6, TRUTH.mean())
+    nothing = oq.bottom_line_test(smooth, {"flat": flat})
+    assert not nothing.passed
+    assert "cannot be tested" in nothing.sentence
+    plain = oq.unfold(observed, M, tau=0.0, **KNOWN)
+    assert oq.bottom_line_test(plain, {"flat": flat, "estimate": plain.counts}).passed
+    with pytest.raises(TypeError, match="mapping of names to spectra"):
+        oq.bottom_line_test(plain, [TRUTH])
+
+
 def test_coverage_is_right_without_regularization(observed):
     found = oq.coverage_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH, n_toys=400)
     table = found.frame()
@@ -374,8 +404,9 @@ def test_coverage_of_the_default_repeats_its_rule_for_every_toy(observed):
     assert (found.frame()["with_bias"] >= found.frame()["without_bias"]).all()
     with pytest.raises(ValueError, match="cannot be repeated"):
         oq.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
-    with pytest.raises(ValueError, match="a spectrum must be numbers >= 0"):
-        oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH[:3])
+    for wrong in (TRUTH[:3], 0 * TRUTH):
+        with pytest.raises(ValueError, match="a spectrum must be numbers >= 0, not all zero"):
+            oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), wrong)
 
 
 # Two dimensions

@@ -81,14 +81,17 @@ def names_array(names: Sequence[Any]) -> Any:
 
 
 def with_name_arrays(encoder: Any) -> Any:
-    """Return a fitted encoder whose steps have the names of their columns as `names_array`, each a single array."""
+    """Return a fitted encoder whose steps have the names of their columns as `names_array`, each a single array.
+
+    Steps that hand on a single column by its name, such as a text, keep objects: scikit-learn takes the name from this
+    array, and takes no `numpy.str_` for one.
+    """
     waiting = [encoder]
     while waiting:
         step = waiting.pop()
         parts = getattr(step, "transformers_", getattr(step, "steps", ()))
         names = vars(step).get("feature_names_in_") if hasattr(step, "__dict__") else None
-        # scikit-learn looks for the one column of a vectorizer by its name, and knows it as an object only.
-        if names is not None and not any(isinstance(part[-1], str) for part in getattr(step, "transformers_", ())):
+        if names is not None and not any(isinstance(part[-1], str) for part in parts):
             step.feature_names_in_ = names_array(names.tolist())
         waiting += [part[1] for part in parts]
     return encoder

@@ -35,7 +35,8 @@ def spectrum(
     log : bool, default=None
         Whether the axis of the numbers is logarithmic; None stands for spectra that span a factor of ten.
     bias : bool, default=True
-        Whether thin bars show the error with the estimated bias, around the thick ones without it.
+        Whether thin bars show the error with the estimated bias of the regularizer, around the thick ones without it.
+        Where it smooths strongly they are several times as long: the data do not say what it has smoothed away.
     xlabel : str, default=""
         What the bins are.
     ax : Axes, default=None
@@ -69,7 +70,7 @@ def spectrum(
         middle, counts, unfolding.error, elinewidth=2.0, label="statistical and systematic error", zorder=4, **thick
     )
     if bias:
-        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="with bias")
+        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias of smoothing")
     positive = np.concatenate([part[part > 0] for part in top])
     if log if log is not None else bool(len(positive) and positive.max() / positive.min() > DECADE):
         ax.set_yscale("log")
@@ -145,6 +146,8 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
             style.literal([ax.annotate(str(name), (a, b), xytext=(5, 4), textcoords="offset points", fontsize="small")])
         low = min(x.min(), y.min(), 0.1) / 2
         ax.plot([low, 1.2], [low, 1.2], color=style.INK, linestyle="--", linewidth=1.0)
+        ax.fill_between([outcome.allowed, 1.2], low, [outcome.allowed, 1.2], color=style.BAR, alpha=0.4, linewidth=0)
+        ax.set_title("shaded: allowed before, worse after unfolding", fontsize="small", loc="left")
         ax.set(xscale="log", yscale="log", xlabel="p-value before unfolding", ylabel="p-value after unfolding")
         style.tidy(ax)
         return ax
@@ -152,12 +155,17 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
     ax = style.new_axes((4.8, 3.2)) if ax is None else ax
     bins = columns["bin"]
     if outcome.name == "coverage":
-        ax.plot(bins, columns["without_bias"], "s--", color=style.VERMILION, markersize=4, label="without bias")
+        ax.plot(bins, columns["without_bias"], "s--", color=style.VERMILION, markersize=4, label="errors without bias")
         ax.set_ylim(0, 1.02)
-    ax.plot(bins, columns[name], "o-", color=style.BLUE, markersize=5, label="with bias", zorder=3)
+    ax.plot(bins, columns[name], "o-", color=style.BLUE, markersize=5, label="errors with bias", zorder=3)
     ax.axhline(outcome.expected, color=style.INK, linestyle=":", linewidth=1.2)
+    # Intervals may hold the truth more often than they say.
+    low, high = outcome.expected - outcome.allowed, 1.0 if outcome.name == "coverage" else outcome.allowed
+    ax.axhspan(low, high, color=style.BAR, alpha=0.3, linewidth=0, label="allowed")
     if outcome.name == "coverage":
         ax.legend(frameon=False, fontsize="small")
+    else:
+        ax.set_title(f"shaded: within {outcome.allowed:g} errors, as is allowed", fontsize="small", loc="left")
     ax.set(xlabel="bin", ylabel=label)
     ax.set_xticks(bins[:: 1 + len(bins) // 15])
     style.tidy(ax)

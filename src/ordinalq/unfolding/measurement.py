@@ -154,7 +154,9 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
     if not g.sum() > 0:
         raise ValueError("counts must have a positive sum.")
     if v is not None and (v.shape != g.shape or (v < 0).any() or not v.sum() > 0):
-        raise ValueError(f"variances must be >= 0, one per count, shape {g.shape}, got shape {v.shape}.")
+        raise ValueError(
+            f"variances must be >= 0, one per count and not all zero, shape {g.shape}, got shape {v.shape}."
+        )
     if v is None and not np.array_equal(g, np.round(g)):
         warnings.warn(
             "counts are no integers, and are treated as counts with a variance of their own size; give variances= "
@@ -257,7 +259,8 @@ def _axis_edges(response: Any, n_observed: int) -> tuple[Floats, ...] | None:
 
 def _edges(edges: Any, shape: tuple[int, ...]) -> tuple[Floats, ...]:
     """Return the edges of the true bins along each axis."""
-    given = [edges] if len(shape) == 1 and np.ndim(edges[0]) == 0 else list(edges)
+    parts = [edges] if np.isscalar(edges) else list(edges)
+    given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
     found = tuple(_numbers("edges", part) for part in given)
     if len(found) != len(shape) or any(part.shape != (n + 1,) for part, n in zip(found, shape, strict=True)):
         lengths = " and ".join(str(n + 1) for n in shape)

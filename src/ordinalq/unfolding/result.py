@@ -146,7 +146,10 @@ class Unfolding:
         return known[0] if known is not None and len(known) == 1 else known
 
     def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of intervals of each bin, not below zero, with the estimated bias or without."""
+        """Return lower and upper ends of intervals of each bin, not below zero, with the estimated bias or without.
+
+        They are normal intervals, and none for a bin that is estimated to be empty: its error is zero.
+        """
         level = check_real("level", level, low=0, high=1, open_low=True)
         width = float(norm.ppf((1 + level) / 2)) * (self.error_with_bias if bias else self.error)
         return np.maximum(self.counts - width, 0.0), self.counts + width
@@ -204,7 +207,10 @@ class Unfolding:
             f"{type(self.method).__name__}, {how} {self.strength:.3g}{rule}, {self.n_df:.3g} degrees of freedom; {fit}"
             f"{'' if self.converged else '; not converged'}"
         )
-        return f"{head}\n{self.frame().to_string(index=False, float_format=lambda x: f'{x:.4g}')}"
+        table = self.frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
+        empty = int((self.flat <= 0).sum())
+        note = f"\n{empty} of {len(self.flat)} bins are estimated to be empty, and have no error" if empty else ""
+        return f"{head}\n{table}{note}"
 
     def _root(self, variances: Floats) -> Floats:
         return np.sqrt(np.maximum(variances, 0.0)).reshape(self.measurement.shape)

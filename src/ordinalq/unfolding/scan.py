@@ -17,7 +17,7 @@ from ordinalq.validation import Floats
 # Strengths of a scan.
 N_STRENGTHS = 25
 # What a degree of freedom must gain in deviance. 2 is Akaike's criterion, which takes noise for structure so often that
-# the few bad cases dominate the mean squared error; 6 was chosen on ten spectra (1000 histograms), between 2 and 10.
+# the few bad cases dominate the mean squared error; 6 was chosen between 2 and 10 on nine spectra, 100 histograms each.
 PRICE = 6.0
 # The same for the spectrum by which the bias is judged: it should have more structure than the estimate.
 PILOT_PRICE = 1.0

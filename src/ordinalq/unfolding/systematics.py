@@ -17,6 +17,8 @@ from ordinalq.unfolding.measurement import Measurement
 from ordinalq.validation import Floats, check_choice
 
 PARTS = ("response", "acceptance", "background")
+# Columns of the table of an unfolding that are no sources.
+COLUMNS = ("events", "share", "statistical", "error", "bias", "with_bias")
 # The least acceptance that a toy may have, as part of what is known.
 LEAST = 0.01
 
@@ -142,8 +144,8 @@ class Uncertainty(Source):
         """Return one shift, or one per entry."""
         check_choice("of", self.of, PARTS)
         value = {"response": known.M, "acceptance": known.acceptance, "background": known.background}[self.of]
-        scalar = np.ndim(self.error) == 0
-        error = np.full(value.shape, float(self.error)) if scalar else _like("error", self.error, value.shape)
+        shape = () if np.ndim(self.error) == 0 and not is_histogram(self.error) else value.shape
+        error = np.broadcast_to(_like("error", self.error, shape), value.shape)
         if not self.correlated and (error < 0).any():
             raise ValueError("error must be >= 0, got a negative one.")
         error = error * value if self.relative else error
@@ -205,6 +207,8 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
             raise TypeError(
                 f"systematics[{name!r}] must be SimulatedEvents, Uncertainty or Alternative, got {source!r:.80}."
             )
+        if name in COLUMNS:
+            raise ValueError(f"systematics must have names other than {', '.join(COLUMNS)}, columns of the table.")
     return sources
 
 
@@ -230,7 +234,10 @@ def _tangent(move: Floats, M: Floats) -> Floats:
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return numbers in a flat shape; they may come in the shape of their bins."""
-    array = np.asarray(value.values() if is_histogram(value) else value, dtype=np.float64)
+    try:
+        array = np.asarray(value.values() if is_histogram(value) else value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
     if array.size != int(np.prod(shape)) or not np.isfinite(array).all():
         raise ValueError(f"{name} must be {int(np.prod(shape))} finite numbers, got shape {array.shape}.")
     return array.reshape(shape)
