@@ -66,7 +66,7 @@ $(CLUSTER_STAMP): pyproject.toml constraints.txt
 cluster-test: $(CLUSTER_STAMP)
 	command -v java > /dev/null || (apt-get update -qq && apt-get install -y -qq default-jre-headless) || \
 	    (echo "make cluster-test: Spark needs a Java runtime, such as default-jre-headless: install it" >&2; exit 1)
-	$(CLUSTER)/bin/python -m pytest -q tests/test_dask.py tests/test_spark.py
+	$(CLUSTER)/bin/python -m pytest -q -m "not slow" tests/test_dask.py tests/test_spark.py
 
 seeds: $(STAMP)
 	for seed in $(SEEDS); do \

@@ -163,6 +163,7 @@ def test_days_are_dates_also_beside_another_column(files):
     assert found.keys.tolist()[0] == (dt.date(2024, 1, 31), 7)
 
 
+@pytest.mark.filterwarnings("ignore:.*seems to be the table")
 def test_verbs_take_both_columns(files, tmp_path, capsys):
     call = [files / "model.oq", files / "new.csv", "--by", "shop,day:month"]
     code, out, err = run(capsys, "compare", *call, "7,2024-01", "12, 2024-02", "--plot", tmp_path / "two.png")

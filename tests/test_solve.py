@@ -730,7 +730,7 @@ def test_the_code_of_the_page_on_unfolding_runs():
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, names)
     assert names["again"].shape == (500, 3)
-    assert [axis.name for axis in names["spectrum"].axes] == ["energy"]
+    assert [axis.name for axis in names["result"].histogram().axes] == ["energy"]
 
 
 # IBU as physicists run it

@@ -221,6 +221,13 @@ def test_a_source_must_not_hide_a_column_of_the_table(observed):
         oq.unfold(observed, M, tau=0.0, systematics={"error": Uncertainty("background", 1.0)}, **KNOWN)
 
 
+def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
+    response = np.array([[0.8, 0.2, 0.0, 0.0], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.0, 0.0, 0.2, 0.8]])
+    strengths = oq.unfold([230, 60, 2, 0], response).scan.strengths
+    assert (strengths > 0).all()
+    assert (np.diff(strengths) > 0).all()
+
+
 # What was probably meant
 
 

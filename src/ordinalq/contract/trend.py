@@ -37,8 +37,8 @@ class Trend:
         Name of the column that the groups are ordered by.
     level, of : float, {"sample", "population"}
         Level of the intervals, and what the estimates are of.
-    series : Keys (K,), default=None
-        What each series stands for; None of a single one.
+    series : Keys (K,) or None
+        What each series stands for; None for a single one.
     rows : list of ndarray
         Positions of the groups of each series among all that were given, in their order.
     chi2, degrees_of_freedom : ndarray (K,)

@@ -21,6 +21,9 @@ from ordinalq.validation import Floats, check_choice, check_integer, check_real,
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
+# Items of an observed bin that has none, where the curvature of its likelihood is asked for: without any there is none,
+# and empty bins would be the ones that are not smoothed.
+FEWEST = 0.5
 # More iterations than this are no choice of a strength.
 MOST_STEPS = 100
 
@@ -136,7 +139,8 @@ class RUN(LinearQuantifier):
     def response_grid(self, data: Data, size: int) -> Floats:
         """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
         _, loss, regularizer = self._parts()
-        H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), data)
+        some = replace(data, Q=np.where(data.Q > 0, data.Q, FEWEST / data.sizes[:, None]))
+        H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), some)
         n = data.n_classes
         steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
         return np.array([tau_for(n_df, H, K) for n_df in steps])

@@ -104,7 +104,7 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
     k = scan.chosen
     ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": style.INK}
     ax.plot(scan.n_df[k], scan.criterion[k], "o", markeredgewidth=1.4, zorder=4, **ring)
-    name = f"chosen: {scan.strengths[k]:.3g}, {scan.n_df[k]:.1f} degrees of freedom"
+    name = f"chosen: strength {scan.strengths[k]:.3g}, {scan.n_df[k]:.1f} degrees of freedom"
     ax.set_title(name, fontsize="small", loc="left", color=style.INK)
     # From a weak regularizer, left, to a strong one.
     ax.invert_xaxis()

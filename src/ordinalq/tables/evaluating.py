@@ -154,11 +154,11 @@ def scored_samples(
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
-    _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
+    _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     return scores_of(model, frame), samples
 
 

@@ -25,7 +25,7 @@ ONE_SIGMA = 0.6827
 class Unfolding:
     """An unfolded spectrum; arrays have the shape of the true bins.
 
-    Attributes
+    Parameters
     ----------
     measurement : Measurement
         What was observed and known.
@@ -43,14 +43,14 @@ class Unfolding:
         tau, or the number of iterations of IBU.
     n_df : float
         Effective degrees of freedom, the trace of the derivative of the refolded counts by the observed ones.
-    n_iter, converged
+    n_iter, converged : int, bool
         Iterations of the solver, and whether it came to its end.
     refolded_flat : ndarray (d,)
         Counts that the estimate predicts.
     chi_square, dof, p_value : float
         sum_j (g_j - lambda_j)^2 / variance_j, degrees of freedom d - n_df that are left, and the probability of a worse
         fit; it is NaN where nothing is left.
-    scan : Scan or None
+    scan : Scan, default=None
         What the rule for tau saw.
 
     Examples

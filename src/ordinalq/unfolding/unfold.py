@@ -57,7 +57,7 @@ def unfold(
     ----------
     counts : array-like (d,) or (d1, d2), or histogram
         What was observed, background included.
-    response : array-like (*observed shape, *true shape), or histogram with the axes (observed, true)
+    response : array-like (observed shape, true shape), or histogram with the axes (observed, true)
         Response M: the distribution of each true bin over the observed ones. Columns of a histogram of simulated events
         are divided by their sums, and its statistics become the systematic error "simulation".
     method : quantifier, default=None
