@@ -109,7 +109,8 @@ class AML(Method):
         """Fit the calibration and the class means for a common instrument."""
         self.p_train_ = class_distribution(codes, len(self.classes_), weights)
         counted = self.strength is None and isinstance(self.prior, str) and self.prior == "training"
-        self.strength_ = float(len(codes)) if counted else self.strength
+        n_items = float(len(codes)) if weights is None else weights.size
+        self.strength_ = n_items if counted else self.strength
         scored = ~unscored(S)
         S, codes, weights = S[scored], codes[scored], None if weights is None else weights.take(scored)
         check_every_class(codes, self.classes_)
