@@ -83,7 +83,7 @@ def test_tilted_samples_look_as_groups_do(rng):
     sld = oq.SLD(oq.CrossFitted(LogisticRegression(), cv=3), calibration="bcts").fit(X, y, groups=groups)
     V = HeldOut.of(sld)
     F, D = sld.group_features(V.S), sld.group_covariance_
-    counts = np.tile(V.counts // 30, (600, 1))
+    counts = np.tile(V.counts.astype(np.int64) // 30, (600, 1))
     size = counts[0].sum()
     tilt = Tilt.of(sld, V)
     means = {n: tilt.draw(V, counts, np.full(600, n), rng).average(F) for n in (size, 1)}

@@ -35,9 +35,9 @@ def plan(
     check_real("width", width, low=0, open_low=True)
     check_level(interval)
     if out is not None:
-        job.output(out)
         if str(job.table) == "-":
             raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
+        job.output(out)
     kind = writing.table_format(out) if out else ""
     if job.weight is not None:
         raise ValueError("--weight is not for plan: how many rows to label is known only for a draw without weights.")
