@@ -166,7 +166,7 @@ def main():
         pools = {f"fried, {c}": [group_data.app_pool("fried", c, s) for s in range(3)] for c in ("logistic", "forest")}
         sets, size = {}, SIZE
         if "days" in args.parts:
-            sets = {"flights": group_data.flights(), "flights, another half": group_data.flights("issue 0")}
+            sets = {"flights": group_data.flights(), "flights, another half": group_data.flights("other 0")}
     if "same" in args.parts:
         same(pools, args.methods, args.pairs, size)
     if "differences" in args.parts:

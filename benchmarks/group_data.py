@@ -153,7 +153,7 @@ def flights(part: str = "report", stack: str = "") -> Groups:
     """Return flights by day.
 
     "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
-    were chosen; "issue N": another half, drawn in the order of the file, with draw N of the labelled flights;
+    were chosen; "other N": another half, drawn in the order of the file, with draw N of the labelled flights;
     "earlier": the first 182 days train.
     """
 
@@ -171,7 +171,7 @@ def flights(part: str = "report", stack: str = "") -> Groups:
         rng = np.random.default_rng(0)
         chosen = rng.choice(n_days, n_days // 2, replace=False)
         others = np.setdiff1d(np.arange(n_days), chosen)
-        if part.startswith("issue"):
+        if part.startswith("other"):
             rng = np.random.default_rng(int(part.split()[1]))
             in_file = pd.unique(day)
             chosen = in_file[np.random.default_rng(0).choice(n_days, n_days // 2, replace=False)]

@@ -176,7 +176,7 @@ def real_sets(splits):
         "Amazon by month": [group_data.amazon("month", s) for s in splits],
         "IMDB by film": [group_data.imdb()],
         "flights by day": [group_data.flights()],
-        "flights by day, another half, five draws": [group_data.flights(f"issue {draw}") for draw in range(5)],
+        "flights by day, another half, five draws": [group_data.flights(f"other {draw}") for draw in range(5)],
     }
 
 

@@ -60,7 +60,7 @@ class Default(AML):
     Parameters
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
-        On 20,000 items of 10 columns "fast" takes about 4 seconds of one core, "balanced" 11, "best" a multiple.
+        On 20,000 items of 10 columns "fast" takes about 5 seconds of one core, "balanced" 12, "best" a multiple.
     prior, strength, instrument, group_effect
         See :class:`AML`.
     n_jobs : int, default=None
