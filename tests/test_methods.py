@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.exceptions import ConvergenceWarning
@@ -129,11 +127,7 @@ def test_adjusted_estimates_beat_counting_under_prior_shift(name):
     assert error < 0.75 * counting
 
 
-@pytest.mark.parametrize("name", SCORED)
-@given(seed=st.integers(0, 2**32 - 1), concentration=st.sampled_from([0.02, 0.3, 3.0]), size=st.integers(1, 30))
-@settings(max_examples=15, deadline=None)
-def test_estimates_lie_on_the_simplex_whatever_the_scores(name, seed, concentration, size):
-    rng = np.random.default_rng(seed)
+def assert_on_the_simplex(name, rng, concentration, size):
     n = int(rng.integers(3, 8))
     codes = np.concatenate([np.arange(n), rng.integers(n, size=20)])
     V, S = (np.maximum(rng.dirichlet(np.full(n, concentration), k), 0) for k in (len(codes), 40))
@@ -142,8 +136,30 @@ def test_estimates_lie_on_the_simplex_whatever_the_scores(name, seed, concentrat
     quantifier = CATALOG[name].cls().fit_scores(V, codes)
     solution = quantifier.solve_scores(S, rng.integers(40, size=(3, size)))
     assert np.isfinite(solution.p).all()
+    assert np.isfinite(solution.kkt).all()
     assert (solution.p >= 0).all()
     assert_allclose(solution.p.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("concentration", [0.02, 0.3, 3.0])
+@pytest.mark.parametrize("name", SCORED)
+def test_estimates_lie_on_the_simplex_whatever_the_scores(name, concentration, rng):
+    for _ in range(5):
+        assert_on_the_simplex(name, rng, concentration, size=int(rng.integers(1, 31)))
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "concentration"),
+    [
+        # Moved to uniform, a class of 3e-17 became 0, and with it the mean of a bin that has an item.
+        ("HDy", 129107534, 0.02),
+        # The elimination of a curvature that is not positive went beyond the largest number.
+        ("HDy", [54, 30], 0.3),
+        ("OHDy", [54, 30], 0.3),
+    ],
+)
+def test_slopes_and_curvatures_without_bound_are_no_error(name, seed, concentration):
+    assert_on_the_simplex(name, np.random.default_rng(seed), concentration, size=1)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])

@@ -40,7 +40,8 @@ def move_to_uniform(objective: Objective, solution: Solution) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         at = objective.derivatives(P, chosen)
     allowed = solution.value[chosen] + np.maximum(EXCESS * np.abs(solution.value[chosen]), SMALL_EXCESS) / 2
-    good = at.value <= allowed
+    # A mass of 1e-17 that rounding has taken away may have been all that a bin had: the slope is infinite there.
+    good = (at.value <= allowed) & np.isfinite(at.gradient).all(axis=1)
     rows = chosen[good]
     solution.p[rows], solution.value[rows] = P[good], at.value[good]
     solution.kkt[rows] = kkt_residual(P[good], at.gradient[good]) / objective.scale[rows]

@@ -375,5 +375,7 @@ def positive_definite(H: Floats) -> npt.NDArray[np.bool_]:
         good &= H[:, k, k] > 0
         column = np.where(good[:, None], H[:, k + 1 :, k], 0.0)
         pivot = np.where(good, H[:, k, k], 1.0)
-        H[:, k + 1 :, k + 1 :] -= column[:, :, None] * (column / pivot[:, None])[:, None, :]
+        # Of a positive definite H, column^2 <= pivot * diagonal: what overflows is not, and its next pivot says so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            H[:, k + 1 :, k + 1 :] -= column[:, :, None] * (column / pivot[:, None])[:, None, :]
     return good
