@@ -99,7 +99,8 @@ class Job:
     def and_files(self, more: Sequence[str | Path] | None) -> "Job":
         """Return the job with more files of the table."""
         job = replace(self)
-        vars(job)["file"] = self._opened([self.table, *more] if more else self.table)
+        if more:
+            vars(job)["file"] = self._opened([self.table, *more])
         return job
 
     @cached_property
