@@ -163,18 +163,13 @@ class AML(Method):
         """
         if self.predictor_ is not None:
             return self.predictor_.closed_form(summary, level, of)
-        found, start, shared = list(self._posteriors(summary, of, self._stated())), 0, []
-        for one in found:
-            stop = start + len(one.solution.p)
-            shared.append(_shared(self, one, summary.sizes[start:stop]).astype(np.float32))
-            start = stop
+        stated = "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
+        found = list(self._posteriors(summary, of, stated))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
-        shares = None if of == "sample" else P
-        return ClosedForm(normal_bounds(P, E, summary.sizes, level, of), E, np.concatenate(shared), shares)
-
-    def _stated(self) -> Any:
-        """Return the prior as far as it is more than a guess."""
-        return "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
+        shared = np.concatenate(list(_shared(self, found, summary.sizes)))
+        return ClosedForm(
+            normal_bounds(P, E, summary.sizes, level, of), E, shared, shares=None if of == "sample" else P
+        )
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
@@ -238,15 +233,15 @@ class AML(Method):
         return Observed(Q, np.broadcast_to(self.M_, Omega.shape), Omega, np.broadcast_to(self._common(), Q.shape))
 
 
-def _shared(method: AML, found: Posterior, sizes: Floats) -> Floats:
-    """Return what errors of M do to the shares, as a factor (B, n, n^2).
+def _shared(method: AML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
+    """Yield what errors of M do to the shares of successive samples of N items (B,), as factors (b, n, n^2).
 
     Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
     instrument stands for that of each sample: both see the same labelled items, nearly alike.
     """
-    P, n, C = clean(found.solution.p), len(method.classes_), method.covariances_
-    seen = method._at_common(P, sizes, P)
-    values, vectors = np.linalg.eigh(C * (method.trust_ / method.counts_)[:, None, None])
+    values, vectors = np.linalg.eigh(method.covariances_ * (method.trust_ / method.counts_)[:, None, None])
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    D = np.einsum("bi,ijk->bjik", P, roots).reshape(len(P), n, -1)
-    return found.moved(pull(seen, sizes, P, D))
+    for one, N in zip(found, np.split(sizes, np.cumsum([len(f.solution.p) for f in found])[:-1]), strict=True):
+        P = clean(one.solution.p)
+        D = np.einsum("bi,ijk->bjik", P, roots).reshape(*P.shape, -1)
+        yield one.moved(pull(method._at_common(P, N, P), N, P, D)).astype(np.float32)
