@@ -91,13 +91,14 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
-    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from ordinalq.files.words import Words
 
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []
     for name in texts:
-        vectorizer = TfidfVectorizer(
+        vectorizer = Words(
             ngram_range=(1, 2),
             sublinear_tf=True,
             min_df=2 if len(frame) < 2000 else 5,
