@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from ordinalq.files.cells import some
 from ordinalq.files.columns import check_kind, typed
 from ordinalq.files.encoder import names_array, table_encoder
+from ordinalq.files.words import Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +92,6 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
-
-    from ordinalq.files.words import Words
 
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
