@@ -208,11 +208,12 @@ def growth(n, folder, kinds, plot):
     sizes, curves = sorted({max(FEW, n // d) for d in (100, 32, 10, 3, 1)}), {}
     for kind in kinds:
         model = model_of(kind, folder)
-        start = watched(predict(model, written(kind, FEW, folder)))[0]
-        curves[kind] = [watched(predict(model, written(kind, size, folder)))[0] - start for size in sizes]
-        print(f"{kind}: {start:.1f} s to start; then, a million rows")
+        found = {size: watched(predict(model, written(kind, size, folder))) for size in (FEW, *sizes)}
+        start = found[FEW][0]
+        curves[kind] = [found[size][0] - start for size in sizes]
+        print(f"{kind}: {start:.1f} s to start; then, a million rows, and memory")
         for size, seconds in zip(sizes, curves[kind], strict=True):
-            print(f"{size:12,} rows {seconds:7.1f} s {1e6 * seconds / size:7.2f}", flush=True)
+            print(f"{size:12,} rows {seconds:7.1f} s {1e6 * seconds / size:7.2f} {found[size][2]:7,.0f} MB", flush=True)
     if plot is not None:
         draw(sizes, curves, plot)
 
