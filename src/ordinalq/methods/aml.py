@@ -167,9 +167,8 @@ class AML(Method):
         found = list(self._posteriors(summary, of, stated))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
         shared = np.concatenate(list(_shared(self, found, summary.sizes)))
-        return ClosedForm(
-            normal_bounds(P, E, summary.sizes, level, of), E, shared, shares=None if of == "sample" else P
-        )
+        bounds = normal_bounds(P, E, summary.sizes, level, of)
+        return ClosedForm(bounds, E, shared, None if of == "sample" else P)
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
