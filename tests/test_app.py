@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -127,6 +128,20 @@ def test_comparison_is_that_of_the_command_line(walked, tables, tmp_path, monkey
     found = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/comparison.csv").content), dtype=str)
     for name in ("mean_class", "mean_class_lower", "mean_class_upper", "probability"):
         assert [float(value) for value in found[name]] == [pair[name]]
+
+
+def test_groups_unlike_those_of_training_are_counted_as_such(app):
+    def said(knows_groups, **fits):
+        answer = SimpleNamespace(knows_groups=knows_groups, smoothed=False)
+        return app.site.render(
+            "verdict.html", answer=answer, fits={name.replace("_", " "): n for name, n in fits.items()}
+        )
+
+    page = said(True, good=29, unlike_the_training_groups=3, too_few_items=5)
+    assert "3 of 32 groups with enough rows do not look like the training groups" in page
+    page = said(False, good=10, doubtful=2, bad=1)
+    assert "3 of 13 groups with enough rows do not look like any mixture of the training classes" in page
+    assert "All 4 groups with enough rows look like the training groups" in said(True, good=4, too_few_items=1)
 
 
 def test_names_of_groups_are_shown_and_not_obeyed(walked):
