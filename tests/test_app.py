@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from pages import Client, problem, served
 
+from ordinalq.app import work
 from ordinalq.cli import main
 
 
@@ -230,6 +231,19 @@ def test_work_can_be_cancelled_and_begun_again(app):
     client.post(f"{walk}/fit", fields)
     assert client.get(f"{walk}/job").json()["state"] == "running"
     client.post(f"{walk}/delete")
+
+
+def test_learning_says_how_far_it_is(tables, tmp_path):
+    (tmp_path / "grades.csv").write_bytes(csv(tables[0]))
+    table = work.Table(tmp_path / "grades.csv", "grades.csv")
+    choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
+    told = []
+    work.fit(table, choices, tmp_path / "model.oq", tmp_path / "errors.svg", lambda *said: told.append(said))
+    parts = [said[1] for said in told[1:]]
+    assert parts == sorted(parts)
+    assert len(set(parts)) > 5
+    assert parts[-1] == 1
+    assert any("fold 5 of 5" in said[0] for said in told)
 
 
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):
