@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from ordinalq.files.cells import some
 from ordinalq.files.columns import check_kind, typed
 from ordinalq.files.encoder import names_array, table_encoder
+from ordinalq.files.words import Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,13 +92,12 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []
     for name in texts:
-        vectorizer = TfidfVectorizer(
+        vectorizer = Words(
             ngram_range=(1, 2),
             sublinear_tf=True,
             min_df=2 if len(frame) < 2000 else 5,
