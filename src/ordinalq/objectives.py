@@ -221,7 +221,7 @@ class LinearObjective(Objective):
             return _in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed
 
         # Where the bins that all samples have see every direction, those of each sample do.
-        common = matrix(counted.all(axis=0))
+        common = matrix(np.all(counted, axis=0))
         if _all_seen(common):
             return Seen(common[None], np.zeros(len(rows), dtype=np.intp))
         # Samples with the same empty bins see the same.
