@@ -10,10 +10,9 @@ import ordinalq as oq
 from ordinalq import plot
 from ordinalq.ordinal import grid_difference_matrix
 from ordinalq.regularizers import LogTikhonov, Tikhonov
+from ordinalq.solvers.stopping import STOPS
 from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.engine import Unfolder
-
-UNSMOOTHED = oq.IBU(interpolation=0.0, stop="ks", tol=0.01)
 
 
 def detector(n=6, d=None, smear=0.6):
@@ -78,30 +77,60 @@ def test_covariance_of_ibu_agrees_with_toys_on_random_problems(seed):
     assert difference < 0.05 * np.linalg.norm(spectrum.statistical)
 
 
-def test_documented_example_of_pyunfold():
-    response = np.array([[0.9, 0.1], [0.1, 0.9]])
-    spectrum = oq.unfold(
+PYUNFOLD = {"response": np.array([[0.9, 0.1], [0.1, 0.9]]), "errors": np.array([10, 12.2])}
+
+
+def pyunfold_example(**stop):
+    return oq.unfold(
         [100, 150],
-        response,
-        variances=np.array([10, 12.2]) ** 2,
-        method=UNSMOOTHED,
+        PYUNFOLD["response"],
+        variances=PYUNFOLD["errors"] ** 2,
+        method=oq.IBU(interpolation=0.0, **stop),
         # An efficiency of 1 with an error of 0.01 stands for 10,000 simulated events per true bin.
-        systematics={"simulation": SimulatedEvents(10_000 * response)},
+        systematics={"simulation": SimulatedEvents(10_000 * PYUNFOLD["response"])},
     )
+
+
+def propagated(steps, *, transposed):
+    """Return the errors of the example by the derivatives of D'Agostini's iteration, as Adye gives them (efficiency 1).
+
+    D_ij = U_ij + n_i / n0_i D0_ij - sum_kl g_k / n0_l U_ik U_lk D0_lj, with D0_ik U_lk U_lj for the last three where
+    `transposed`.
+    """
+    g, n0, D = np.array([100.0, 150.0]), np.full(2, 125.0), np.zeros((2, 2))
+    for _ in range(steps):
+        U = (PYUNFOLD["response"] * n0).T / (PYUNFOLD["response"] @ n0)
+        three = (D, U, U) if transposed else (U, U, D)
+        D = U + ((U @ g) / n0)[:, None] * D - np.einsum("k,l,ik,lk,lj->ij", g, 1 / n0, *three)
+        n0 = U @ g
+    return np.sqrt(((D * PYUNFOLD["errors"]) ** 2).sum(axis=1))
+
+
+def test_documented_example_of_pyunfold():
+    spectrum = pyunfold_example(stop="ks", tol=0.01)
     assert_allclose(spectrum.counts, [94.32086967, 155.67913033], atol=5e-9)
     assert_allclose(spectrum.systematic_error, [0.65570621, 0.65570621], atol=5e-9)
     assert spectrum.n_iter == 4
-    # The statistical errors printed there, 11.16853268 and 13.65488168, are not those of the iteration: they differ
-    # from toys, and the errors of two numbers with a fixed sum would not be those of that sum.
-    assert_allclose(spectrum.statistical_error, [11.16853268, 13.65488168], rtol=4e-3)
+    # The statistical errors printed there follow, digit for digit, from the derivatives with two factors exchanged.
+    # Ours are those of the derivatives themselves, so that the sum, which is fixed, has the error of the sum.
+    assert_allclose(propagated(4, transposed=True), [11.16853268, 13.65488168], atol=5e-9)
+    assert_allclose(spectrum.statistical_error, propagated(4, transposed=False), rtol=1e-7)
     assert_allclose(np.sqrt(spectrum.statistical.sum()), np.sqrt(100 + 12.2**2), rtol=1e-9)
 
 
 def test_the_first_iteration_has_the_errors_of_pyunfold():
-    response = np.array([[0.9, 0.1], [0.1, 0.9]])
-    method = oq.IBU(interpolation=0.0, max_iter=1)
-    spectrum = oq.unfold([100, 150], response, variances=np.array([10, 12.2]) ** 2, method=method)
-    assert_allclose(spectrum.statistical_error, [9.08231248, 11.0254433], atol=5e-8)
+    assert_allclose(pyunfold_example(max_iter=1).statistical_error, [9.08231248, 11.0254433], atol=5e-8)
+
+
+def test_stopping_statistics_of_the_example_are_those_of_pyunfold():
+    steps = np.array([[125.0, 125.0], *(pyunfold_example(max_iter=k).counts for k in range(1, 5))])
+    for name, last in {
+        "ks": [0.08, 0.02853015811, 0.01035635445, 0.00383000875],
+        "chi-square": [1.61030595813, 0.21099189635, 0.02827590214, 0.00389457604],
+        "bayes-factor": [-0.58412384446, -1.96485353846, -2.13847275324, -2.15927078404],
+        "max-change": [0.08695652174, 0.03515861791, 0.0134048381, 0.00505013722],
+    }.items():
+        assert_allclose(STOPS[name](steps[:-1], steps[1:]), last, atol=1e-9)
 
 
 def test_no_regularization_and_as_many_bins_fit_exactly(observed):
