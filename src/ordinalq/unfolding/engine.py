@@ -149,8 +149,9 @@ class Unfolder:
     def statistical(self, fit: Fit, J: Floats) -> Floats:
         """Return statistical covariances (B, n, n) of estimates with derivatives J (B, n, d).
 
-        A bin that is estimated to be empty does not move with the counts. It has the variance that it would have if it
-        could be negative, and no correlations.
+        A bin that is estimated to be empty does not move with the counts, and has no correlations. If it could be
+        negative it would be at u < 0 with a variance s^2; its error e is where the deviance, a parabola around u, is by
+        one above that at zero: e = sqrt(u^2 + s^2) - |u|.
         """
         known = self.measurement
         v = known.fluctuation(known.fold(fit.T) if known.variances is None else fit.G)
@@ -159,8 +160,10 @@ class Unfolder:
         if len(rows):
             part = fit.take(rows)
             free = self.jacobian(replace(part, P=np.maximum(part.P, 2 * AT_THE_EDGE)))
-            variances = np.where(part.P <= AT_THE_EDGE, np.einsum("bij,bj->bi", free**2, v[rows]), 0.0)
-            C[rows] += variances[:, :, None] * np.eye(J.shape[1])
+            below = np.maximum(np.einsum("bij,bj->bi", free, known.fold(part.T) - part.G), 0.0)
+            square = np.einsum("bij,bj->bi", free**2, v[rows])
+            error = np.sqrt(below**2 + square) - below
+            C[rows] += np.where(part.P <= AT_THE_EDGE, error**2, 0.0)[:, :, None] * np.eye(J.shape[1])
         return np.asarray(C)
 
     def bias(self, fit: Fit, J: Floats, pilot: Floats, pilot_J: Floats) -> tuple[Floats, Floats]:

@@ -34,7 +34,7 @@ def half_length(level: float, variance: Floats, bias: Floats) -> Floats:
     far = bias >= ONE_SIDE * root
     parts = np.divide(bias, root, out=np.zeros_like(bias), where=~far)
     # x^2 / variance has the non-central chi-square distribution with one degree of freedom.
-    return np.where(far, bias + ndtri(level) * root, root * np.sqrt(chndtrix(level, 1, parts**2)))
+    return np.asarray(np.where(far, bias + ndtri(level) * root, root * np.sqrt(chndtrix(level, 1, parts**2))))
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,7 @@ class Unfolding:
         return known[0] if known is not None and len(known) == 1 else known
 
     def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of intervals of each bin, not below zero, with the estimated bias or without.
-
-        Without it they are normal intervals. With it they are so long that a normal estimate that is off by the bias
-        has them hold the truth.
-        """
+        """Return lower and upper ends of normal intervals, not below zero, with the estimated bias or without."""
         level = check_real("level", level, low=0, high=1, open_low=True)
         width = self._half_length(level) if bias else float(ndtri((1 + level) / 2)) * self.error
         return np.maximum(self.counts - width, 0.0), self.counts + width

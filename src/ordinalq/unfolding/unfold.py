@@ -30,8 +30,8 @@ from ordinalq.unfolding.systematics import Source, read_shifts, read_sources
 from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
 
 DEFAULT_RULE = "information"
-# From this number of bins on the default smooths third differences of the logarithm, which lets log-parabolas pass beside
-# power laws; below, they would leave more than half of all directions free.
+# From this number of bins on the default smooths third differences of the logarithm, which lets log-parabolas pass, and
+# not power laws alone; below, they would leave more than half of all directions free.
 MANY_BINS = 6
 # A fit with fewer degrees of freedom left has no chi-square that could be judged.
 LEFT = 0.5
