@@ -55,7 +55,7 @@ $(SITE_STAMP): pyproject.toml constraints.txt
 	touch $@
 
 test: $(STAMP)
-	$(PYTEST) -m "not slow" --hypothesis-seed=$(ORDINALQ_TEST_SEED)
+	$(PYTEST) -m "not slow"
 
 $(CLUSTER_STAMP): pyproject.toml constraints.txt
 	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
@@ -70,7 +70,7 @@ cluster-test: $(CLUSTER_STAMP)
 
 seeds: $(STAMP)
 	for seed in $(SEEDS); do \
-	    ORDINALQ_TEST_SEED=$$seed $(PYTEST) -m "seeded and not slow" --hypothesis-seed=$$seed || exit 1; \
+	    ORDINALQ_TEST_SEED=$$seed $(PYTEST) -m "seeded and not slow" || exit 1; \
 	done
 
 # Counting the lines makes the tests a third slower.
@@ -124,7 +124,7 @@ lowest:
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt -e ".[dev]"
-	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow" --hypothesis-seed=$(ORDINALQ_TEST_SEED)
+	$(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 release:
 	rm -rf $(RELEASE) dist
@@ -138,4 +138,4 @@ release:
 	cd $(RELEASE) && bin/python smoke.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage

@@ -256,6 +256,8 @@ def refined(problem, data, x, free, C, least):
             K[np.arange(k, k + m), np.arange(k, k + m)] = -unit * unit / tau
             rest[k : k + m] *= unit
         K[:k, -1] = K[-1, :k] = size
+        if not (np.isfinite(K).all() and np.isfinite(rest).all()):
+            return
         try:
             change = -np.linalg.lstsq(K, rest, rcond=least)[0]
         except np.linalg.LinAlgError:
@@ -272,20 +274,38 @@ def refined(problem, data, x, free, C, least):
 def linear_minimum(data, p):
     """Return ||c - D p||_1 and the lower bound that the multipliers of the linear program give."""
     D, c = data.M, data.signal[0]
+    long_D, long_c = D.astype(np.longdouble), c.astype(np.longdouble)
+    value = float(np.abs(long_c - long_D @ p).sum())
+    best = 0.0
+    # HiGHS meets its conditions to 1e-10 of its own units. Where the value is far below one, these are those of the
+    # residuals at p: what is sought is the change of p, in units of the value.
+    for start, unit in ((np.zeros_like(p), 1.0), (p, value)):
+        if value - best <= tolerance(best, RELATIVE):
+            break
+        rest = ((long_c - long_D @ start) / unit).astype(np.float64)
+        change, first = linear_program(D, rest, -start / unit, float((1 - start.sum()) / unit))
+        # On the support of a vertex the conditions hold to all digits. Where all columns are nearly equal, the signs
+        # of the residuals are better multipliers.
+        points = (start + unit * change, p)
+        multipliers = [first, np.sign(c - D @ p)]
+        multipliers += [
+            exact_multipliers(D, c, x, first, zero) for x in points for zero in (1e-7, 1e-9, 1e-12, 0.01 * value)
+        ]
+        best = max(best, *(float(y @ long_c - (y @ long_D).max()) for y in multipliers))
+    return value, best
+
+
+def linear_program(D, c, lower, total):
+    """Return the x >= lower with sum `total` of least ||c - D x||_1, and the multipliers of the residuals."""
     d, n = D.shape
     A = np.vstack([np.hstack([D, np.eye(d), -np.eye(d)]), [1.0] * n + [0.0] * 2 * d])
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    run = linprog(np.r_[np.zeros(n), np.ones(2 * d)], A_eq=A, b_eq=np.r_[c, 1], method="highs", options=options)
-    value = float(np.abs(c - D @ p).sum())
+    bounds = np.column_stack([np.r_[lower, np.zeros(2 * d)], np.full(n + 2 * d, np.inf)])
+    cost = np.r_[np.zeros(n), np.ones(2 * d)]
+    run = linprog(cost, A_eq=A, b_eq=np.r_[c, total], bounds=bounds, method="highs", options=options)
     if run.x is None:
-        return value, value
-    # HiGHS meets its conditions to 1e-10 of its own units; on the support of a vertex they hold to all digits. Where
-    # all columns are nearly equal, the signs of the residuals are better multipliers.
-    first = np.clip(run.eqlin.marginals[:d], -1, 1)
-    multipliers = [first, np.sign(c - D @ p)]
-    multipliers += [exact_multipliers(D, c, x, first, zero) for x in (run.x[:n], p) for zero in (1e-7, 1e-9, 1e-12)]
-    long_D, long_c = D.astype(np.longdouble), c.astype(np.longdouble)
-    return value, max(0.0, *(float(y @ long_c - (y @ long_D).max()) for y in multipliers))
+        return np.zeros(n), np.zeros(d)
+    return run.x[:n], np.clip(run.eqlin.marginals[:d], -1, 1)
 
 
 def exact_multipliers(D, c, p, y, least):
@@ -402,7 +422,7 @@ def summary(verdicts, show):
         f"{len(flagged)} flagged as not converged ({len(flagged) / len(verdicts):.2%}), {len(easy)} of them with a "
         f"condition number below 1e8; slowest {max(v.seconds for v in verdicts):.2f} s"
     )
-    for name, those in (("silent", silent), ("broken", broken), ("flagged", flagged)):
+    for name, those in (("silent", silent), ("broken", broken), ("easy", easy), ("flagged", flagged)):
         print(name, dict(Counter(v.label for v in those).most_common(12)))
         for v in those[:show]:
             found = f"excess {v.excess:.2g} of {v.minimum:.3g}, condition {v.condition:.1e}"

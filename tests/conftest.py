@@ -17,9 +17,9 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests whose data follow the seed: by the fixture, by data that their module shares, by hypothesis."""
+    """Mark the tests whose data follow the seed: by the fixture, or by data that their module shares."""
     for item in items:
         module = getattr(item, "module", None)
         shared = any(value is generator for value in vars(module).values()) if module else False
-        if "rng" in getattr(item, "fixturenames", ()) or shared or hasattr(getattr(item, "obj", None), "hypothesis"):
+        if "rng" in getattr(item, "fixturenames", ()) or shared:
             item.add_marker(pytest.mark.seeded)

@@ -569,7 +569,7 @@ def _sizes():
         attribute(forgery, "extra", node("JsonNode", "builtins.str", content="1" * 100_000))
 
     def long_vocabulary(forgery):
-        for part in forgery.nodes(__class__="TfidfVectorizer"):
+        for part in forgery.nodes(__class__="Words"):
             if "content" in part:
                 part["content"]["content"]["vocabulary_"] = dict_of({"good": value(2_000_000_000)})
 

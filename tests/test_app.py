@@ -6,12 +6,14 @@ import re
 import shlex
 import time
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from pages import Client, problem, served
 
+from ordinalq.app import work
 from ordinalq.cli import main
 
 
@@ -129,6 +131,20 @@ def test_comparison_is_that_of_the_command_line(walked, tables, tmp_path, monkey
         assert [float(value) for value in found[name]] == [pair[name]]
 
 
+def test_groups_unlike_those_of_training_are_counted_as_such(app):
+    def said(knows_groups, **fits):
+        answer = SimpleNamespace(knows_groups=knows_groups, smoothed=False)
+        return app.site.render(
+            "verdict.html", answer=answer, fits={name.replace("_", " "): n for name, n in fits.items()}
+        )
+
+    page = said(True, good=29, unlike_the_training_groups=3, too_few_items=5)
+    assert "3 of 32 groups with enough rows do not look like the training groups" in page
+    page = said(False, good=10, doubtful=2, bad=1)
+    assert "3 of 13 groups with enough rows do not look like any mixture of the training classes" in page
+    assert "All 4 groups with enough rows look like the training groups" in said(True, good=4, too_few_items=1)
+
+
 def test_names_of_groups_are_shown_and_not_obeyed(walked):
     client, walk = walked
     page = client.get(f"{walk}/results").text
@@ -141,7 +157,7 @@ def test_groups_are_sorted_and_filtered(walked):
 
     def names(**query):
         page = client.get(f"{walk}/results", **query).text
-        return re.findall(r'<th scope="row">(.*?)</th>', page)
+        return re.findall(r'<th scope="row"><div class="name" title="[^"]*">(.*?)</div></th>', page)
 
     estimates = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))
     by_mean = estimates.sort_values("mean_class", ascending=False)["shop"].str.replace("<", "&lt;")
@@ -217,6 +233,19 @@ def test_work_can_be_cancelled_and_begun_again(app):
     client.post(f"{walk}/delete")
 
 
+def test_learning_says_how_far_it_is(tables, tmp_path):
+    (tmp_path / "grades.csv").write_bytes(csv(tables[0]))
+    table = work.Table(tmp_path / "grades.csv", "grades.csv")
+    choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
+    told = []
+    work.fit(table, choices, tmp_path / "model.oq", tmp_path / "errors.svg", lambda *said: told.append(said))
+    parts = [said[1] for said in told[1:]]
+    assert parts == sorted(parts)
+    assert len(set(parts)) > 5
+    assert parts[-1] == 1
+    assert any("fold 5 of 5" in said[0] for said in told)
+
+
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):
     client = Client(app.port)
     page = client.get(client.walk(client.send("/upload", "broken.csv", b"a,b\n1,2\n3\n")))
@@ -259,11 +288,68 @@ def test_periods_of_a_date_give_a_trend(app, walked, tables, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.oq").write_bytes(model)
     (tmp_path / "new.csv").write_bytes(csv(tables[1]))
-    command = "predict model.oq new.csv --by day:month --interval 0.95 --interval-of sample --json"
+    command = "predict model.oq new.csv --by day:month --interval 0.95 --json"
     assert main(command.split()) == 0
     sentence = json.loads(capsys.readouterr().out)["trend"]["sentence"]
     assert sentence in unescape(page), "as on the command line"
     assert "Over time" not in client.get(f"{walk}/results").text, "shops have no order in time"
+
+
+def test_two_columns_of_groups_and_weights_are_those_of_the_command_line(app, tables, tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    labelled, new = (frame.assign(stands_for=rng.integers(1, 5, len(frame))) for frame in tables)
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "grades.csv", csv(labelled)))
+    client.post(f"{walk}/fit", [*ordered(labelled)[:-1], ("method", "PACC"), ("weight", "stands_for")])
+    page = client.done(walk).text
+    assert "stands_for" not in re.search(r"<dt>columns</dt><dd>(.*?)</dd>", page)[1], "a weight is not learned from"
+    client.send(f"{walk}/sample", "new.csv", csv(new))
+    client.done(walk)
+    page = client.post(f"{walk}/predict", {"by": "day:month", "and": "day:year"})
+    assert problem(page) == "Choose two different columns of groups, or one."
+    client.post(f"{walk}/predict", {"by": "shop", "and": "day:month", "weight": "stands_for"})
+    page = client.done(walk).text
+    assert "9 groups by shop, day:month" in page
+    monkeypatch.chdir(tmp_path)
+    for name, frame in (("grades.csv", labelled), ("new.csv", new)):
+        (tmp_path / name).write_bytes(csv(frame))
+    for step in ("model", "results"):
+        (command,) = re.findall(r"<pre><code>ordinalq (.*?)</code></pre>", client.get(f"{walk}/{step}").text)
+        assert main(shlex.split(command)) == 0
+    assert client.get(f"{walk}/file/estimates.csv").content == (tmp_path / "estimates.csv").read_bytes()
+    client.post(f"{walk}/plan", {"width": "0.3"})
+    assert "only for rows without weights" in problem(client.done(walk))
+
+
+def test_an_answer_is_never_shown_beside_another_question(app, walked, tables):
+    client, walk = walked
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", client.get(f"{walk}/file/model.oq").content))
+    other.send(f"{own}/sample", "new.csv", csv(tables[1]))
+    other.done(own)
+    other.post(f"{own}/predict", {"by": "shop"})
+    other.done(own)
+    # The column is no class: the work fails, and what was found before is no answer to it.
+    other.post(f"{own}/predict", {"by": "shop", "labels": "price", "level": "0.8"})
+    page = other.done(own)
+    assert page.path.endswith("/new")
+    assert problem(page)
+    assert "80 % intervals" not in other.get(f"{own}/results").text
+
+
+def test_files_of_work_that_failed_do_not_stay(app, walked, tables):
+    client, walk = walked
+    other = Client(app.port)
+    own = other.walk(other.send("/upload", "mine.oq", client.get(f"{walk}/file/model.oq").content))
+    for _ in range(2):
+        other.send(f"{own}/sample", "new.csv", csv(tables[1]))
+        other.done(own)
+    other.post(f"{own}/predict", {"by": "shop"})
+    other.done(own)
+    other.send(f"{own}/labels", "back.csv", b"no,such\n1,2\n")
+    assert problem(other.done(own))
+    folder = next(app.folder.rglob(own.rpartition("/")[2]))
+    assert len(list(folder.glob("upload-*"))) == 2, "the model and the last table"
 
 
 def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch):

@@ -41,7 +41,10 @@ def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, 
     X, y, groups = make(rng, 40, 400)
     quantifier, plan = trained[name], oq.Plan(of, basis=basis)
     needed = quantifier.labels_needed(X, groups, width, quantity, plan=plan)
-    assert ((needed.labels > 0) & (needed.labels < 400)).all()
+    # None where the interval is narrow enough already, as that of a class that is hardly there.
+    assert_array_equal(needed.labels == 0, needed.now <= width)
+    assert (needed.labels > 0).mean() > 0.5
+    assert (needed.labels < 400).all()
     assert (needed.width <= width).all()
     chosen = needed.draw(groups, random_state=rng)
     assert_array_equal(np.bincount(groups[chosen]), needed.labels)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from ordinalq import md, nmd, rnadw, rnod, rsnod
@@ -73,10 +71,9 @@ def test_vectors_give_floats_and_go_with_every_row_of_a_batch(measure, rng):
     assert_allclose(measure(P, p), [measure(row, p) for row in P], rtol=1e-12)
 
 
-@given(st.integers(3, 12), st.integers(0, 2**32 - 1))
-def test_measures_lie_in_zero_one_and_vanish_only_at_equality(n, seed):
-    rng = np.random.default_rng(seed)
-    P, P_hat = rng.dirichlet(np.full(n, 0.4), (2, 8))
+@pytest.mark.parametrize("n", range(3, 13))
+def test_measures_lie_in_zero_one_and_vanish_only_at_equality(n, rng):
+    P, P_hat = rng.dirichlet(np.full(n, 0.4), (2, 80))
     for measure in (nmd, rnod, rsnod, rnadw):
         value = measure(P, P_hat, distances=rng.random(n - 1) + 0.01)
         assert (value > 0).all()

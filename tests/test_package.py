@@ -134,7 +134,7 @@ FIXED = {
 
 
 def test_random_data_of_the_tests_follow_the_seed():
-    """A generator with a number of its own would see the same data at every seed; hypothesis has seeds of its own."""
+    """A generator with a number of its own would see the same data at every seed."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         own = re.findall(r"default_rng\((?!seed\))", text) if path.name != Path(__file__).name else []

@@ -33,6 +33,7 @@ import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.effects.model import GroupModel
+from ordinalq.files.words import Words
 from ordinalq.inference.tuning import Tuning
 from ordinalq.methods.default import Training
 from ordinalq.solvers import l1, newton, quadratic, softmax
@@ -330,7 +331,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         GroupModel,
         Weights,
     }
-    expected |= {TypedColumns, oq.TableModel}
+    expected |= {TypedColumns, oq.TableModel, Words}
     for module in modules:
         for thing in vars(module).values():
             is_class = isinstance(thing, type) and issubclass(thing, BaseEstimator)
@@ -583,3 +584,18 @@ def test_models_of_texts_keep_the_names_that_their_encoder_looks_up(tmp_path, rn
     model = oq.TableModel(oq.PACC(), text=["text"]).fit(frame, target="stars")
     oq.save_model(model, tmp_path / "text.oq")
     assert_array_equal(oq.load_model(tmp_path / "text.oq").predict(frame), model.predict(frame))
+
+
+def test_words_are_one_part_of_a_file_and_come_back_with_their_numbers(rng, tmp_path):
+    words = np.array([f"word{i}" for i in range(1500)])
+    frame = pd.DataFrame({"stars": np.repeat([1, 2, 3], 30)})
+    frame["review"] = [" ".join(rng.choice(words, 60)) for _ in range(90)]
+    model = oq.TableModel(oq.PACC(), text=["review"]).fit(frame, target="stars")
+    model.save(tmp_path / "a.oq")
+    _, payload = saving._read(tmp_path / "a.oq")
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        assert archive.read("schema.json").count(b"__loader__") < 1000
+    same = oq.load_model(tmp_path / "a.oq")
+    old, new = (one.encoder_.named_transformers_["words of review"] for one in (model, same))
+    assert new.vocabulary_ == old.vocabulary_
+    assert_array_equal(same.predict(frame), model.predict(frame))

@@ -19,6 +19,7 @@ import ordinalq as oq
 from ordinalq.cli import main
 
 pyspark = pytest.importorskip("pyspark")
+WEIGHED = "x double, z double, shop string, known double, w double"
 pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java runtime"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -61,6 +62,18 @@ def test_executors_give_what_one_machine_gives(data, name, by, level):
     models, frame, there = data
     model = models[name]
     assert_same(oq.spark.predict_groups(model, there, by, level=level).toPandas(), model, frame, by, level)
+
+
+def test_labels_and_weights_of_rows_count(session, data):
+    models, frame, _ = data
+    frame = frame[["x", "z", "shop"]].assign(known=frame["stars"].where(frame.index % 5 == 0), w=1.0 + frame.index % 4)
+    there = session.createDataFrame(frame.astype(object).where(frame.notna(), None).to_dict("records"), WEIGHED)
+    how = {"level": 0.9, "labelled": "known", "weight": "w"}
+    found = oq.spark.predict_groups(models["PACC"], there, "shop", **how).toPandas()
+    expected = models["PACC"].predict_groups(frame, "shop", **how).frame()
+    pd.testing.assert_frame_equal(
+        found.set_index("shop").loc[expected["shop"]], expected.set_index("shop"), check_dtype=False, rtol=0, atol=1e-10
+    )
 
 
 def test_groups_keep_their_types(data):

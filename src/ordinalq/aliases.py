@@ -76,6 +76,7 @@ ALIASES = {
     "OrdinalProbit": "ordinalq.classify.stack:OrdinalProbit",
     "OrdinalStack": "ordinalq.classify.stack:OrdinalStack",
     # Tables.
+    "Words": "ordinalq.files.words:Words",
     "TableModel": "ordinalq.tables.model:TableModel",
     "TypedColumns": "ordinalq.tables.columns:TypedColumns",
 }

@@ -12,7 +12,7 @@ from ordinalq.app import examples, forms, work
 from ordinalq.app.examples import Example
 from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.site import Site, go
-from ordinalq.app.uploads import MODEL, Refused, Upload, form, receive
+from ordinalq.app.uploads import MODEL, SENT, Refused, Upload, form, receive
 from ordinalq.app.work import Answer, Asked, Compared, Fitted, Planned, Table
 from ordinalq.files.opening import packing
 from ordinalq.tables.preview import TablePreview
@@ -44,7 +44,7 @@ async def example(request: Request, site: Site, session: Session) -> Response:
         made, preview = found
         walk.table, walk.preview, walk.choices = made.labelled, preview, made.choices
         walk.ready = {"labelled": made.labelled, "new": made.new}
-        walk.asked = Asked(made.by)
+        walk.asked = Asked((made.by,))
 
     arguments = {"name": name, "folder": walk.folder}
     await begin(site, walk, "Making up the example", examples.make_and_look, arguments, finish)
@@ -137,15 +137,12 @@ async def use(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def new_table(site: Site, walk: Walk, table: Table) -> None:
-    """Look at a table to estimate; an older one is forgotten."""
+    """Look at a table to estimate, in place of an older one."""
 
     def finish(found: Any) -> None:
         walk.sample_preview = found
 
-    old = None if walk.sample is None else walk.sample.path
     await begin(site, walk, f"Reading {table.shown}", work.preview, {"table": table, "whole": False}, finish)
-    if old != table.path:
-        walk.forget(old)
     walk.sample, walk.sample_preview, walk.step = table, None, "/new"
     walk.answer = walk.compared = walk.planned = None
 
@@ -162,7 +159,9 @@ async def predict(request: Request, site: Site, walk: Walk) -> Response:
 
     arguments = {"model": walk.model, "table": walk.sample, "asked": asked, "folder": walk.folder}
     await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, finish)
-    walk.asked, walk.compared, walk.planned = asked, None, None
+    # What was asked before is forgotten, with its answer: the one is not shown beside the other.
+    walk.asked, walk.step = asked, "/new"
+    walk.answer = walk.compared = walk.planned = None
     return go(walk)
 
 
@@ -210,15 +209,12 @@ async def labels(request: Request, site: Site, walk: Walk) -> Response:
     # In its own format, which may have changed only by no longer being packed.
     name = walk.sample.path.name
     ending = name.removesuffix(packing(name)).rpartition(".")[2]
-    out = walk.folder / f"labelled-{secrets.token_hex(8)}.{ending}"
+    out = walk.folder / f"{SENT}{secrets.token_hex(8)}.{ending}"
 
     def finish(found: tuple[Table, Asked, Answer]) -> None:
-        old = walk.sample
         walk.sample, walk.asked, walk.answer = found
         walk.compared = walk.planned = None
         walk.step = "/results"
-        walk.forget(None if old is None else old.path)
-        given.path.unlink(missing_ok=True)
 
     what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
     arguments = {**what, "returned": Table(*given), "out": out}

@@ -13,9 +13,9 @@ def fit_command(table: Table, choices: Choices, model: str) -> str:
     """Return the command that fits the same model."""
     words = ["ordinalq", "fit", table.shown, "--target", choices.target]
     words += [] if choices.by is None else ["--by", choices.by]
+    words += [] if choices.weight is None else ["--weight", choices.weight]
     for option in ("text", "features", "categories", "classes"):
-        values = getattr(choices, option)
-        words += [f"--{option}", ",".join(values)] if values else []
+        words += _listed(f"--{option}", getattr(choices, option))
     words += [] if choices.method is None else ["--method", choices.method]
     words += [] if choices.budget is None else ["--budget", choices.budget]
     words += ["--skip-unlabelled"] if choices.skip_unlabelled else []
@@ -42,9 +42,17 @@ def all_commands(table: Table | None, choices: Choices | None, sample: Table, as
 
 
 def _asked(asked: Asked) -> list[str]:
-    words = [] if asked.by is None else ["--by", asked.by]
+    words = ["--by", asked.by[0]] if len(asked.by) == 1 else _listed("--by", asked.by)
     words += [] if asked.labels is None else ["--labels", asked.labels]
-    return [*words, "--interval", f"{asked.level:g}", "--interval-of", asked.of]
+    words += [] if asked.weight is None else ["--weight", asked.weight]
+    return [*words, "--interval", f"{asked.level:g}", "--interval-of", asked.plan.of]
+
+
+def _listed(option: str, names: Sequence[str]) -> list[str]:
+    """Return an option that takes a list; a name with a comma it cannot take, and says so."""
+    if any("," in name for name in names):
+        return [option, f"({' | '.join(names)}: the command line takes no name with a comma)"]
+    return [option, ",".join(names)] if names else []
 
 
 def _reading(table: Table) -> list[str]:

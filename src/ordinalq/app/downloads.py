@@ -46,7 +46,8 @@ async def picture(request: Request, site: Site, walk: Walk) -> Response:
     if walk.answer is None:
         raise Refused("there is nothing to draw yet.", 404)
     estimates = walk.answer.estimates
-    which = views.positions(estimates, views.Wanted.of(request.query_params, estimates.classes))
+    wanted = views.Wanted.of(request.query_params, estimates.classes)
+    which, _ = views.drawn(views.positions(estimates, wanted), wanted)
     if not len(which):
         raise Refused("there is nothing to draw.", 404)
     return await _drawn(request, site, walk, estimates.take(which), "estimates")
@@ -71,9 +72,10 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
     if walk.answer is None or walk.fitted is None or walk.sample is None:
         raise Refused("estimate a table first.", 404)
     estimates = walk.answer.estimates
-    which = views.positions(estimates, views.Wanted.of(request.query_params, estimates.classes))
-    drawn = {"estimates": estimates.take(which)} if len(which) else {}
-    pictures = {name: await _svg(site, walk, what) for name, what in drawn.items()}
+    wanted = views.Wanted.of(request.query_params, estimates.classes)
+    which = views.positions(estimates, wanted)
+    drawn, left_out = views.drawn(which, wanted)
+    pictures = {"estimates": await _svg(site, walk, estimates.take(drawn))} if len(drawn) else {}
     if walk.answer.trend is not None:
         pictures["trend"] = await _svg(site, walk, estimates, in_time=True)
     if walk.compared is not None:
@@ -92,6 +94,7 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
         compared=walk.compared,
         planned=walk.planned,
         pictures=pictures,
+        left_out=left_out,
         style=(HERE / "static" / "app.css").read_text(encoding="utf-8"),
         commands=commands.all_commands(walk.table, walk.choices, walk.sample, walk.asked),
     )

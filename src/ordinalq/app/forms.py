@@ -9,7 +9,7 @@ from ordinalq.app.work import MAX_COMPARED, Asked, Choices
 from ordinalq.classify.members import BUDGETS
 from ordinalq.contract.plan import OF
 from ordinalq.methods.catalog import catalog
-from ordinalq.tables.groups import PERIODS
+from ordinalq.tables.groups import PERIODS, with_period
 from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]
@@ -100,11 +100,11 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
     Where all columns are used as they look like, none is named, as on the command line.
     """
     target = choice(fields, "target", columns_of(preview), "")
-    by = choice(fields, "by", ["", *columns_of(preview)], "") or None
+    by, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("by", "weight"))
     wanted = {
         column.name: choice(fields, f"use.{i}", uses(column), uses(column)[0])
         for i, column in enumerate(preview.columns)
-        if column.name not in (target, by)
+        if column.name not in (target, by, weight)
     }
     kinds = {column.name: column.kind or OUT for column in preview.columns}
     text: tuple[str, ...] = ()
@@ -123,6 +123,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
     return Choices(
         target,
         by,
+        weight,
         text,
         features,
         categories,
@@ -153,10 +154,12 @@ def periods_of(preview: TablePreview) -> list[tuple[str, list[str]]]:
 def asked_of(fields: Fields, preview: TablePreview) -> Asked:
     """Return what is asked of a table."""
     groups = [*columns_of(preview), *(by for _, names in periods_of(preview) for by in names)]
-    by = choice(fields, "by", ["", *groups], "") or None
-    labels = choice(fields, "labels", ["", *columns_of(preview)], "") or None
+    by = tuple(filter(None, (choice(fields, name, ["", *groups], "") for name in ("by", "and"))))
+    if len({with_period(one)[0] for one in by}) < len(by):
+        raise Refused("choose two different columns of groups, or one.")
+    labels, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("labels", "weight"))
     level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
-    return Asked(by, labels, level, choice(fields, "of", OF, "sample"))
+    return Asked(by, labels, weight, level, choice(fields, "of", ("", *OF), ""))
 
 
 def rows_of(fields: Fields, n_rows: int) -> list[int]:

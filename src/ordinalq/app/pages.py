@@ -11,7 +11,7 @@ from ordinalq.app.sessions import Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classify.members import BUDGETS
-from ordinalq.labels import MAX_LABELS
+from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.methods.catalog import catalog
 
 
@@ -67,7 +67,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
             "by": by,
             "methods": catalog(),
             "budgets": BUDGETS,
-            "max_labels": MAX_LABELS,
+            "n_classes": (MIN_CLASSES, MAX_LABELS),
             "last": last,
         }
     reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING}
@@ -97,12 +97,12 @@ async def new(request: Request, site: Site, walk: Walk) -> Response:
     values: dict[str, Any] = {"preview": None}
     if walk.sample is not None and walk.sample_preview is not None:
         preview, asked = walk.sample_preview, walk.asked
-        by = asked.by or forms.likely_group(preview) if walk.answer is None else asked.by or ""
+        by = asked.by or ((forms.likely_group(preview),) if walk.answer is None else ())
         values = {
             "preview": preview,
             "groups": forms.columns_of(preview),
             "periods": forms.periods_of(preview),
-            "by": by,
+            "by": [*by, "", ""][:2],
             "levels": [f"{level:g}" for level in forms.LEVELS],
             "level": f"{asked.level:g}",
         }
@@ -141,6 +141,12 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         size=(views.STEP * len(estimates.classes), views.HEIGHT, views.BAR),
         wanted=wanted,
         query=request.url.query,
+        left_out=views.drawn(which, wanted)[1],
+        pictures={
+            "trend": f"/w/{walk.key}/trend.svg",
+            "estimates": f"/w/{walk.key}/picture.svg?{request.url.query}",
+            "comparison": f"/w/{walk.key}/comparison.svg",
+        },
         n_wanted=len(which),
         page=page,
         last=last,

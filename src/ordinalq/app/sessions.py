@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ordinalq.app.jobs import CANCELLED, FAILED, RUNNING, Job
-from ordinalq.app.uploads import Refused
+from ordinalq.app.uploads import SENT, Refused
 from ordinalq.app.wording import on_page
 from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Planned, Table
 from ordinalq.tables.preview import TablePreview
@@ -82,6 +82,7 @@ class Walk:
                 self.problem = "cancelled."
             elif finish is not None:
                 finish(job.result)
+            self._tidy()
 
     def cancel(self) -> None:
         """Stop the work under way."""
@@ -95,10 +96,12 @@ class Walk:
             message = message.replace(str(table.path), table.shown)
         return on_page(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
 
-    def forget(self, path: Path | None) -> None:
-        """Remove a file that is needed no more."""
-        if path is not None and path not in {table.path for table in self.ready.values()}:
-            path.unlink(missing_ok=True)
+    def _tidy(self) -> None:
+        """Remove tables that are needed no more: replaced, refused, or of work that failed."""
+        kept = {table.path for table in (self.table, self.sample) if table is not None} | {self.model}
+        for path in self.folder.glob(f"{SENT}*"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
 
     def end(self) -> None:
         """Stop the work and remove the files."""

@@ -29,6 +29,10 @@ MAX_FIELDS = 5000
 # Headers of one part of a form with files.
 MAX_HEADER = 4096
 MODEL = "oq"
+# Beginning of the names of tables and models that were sent.
+SENT = "upload-"
+# After so many bytes it is looked again whether there is room: others send, too.
+CHECKED = 64 << 20
 
 
 class Refused(ValueError):
@@ -142,8 +146,7 @@ class _Sink:
             raise Refused("choose a file first.")
         if self.upload is not None:
             raise Refused("one file at a time.")
-        path = self.folder / f"upload-{secrets.token_hex(8)}{ending_of(name)}"
-        self._limit = self.room()
+        path = self.folder / f"{SENT}{secrets.token_hex(8)}{ending_of(name)}"
         self.upload = Upload(path, shown_name(name))
         # Nobody else on this machine may read it.
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -156,7 +159,10 @@ class _Sink:
         if self._written > MAX_FILE:
             raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
         if self._written > self._limit:
-            raise Refused("there is no room for this file: delete other work first, or make room on the disk.", 413)
+            room = self.room()
+            if room < end - start:
+                raise Refused("there is no room for this file: delete other work first, or make room on the disk.", 413)
+            self._limit = self._written - (end - start) + min(room, CHECKED)
         self._stream.write(data[start:end])
 
     def _end(self) -> None:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from ordinalq.contract.estimates import Estimates, largest_first
 
-# Groups on one page.
-PER_PAGE = 50
+# Groups on one page, and in one picture, as :func:`ordinalq.plot.distributions` draws them.
+PER_PAGE, PER_PICTURE = 50, 30
 # A small picture: width of a bar with its gap, and height, in its own units.
 STEP, BAR, HEIGHT = 14, 10, 40
 
@@ -76,6 +76,17 @@ def positions(estimates: Estimates, wanted: Wanted) -> npt.NDArray[np.intp]:
         return kept
     P = estimates.prevalences[kept]
     return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P)]
+
+
+def drawn(which: npt.NDArray[np.intp], wanted: Wanted) -> tuple[npt.NDArray[np.intp], str]:
+    """Return the groups that a picture is given, and what is said of those that it has no room for.
+
+    It draws the first in an order that was asked for; otherwise it takes the largest by itself.
+    """
+    if len(which) <= PER_PICTURE:
+        return which, ""
+    kind, order = ("first", " in the order below") if wanted.sort else ("largest", "")
+    return which[:PER_PICTURE] if wanted.sort else which, f", the {kind} {PER_PICTURE} of {len(which):,} groups{order}"
 
 
 def rows(estimates: Estimates, which: npt.NDArray[np.intp]) -> list[Row]:

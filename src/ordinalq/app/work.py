@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from logging import LogRecord
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ordinalq.tables.preview import TablePreview, preview_table
 from ordinalq.tables.quality import sentences, unit
 from ordinalq.tables.returned import ReturnedLabels, join_labels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
+from ordinalq.telling import Far
 from ordinalq.validation import Floats
 
 # Groups of one comparison: all pairs of more say nothing.
@@ -57,6 +59,7 @@ class Choices(NamedTuple):
 
     target: str
     by: str | None = None
+    weight: str | None = None
     text: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -67,17 +70,23 @@ class Choices(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked of a table: groups, and how intervals are made."""
+    """What is asked of a table: groups, and how intervals are made; `of` is "" for what suits the groups."""
 
-    by: str | None = None
+    by: tuple[str, ...] = ()
     labels: str | None = None
+    weight: str | None = None
     level: float = 0.95
-    of: str = "sample"
+    of: str = ""
 
     @property
     def in_time(self) -> bool:
-        """Whether the groups are periods of time."""
-        return self.by is not None and with_period(self.by)[1] is not None
+        """Whether the groups, or those of each other column, are periods of time."""
+        return bool(self.by) and with_period(self.by[-1])[1] is not None
+
+    @property
+    def plan(self) -> Plan:
+        """How intervals are made, as on the command line: a change over time is one of the rows to come, too."""
+        return Plan(of=self.of or ("population" if self.in_time else "sample"))
 
 
 class Fitted(NamedTuple):
@@ -126,6 +135,19 @@ def _bytes(report: Report, text: str, n_bytes: int) -> Callable[..., None]:
     return lambda done, *_: report(text, min(done / max(n_bytes, 1), 1.0))
 
 
+class _Learning(Far):
+    """Hands on how far a fit has come."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+
+    def emit(self, record: LogRecord) -> None:
+        """Tell of a step."""
+        super().emit(record)
+        self._report(self.what or "learning", self.part)
+
+
 def warm(report: Report) -> None:
     """Do nothing: the process has imported what others need."""
 
@@ -140,18 +162,20 @@ def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report
     """Fit a model, and write it and the picture of its errors."""
     parameters = {} if choices.budget is None else {"budget": choices.budget}
     quantifier = build_quantifier(choices.method, parameters, groups=choices.by is not None, n_jobs=1)
-    report("reading the table and learning from it")
-    model = fit_table(
-        table.open(),
-        choices.target,
-        quantifier,
-        by=choices.by,
-        text=choices.text,
-        features=choices.features,
-        categories=choices.categories,
-        classes=choices.classes or None,
-        skip_unlabelled=choices.skip_unlabelled,
-    )
+    report("reading the table")
+    with _Learning(report):
+        model = fit_table(
+            table.open(),
+            choices.target,
+            quantifier,
+            by=choices.by,
+            weight=choices.weight,
+            text=choices.text,
+            features=choices.features,
+            categories=choices.categories,
+            classes=choices.classes or None,
+            skip_unlabelled=choices.skip_unlabelled,
+        )
     info = save_model(model, out, overwrite=True)
     errors = _errors(model.fitted())
     if errors is not None:
@@ -198,12 +222,14 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Repor
     file = table.open()
     loaded, info = load_model_and_info(model)
     quantifier = fitted_quantifier(loaded)
-    check_names(quantifier.classes_, names_of(asked.by))
+    by = asked.by or None
+    check_names(quantifier.classes_, names_of(by))
     progress = _bytes(report, "reading the table", file.n_bytes)
-    summary = summarize_table(loaded, file, by=asked.by, labels=asked.labels, progress=progress)
-    summary.save(folder / "summary.npz")
+    summary = summarize_table(loaded, file, by=by, labels=asked.labels, weight=asked.weight, progress=progress)
     report("estimating, with intervals")
-    estimates = estimate(quantifier, summary, asked.level, Plan(of=asked.of))
+    estimates = estimate(quantifier, summary, asked.level, asked.plan)
+    # Last, so that work that fails or is cancelled leaves what was found before.
+    summary.save(folder / "summary.npz")
     for kind in ("csv", "parquet"):
         write_table(estimates.frame(), folder / f"estimates.{kind}", kind)
     smoothing = quantifier.smoothing()
@@ -231,17 +257,19 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
 
 def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
     """Say how many rows to label, draw them, and write them as a table."""
+    if asked.weight is not None:
+        raise ValueError("how many rows to label is known only for rows without weights.")
     file = table.open()
     loaded, info = load_model_and_info(model)
     found = plan_labels(
         loaded,
         file,
-        by=asked.by,
+        by=asked.by or None,
         labels=asked.labels,
         width=width,
         quantity=quantity,
         level=asked.level,
-        plan=Plan(of=asked.of),
+        plan=asked.plan,
         progress=_bytes(report, "reading the table", file.n_bytes),
     )
     report("drawing the rows")

@@ -25,6 +25,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.weighting import fit_weighted, usable_weights
+from ordinalq.telling import each
 from ordinalq.text import percent
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
@@ -108,7 +109,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         y = self.names_[codes]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state)
         w = usable_weights(estimator, sample_weight, len(y))
-        models = Parallel(n_jobs=self.n_jobs)(delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in folds)
+        jobs = (delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in each("fold", folds))
+        models = Parallel(n_jobs=self.n_jobs)(jobs)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
         for model, (_, test) in zip(models, folds, strict=True):

@@ -24,6 +24,7 @@ from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, held_out, unscored
 from ordinalq.classify.members import choose
 from ordinalq.classify.probit import OrderedProbit
+from ordinalq.telling import each
 from ordinalq.validation import Floats
 from ordinalq.workers import Watched
 
@@ -107,7 +108,8 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)
         spread = regressors[0] if self.spread is None else self.spread
-        self.estimators_ = jobs(delayed(Watched(_fitted))(regressors, spread, X, index, train) for train, _ in folds)
+        fold = delayed(Watched(_fitted))
+        self.estimators_ = jobs(fold(regressors, spread, X, index, train) for train, _ in each("fold", folds))
         predictions = _held_out(self.estimators_, X, folds)
         G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
@@ -203,7 +205,8 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
         """Fit members and weights on X (N, ...), y (N,); labels and groups as in :class:`CrossFitted`."""
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self.members_ = [member.fit(X, y, labels, groups) for member in self._held_out_members(X, groups)]
+        members = each("model", self._held_out_members(X, groups))
+        self.members_ = [member.fit(X, y, labels, groups) for member in members]
         lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)
         if lacking is not None:
             raise TypeError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ordinalq.cli.wording import say
 from ordinalq.terminal import MAX_ROWS, Bold, screen, table
-from ordinalq.text import percent, plain, shortened
+from ordinalq.text import cut, percent, plain, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,8 @@ SINGLE = " *"
 
 # Seconds after which one wants to know that something goes on.
 PATIENCE = 2.0
+# Characters of what is being done beside a bar.
+DESCRIPTION = 30
 # Reading less than this takes no time.
 LONG_WORK = 20_000_000
 
@@ -278,20 +280,32 @@ def progress(what: str, n_bytes: int) -> Iterator[Callable[[int, int], object] |
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on the terminal that something is being done, and for how long, once it takes longer than two seconds."""
+    """Show on the terminal what is being done, how far and for how long, once it takes longer than two seconds."""
     if not _is_watched():
         yield
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    display = Progress(*columns, console=Console(stderr=True), transient=True)
-    display.add_task(plain(what), total=None)
+    from ordinalq.telling import Far
+
+    far = Far()
+
+    class Told(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            """Say what the innermost work is; asked whenever the screen is drawn."""
+            display.update(task.id, completed=far.part)
+            return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(12), TimeElapsedColumn())
+    display = Progress(*columns, Told(), console=Console(stderr=True), transient=True)
+    display.add_task(cut(plain(what), DESCRIPTION), total=1.0)
     timer = threading.Timer(PATIENCE, display.start)
     timer.start()
     try:
-        yield
+        with far:
+            yield
     finally:
         timer.cancel()
         timer.join()

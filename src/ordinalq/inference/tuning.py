@@ -19,6 +19,7 @@ from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother
+from ordinalq.telling import each
 from ordinalq.text import percent
 from ordinalq.validation import Floats
 
@@ -133,7 +134,10 @@ def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source:
             found[value] = np.array([np.average(nmd(t.prevalences, p), weights=t.weights) for t, p in solved])
         return float(share @ found[value])
 
-    values = _refined(_widened(list(smoother.strengths(unit)), error, *smoother.limits(unit)), error)
+    first = list(smoother.strengths(unit))
+    for value in each("strength", first):
+        error(value)
+    values = _refined(_widened(first, error, *smoother.limits(unit)), error)
     errors = np.array([error(value) for value in values])
     # Of a weighted mean; with equal weights the standard deviation of the trials over the root of their number.
     spread = np.array([share @ (share * (found[value] - error(value)) ** 2) for value in values])

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from ordinalq.files.cells import some
 from ordinalq.files.columns import check_kind, typed
 from ordinalq.files.encoder import names_array, table_encoder
+from ordinalq.files.words import Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,13 +92,12 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []
     for name in texts:
-        vectorizer = TfidfVectorizer(
+        vectorizer = Words(
             ngram_range=(1, 2),
             sublinear_tf=True,
             min_df=2 if len(frame) < 2000 else 5,
@@ -106,6 +106,7 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         )
         steps.append((f"words of {name}", vectorizer, name))
     if others:
-        steps.append(("other columns", table_encoder(frame[others], scale=True), names_array(others)))
+        positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
+        steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
     # With words the matrix is sparse, whatever else is in it.
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)

@@ -23,6 +23,7 @@ from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
+from ordinalq.telling import each, tell
 from ordinalq.validation import Floats, check_choice, check_integer
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def compare_table(
     V, codes = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)
     found = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
-    for name, method in others.items():
+    for name, method in each("method", list(others.items())):
         if name not in found:
             found[name] = method.fit_scores(V, codes, np.arange(len(quantifier.classes_))).predict_scores(S, samples)
     kind = "samples" if how.get("by") is None else "groups"
@@ -153,13 +154,17 @@ def scored_samples(
     check_by(names_of(by), target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
+    tell("reading", 0, 10, 3)
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
     _warn_of_training_items(fitted_quantifier(model), codes, file.name)
-    return scores_of(model, frame), samples
+    tell("scores of the rows", 3, 10, 4)
+    S = scores_of(model, frame)
+    tell("estimates", 7, 10, 3)
+    return S, samples
 
 
 def _labelled(

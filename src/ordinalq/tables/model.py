@@ -31,6 +31,7 @@ from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed
 from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
 from ordinalq.tables.weights import row_weights
+from ordinalq.telling import tell
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -227,17 +228,21 @@ class TableModel(_Answers, BaseEstimator):
         self.columns_ = TypedColumns(kinds)
         table = self.columns_.fit_transform(rows)
         self.encoder_ = unfitted_encoder(table, kinds)
+        tell("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
         keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
+        tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if keys is None else len(keys)
+        tell("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
         self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
+        tell("", 20, 20)
         return self
 
     def asked_columns(self, target: str) -> list[str]:

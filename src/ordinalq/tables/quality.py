@@ -73,23 +73,27 @@ def _with_twice_as_many(
 ) -> float | None:
     """Return the accuracy to expect with twice as many labels, None where there are too few for a guess.
 
-    One more model learns from half as many items as those of the folds. Of classifiers that are no folds of one model
-    (forests, stacks), a plain logistic regression tells how much more labels bring.
+    One more model learns from half as many items as those of the folds. In a stack it is one of a cross-fitted member;
+    where there is none (forests), a plain logistic regression tells how much more labels bring.
     """
     classifier = getattr(quantifier, "classifier_", None)
-    folds = isinstance(classifier, CrossFitted)
-    model = classifier.estimators_[0] if folds else default_classifier()  # type: ignore[union-attr]
+    parts_of = [classifier, *getattr(classifier, "members_", ())]
+    member = next((one for one in parts_of if isinstance(one, CrossFitted)), None)
+    model = default_classifier() if member is None else member.estimators_[0]
     try:
         # Of five folds four teach the larger model, two of them the smaller one; the fifth judges where it must.
         parts = [test for _, test in make_folds(5, codes, groups)]
     except ValueError:
         return None
     small = np.concatenate(parts[: max(1, len(parts) // 2)])
-    judged = parts[-1] if not folds else np.concatenate(parts[max(1, len(parts) // 2) :])
+    judged = parts[-1] if member is None else np.concatenate(parts[max(1, len(parts) // 2) :])
     if len(parts) < 5 or len(np.unique(codes[small])) < len(quantifier.classes_):
         return None
     below = _accuracy(model, X, codes, small, judged)
-    above = accuracy if folds else _accuracy(model, X, codes, np.concatenate(parts[:-1]), judged)
+    if member is None:
+        above = _accuracy(model, X, codes, np.concatenate(parts[:-1]), judged)
+    else:
+        above = float((member.held_out_scores_.argmax(axis=1) == codes).mean())
     return float(np.clip(accuracy + GAIN * max(above - below, 0.0), accuracy, 1))
 
 

@@ -53,6 +53,11 @@ class Portion(NamedTuple):
     strings: tuple[bool, ...]
     seen: frozenset[str]
 
+    @property
+    def n_items(self) -> int:
+        """Number of rows."""
+        return int(self.summary.n_items.sum())
+
 
 class Reading:
     """What is done with rows: they are read, scored and summed up.
@@ -221,7 +226,7 @@ def read_summary(
         if reading.groups is not None:
             reading.groups.saw(portion.strings)
         seen |= portion.seen
-        n_rows += int(portion.summary.n_items.sum())
+        n_rows += portion.n_items
         parts.append(portion.summary)
         if len(parts) == WAITING:
             parts = [spilled(Summary.merged(parts))]

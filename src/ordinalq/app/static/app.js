@@ -72,25 +72,25 @@
 
   // The target: its classes are shown, and only these are sent.
   const target = document.querySelector("select[data-target]");
+  const by = document.querySelector("select[name=by]");
+  const weight = document.querySelector("select[name=weight]");
   function showClasses() {
     all("[data-classes]").forEach(function (part) {
       const chosen = part.dataset.classes === target.value;
       part.hidden = !chosen;
       all("input", part).forEach(function (input) { input.disabled = !chosen; });
     });
-    const by = document.querySelector("select[name=by]");
+    const roles = [["the label", target], ["the group", by], ["the weight", weight]];
     all("tr[data-column]").forEach(function (row) {
       const use = row.querySelector("select");
       const role = row.querySelector("[data-role]");
-      const said = row.dataset.column === target.value ? "the label" : by && row.dataset.column === by.value ? "the group" : "";
-      use.hidden = said !== "";
-      role.textContent = said;
+      const taken = roles.find(function (one) { return one[1].value === row.dataset.column; });
+      use.hidden = taken !== undefined;
+      role.textContent = taken ? taken[0] : "";
     });
   }
   if (target) {
-    target.addEventListener("change", showClasses);
-    const by = document.querySelector("select[name=by]");
-    if (by) { by.addEventListener("change", showClasses); }
+    [target, by, weight].forEach(function (one) { one.addEventListener("change", showClasses); });
     showClasses();
   }
 

@@ -1,0 +1,68 @@
+"""How far long work has come, for whoever listens: records of the logger ``ordinalq.progress``.
+
+Without a handler nothing is said. Work may be inside a step of other work: :class:`Far` adds up.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+logger = logging.getLogger("ordinalq.progress")
+# Whoever logs all else does not want this.
+logger.propagate = False
+
+Item = TypeVar("Item")
+
+
+def tell(what: str, at: int, of: int, width: int = 1) -> None:
+    """Say what begins after `at` of `of` steps and takes `width` of them; `at == of` ends the work."""
+    logger.info(what, extra={"step": (at, of, width)})
+
+
+def each(what: str, items: Sequence[Item]) -> Iterator[Item]:
+    """Yield items, each of which is a step of the work."""
+    for i, item in enumerate(items):
+        tell(f"{what} {i + 1} of {len(items)}", i, len(items))
+        yield item
+    tell("", len(items), len(items))
+
+
+class Far(logging.Handler):
+    """Adds up how far nested work has come.
+
+    Attributes
+    ----------
+    part : float
+        What is done, from 0 to 1; never less than before.
+    what : str
+        What is being done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.what = 0.0, ""
+        self._levels: list[tuple[str, float, float]] = []  # what, where it begins, and its width, parts of one
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take note of a step."""
+        at, of, width = record.step  # type: ignore[attr-defined]
+        if at > 0 and self._levels:
+            self._levels.pop()
+        start, room = 0.0, 1.0
+        for _, begins, wide in self._levels:
+            start, room = start + begins * room, wide * room
+        self.part = max(self.part, start + room * at / max(of, 1))
+        if at < of:
+            self._levels.append((record.getMessage(), at / of, width / of))
+        self.what = ", ".join(what for what, _, _ in self._levels if what)
+
+    def __enter__(self) -> "Far":
+        """Listen."""
+        logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        logger.removeHandler(self)
+        logger.setLevel(logging.NOTSET)

@@ -1,0 +1,65 @@
+"""How far long work has come."""
+
+import logging
+
+import ordinalq as oq
+from ordinalq.telling import Far, each, logger, tell
+
+
+def test_steps_inside_of_a_step_share_its_width():
+    with Far() as far:
+        tell("reading", 0, 10, 2)
+        assert (far.part, far.what) == (0.0, "reading")
+        tell("", 2, 10, 8)
+        told = [(round(far.part, 3), far.what) for _ in each("fold", range(4))]
+        assert told == [(0.2, "fold 1 of 4"), (0.4, "fold 2 of 4"), (0.6, "fold 3 of 4"), (0.8, "fold 4 of 4")]
+        assert (far.part, far.what) == (1.0, "")
+
+
+def test_a_fit_tells_its_models_and_folds_in_order(rng):
+    y = rng.integers(1, 4, 120)
+    X = y[:, None] + rng.normal(size=(120, 2))
+    told = []
+
+    class Notes(Far):
+        def emit(self, record):
+            super().emit(record)
+            told.append((self.part, self.what))
+
+    with Notes():
+        oq.AML(oq.OrdinalStack(cv=3)).fit(X, y)
+    parts = [part for part, _ in told]
+    assert parts == sorted(parts)
+    assert parts[-1] == 1
+    assert "model 1 of 3, fold 3 of 3" in [what for _, what in told]
+
+
+def test_whoever_logs_all_else_is_told_nothing(monkeypatch, rng):
+    records = []
+
+    class Everything(logging.Handler):
+        def emit(self, record):
+            records.append(record)
+
+    monkeypatch.setattr(logging.getLogger(), "handlers", [Everything()])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.INFO)
+    y = rng.integers(1, 4, 60)
+    oq.PACC().fit(y[:, None] + rng.normal(size=(60, 2)), y)
+    assert not records
+    with Far():
+        assert logger.level == logging.INFO
+    assert logger.level == logging.NOTSET
+
+
+def test_work_that_fails_leaves_no_listener():
+    try:
+        with Far():
+            raise RuntimeError
+    except RuntimeError:
+        assert not any(isinstance(handler, Far) for handler in logger.handlers)
+
+
+def test_no_items_are_no_work():
+    with Far() as far:
+        assert list(each("fold", [])) == []
+        assert far.what == ""
