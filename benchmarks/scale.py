@@ -221,17 +221,18 @@ def growth(n, folder, kinds, plot):
 
 
 def draw(sizes, curves, plot):
-    """Draw seconds against rows, and lines of seconds in proportion to rows."""
+    """Draw seconds against rows, and lines a + b rows through the first point and the last."""
     import matplotlib as mpl
 
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    grid = np.geomspace(sizes[0], sizes[-1], 50)
     for color, (kind, seconds) in zip(("#1f5fa8", "#b8561c", "#3d7a3d"), curves.items(), strict=False):
-        axes.loglog(sizes, seconds, "o", color=color, label=kind)
-        axes.loglog(sizes, np.array(sizes) * seconds[-1] / sizes[-1], ":", color=color)
-    axes.plot([], [], ":", color="0.5", label="in proportion to the rows")
+        axes.loglog(sizes, seconds, "o", color=color, label=f"predict --by, {kind}")
+        axes.loglog(grid, np.interp(grid, [sizes[0], sizes[-1]], [seconds[0], seconds[-1]]), ":", color=color)
+    axes.plot([], [], ":", color="0.5", label="a + b rows")
     axes.set(xlabel="rows", ylabel="seconds of the processor")
     axes.legend(frameon=False)
     figure.savefig(plot, dpi=150)
