@@ -268,5 +268,5 @@ def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
 
 def _on_means() -> str:
     """Name some methods that need means only."""
-    names = [entry.name for entry in catalog() if entry.cls.on_means and entry.cls.on == "scores" and entry.cls.adjusts]
-    return ", ".join(names[:6])
+    methods = [(entry.name, entry.cls()) for entry in catalog()]
+    return ", ".join([name for name, one in methods if one.on_means and one.on == "scores" and one.adjusts][:6])

@@ -65,9 +65,9 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
     with _told():
         pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
         kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
-        found = _by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW).orderBy("block").collect()
+        found = _collected(_by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW))
         kept.unpersist()
-    return core.collected(task, [core.unpacked(row.body) for row in found], layout.keys)
+    return core.collected(task, found, layout.keys)
 
 
 def session(master: str | None) -> Any:
@@ -103,8 +103,14 @@ def _laid_out(
 ) -> tuple[Any, core.Layout]:
     """Compute parts where they are; return them, and the blocks of all groups."""
     kept = parts.persist()
-    known = kept.mapInArrow(_remote("facts", sent), ROW).orderBy("origin").collect()
-    return kept, core.layout(task, [core.unpacked(row.body) for row in known], file, max_items)
+    known = _collected(kept.mapInArrow(_remote("facts", sent), ROW))
+    return kept, core.layout(task, known, file, max_items)
+
+
+def _collected(rows: Any) -> list[Any]:
+    """Return what rows hold, in their order; it is made here, since Spark would compute rows twice to find it."""
+    found = sorted(rows.collect(), key=lambda row: (row.block, row.origin))
+    return [core.unpacked(row.body) for row in found]
 
 
 def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
