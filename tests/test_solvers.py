@@ -178,6 +178,17 @@ def test_l1_with_a_quadratic_regularizer_is_optimal(rng):
         assert value(np.concatenate([p, np.abs(C[0] - D @ p)])) <= run.fun + 1e-8
 
 
+@pytest.mark.parametrize("tau", [1e-6, 1e-3, 1e-1])
+def test_l1_finds_how_a_weak_regularizer_divides_equal_columns(tau, rng):
+    """Between classes with the same column only the regularizer decides; equal rows make no system singular."""
+    M = rng.dirichlet(np.ones(8), 5).T[:, [0, 1, 2, 0, 2, 0, 3, 4]]
+    M[3] = 0
+    M /= M.sum(axis=0)
+    Q = np.concatenate([rng.dirichlet(np.ones(8), 100), rng.dirichlet(np.full(8, 0.3), 100) @ M.T])
+    objective = LinearObjective(MatchDistance(), Tikhonov(tau, order=1), Data(Q, M, np.full(200, 1000)))
+    assert L1Solver().minimize(objective).converged.all()
+
+
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=repr)
 def test_recovers_known_prevalence(loss, rng):
     """q = M p holds exactly, so p is the optimum of every loss."""

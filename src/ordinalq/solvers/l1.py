@@ -64,6 +64,14 @@ class L1Solver(BaseEstimator):
             P, _, gap, n_iter = _in_chunks(
                 lambda rows: _interior_points(D, C[rows], pull.take(rows), max_iter), len(C), len(K)
             )
+            left = np.flatnonzero(gap > SMOOTH_GAP)
+            if len(left):  # the normal equations ran out of digits
+                P[left], _, gap[left], steps = _in_chunks(
+                    lambda i: _interior_points(D, C[left[i]], pull.take(left[i]), max_iter, whole=True),
+                    len(left),
+                    sum(D.shape),
+                )
+                n_iter[left] += steps
         else:
             unit, own_D, own_C = _in_own_units(D, C)
             P, gap, n_iter = _minimize(own_D, own_C, max_iter)
@@ -179,13 +187,14 @@ def _in_chunks(function: Callable[[Rows], tuple[Any, ...]], n_samples: int, n_cl
 
 # long: one loop whose lines all share the state of the iteration
 def _interior_points(
-    D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP
+    D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP, whole: bool = False
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
     """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
 
     The residual is split, c - D p = up - down with up, down >= 0, and y in [-1, 1] is its multiplier; m >= 0 belongs
     to p >= 0 and t to sum p = 1. Optimal are points with up (1 - y) = down (1 + y) = p m = 0 and
-    g(p) - D'y - m + t 1 = 0 with the gradient g of the quadratic part.
+    g(p) - D'y - m + t 1 = 0 with the gradient g of the quadratic part. The steps come from the normal equations, or from
+    the `whole` system, which is larger and keeps all digits.
     """
     B, n = len(C), D.shape[1]
     P = np.full((B, n), 1 / n)
@@ -220,20 +229,16 @@ def _interior_points(
         n_iter[open_] += 1
         mu = (total / n_terms)[:, None]
         W = 1 / (up / above + down / below)
-        system = np.zeros((len(open_), n + 1, n + 1))
-        system[:, :n, :n] = weighted_gram(W, D) + pull.K
-        system[:, np.arange(n), np.arange(n)] += m / P + pull.ridge
-        # Late weights span twenty orders of magnitude: a relative ridge keeps the systems regular in floating point.
-        system[:, np.arange(n), np.arange(n)] *= 1 + 1e-13
-        system[:, :n, n] = system[:, n, :n] = 1
+        system = (_whole_system if whole else _normal_equations)(D, W, pull, m / P)
         # Affine step, then the centred step with the second-order correction.
         a_up = a_down = a_P = 0.0  # targets of the three products
         for corrector in (False, True):
             rho = primal - (a_up / above - up) + (a_down / below - down)
-            rhs = np.concatenate([dual + (W * rho) @ D + a_P / P - m, 1 - P.sum(axis=1, keepdims=True)], axis=1)
+            pushed, rest = dual + a_P / P - m, 1 - P.sum(axis=1, keepdims=True)
+            rhs = np.hstack([pushed, rest, rho] if whole else [pushed + (W * rho) @ D, rest])
             x = np.linalg.solve(system, rhs[:, :, None])[:, :, 0]
-            dP, dt = x[:, :n], x[:, n:]
-            dy = W * (rho - dP @ D.T)
+            dP, dt = x[:, :n], x[:, n : n + 1]
+            dy = x[:, n + 1 :] if whole else W * (rho - dP @ D.T)
             d_up = a_up / above - up + up / above * dy
             d_down = a_down / below - down - down / below * dy
             dm = a_P / P - m - m / P * dP
@@ -256,6 +261,36 @@ def _interior_points(
         y, m, t = y + reach_dual * dy, m + reach_dual * dm, t + reach_dual * dt
     result = np.maximum(result, 0)
     return result / result.sum(axis=1, keepdims=True), multipliers, gap, n_iter
+
+
+def _normal_equations(D: Floats, W: Floats, pull: Pull, barrier: Floats) -> Floats:
+    """Return the systems (B, n + 1, n + 1) of dp and dt, from which dy = W (rho - D dp) has been eliminated.
+
+    Late weights W (B, d) span twenty orders of magnitude: a relative ridge keeps the systems regular in floating point.
+    Where columns of D are (nearly) dependent, that ridge outweighs K, and dp falls short.
+    """
+    B, n = barrier.shape
+    each = np.arange(n)
+    system = np.zeros((B, n + 1, n + 1))
+    system[:, :n, :n] = weighted_gram(W, D) + pull.K
+    system[:, each, each] += barrier + pull.ridge
+    system[:, each, each] *= 1 + 1e-13
+    system[:, :n, n] = system[:, n, :n] = 1
+    return system
+
+
+def _whole_system(D: Floats, W: Floats, pull: Pull, barrier: Floats) -> Floats:
+    """Return the systems (B, n + 1 + d, n + 1 + d) of dp, dt and dy, where large weights W (B, d) cost no digits."""
+    B, n = barrier.shape
+    each, residual = np.arange(n), np.arange(n + 1, n + 1 + len(D))
+    system = np.zeros((B, n + 1 + len(D), n + 1 + len(D)))
+    system[:, :n, :n] = pull.K
+    system[:, each, each] += barrier + pull.ridge
+    system[:, :n, n] = system[:, n, :n] = 1
+    system[:, :n, n + 1 :], system[:, n + 1 :, :n] = -D.T, D
+    # Equal rows of D whose residuals vanish need a little on the diagonal; the optimum stays.
+    system[:, residual, residual] = 1 / W + 1e-13
+    return system
 
 
 def _duality_gap(D: Floats, C: Floats, pull: Pull | None, P: Floats, y: Floats) -> Floats:
