@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import HESSIANS, Objective, Rows
 from ordinalq.problem import reference_column, weighted_gram
+from ordinalq.solvers.path_systems import normal_equations, whole_system
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 from ordinalq.validation import Floats, check_integer
 
@@ -193,8 +194,8 @@ def _interior_points(
 
     The residual is split, c - D p = up - down with up, down >= 0, and y in [-1, 1] is its multiplier; m >= 0 belongs
     to p >= 0 and t to sum p = 1. Optimal are points with up (1 - y) = down (1 + y) = p m = 0 and
-    g(p) - D'y - m + t 1 = 0 with the gradient g of the quadratic part. The steps come from the normal equations, or from
-    the `whole` system, which is larger and keeps all digits.
+    g(p) - D'y - m + t 1 = 0 with the gradient g of the quadratic part. The steps come from the normal equations, or
+    from the `whole` system, which is larger and keeps all digits.
     """
     B, n = len(C), D.shape[1]
     P = np.full((B, n), 1 / n)
@@ -229,7 +230,7 @@ def _interior_points(
         n_iter[open_] += 1
         mu = (total / n_terms)[:, None]
         W = 1 / (up / above + down / below)
-        system = (_whole_system if whole else _normal_equations)(D, W, pull, m / P)
+        system = (whole_system if whole else normal_equations)(D, W, pull.K, m / P + pull.ridge)
         # Affine step, then the centred step with the second-order correction.
         a_up = a_down = a_P = 0.0  # targets of the three products
         for corrector in (False, True):
@@ -261,36 +262,6 @@ def _interior_points(
         y, m, t = y + reach_dual * dy, m + reach_dual * dm, t + reach_dual * dt
     result = np.maximum(result, 0)
     return result / result.sum(axis=1, keepdims=True), multipliers, gap, n_iter
-
-
-def _normal_equations(D: Floats, W: Floats, pull: Pull, barrier: Floats) -> Floats:
-    """Return the systems (B, n + 1, n + 1) of dp and dt, from which dy = W (rho - D dp) has been eliminated.
-
-    Late weights W (B, d) span twenty orders of magnitude: a relative ridge keeps the systems regular in floating point.
-    Where columns of D are (nearly) dependent, that ridge outweighs K, and dp falls short.
-    """
-    B, n = barrier.shape
-    each = np.arange(n)
-    system = np.zeros((B, n + 1, n + 1))
-    system[:, :n, :n] = weighted_gram(W, D) + pull.K
-    system[:, each, each] += barrier + pull.ridge
-    system[:, each, each] *= 1 + 1e-13
-    system[:, :n, n] = system[:, n, :n] = 1
-    return system
-
-
-def _whole_system(D: Floats, W: Floats, pull: Pull, barrier: Floats) -> Floats:
-    """Return the systems (B, n + 1 + d, n + 1 + d) of dp, dt and dy, where large weights W (B, d) cost no digits."""
-    B, n = barrier.shape
-    each, residual = np.arange(n), np.arange(n + 1, n + 1 + len(D))
-    system = np.zeros((B, n + 1 + len(D), n + 1 + len(D)))
-    system[:, :n, :n] = pull.K
-    system[:, each, each] += barrier + pull.ridge
-    system[:, :n, n] = system[:, n, :n] = 1
-    system[:, :n, n + 1 :], system[:, n + 1 :, :n] = -D.T, D
-    # Equal rows of D whose residuals vanish need a little on the diagonal; the optimum stays.
-    system[:, residual, residual] = 1 / W + 1e-13
-    return system
 
 
 def _duality_gap(D: Floats, C: Floats, pull: Pull | None, P: Floats, y: Floats) -> Floats:
