@@ -13,7 +13,6 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -53,9 +52,10 @@ def figures():
 
 def shown(figure):
     """Return the words of a figure, and the places of its lines and bars."""
-    figure.draw_without_rendering()  # which chooses the ticks
-    lines = [line.get_xydata() for line in figure.findobj(Line2D) if line.axes is not None and line.get_visible()]
-    bars = [np.array(bar.get_bbox().bounds) for bar in figure.findobj(Rectangle) if bar.axes is not None]
+    figure.draw_without_rendering()
+    # What is drawn in the axes: ticks depend on the fonts.
+    lines = [line.get_xydata() for ax in figure.axes for line in ax.lines]
+    bars = [bar.get_bbox().bounds for ax in figure.axes for bar in ax.patches if isinstance(bar, Rectangle)]
     numbers = [np.ravel(values) for values in (*lines, *bars)]
     words = [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
     return {"words": words, "numbers": np.concatenate(numbers).astype(float).round(4).tolist()}
