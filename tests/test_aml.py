@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from scipy.special import softmax
 from seeds import generator
 
 import ordinalq as oq
@@ -258,6 +259,42 @@ def test_intervals_cover(of, instrument):
     assert 0.92 < ((got.lower <= truth) & (truth <= got.upper)).mean() < 0.985
     mean = truth @ np.arange(1, N + 1)
     assert 0.9 < ((got.bounds.mean_lower <= mean) & (mean <= got.bounds.mean_upper)).mean() < 0.99
+
+
+@pytest.mark.parametrize("of", ["sample", "population"])
+def test_bounds_expect_nothing_that_was_not_stated(of, rng):
+    S, y, T, _ = problem(rng)
+    samples = oq.NPP(20, 300, random_state=rng).draw(rng.permutation(np.repeat(np.arange(N), 3000)))
+    found = {}
+    for prior in ("any", "uniform"):
+        q = oq.AML(prior=prior).fit_scores(S, y)
+        found[prior] = estimate(q, q.summarize(T, samples), 0.95, oq.Plan(of=of))
+    got, flat = found["any"], found["uniform"]
+    assert_array_equal(got.covariance, flat.covariance)
+    if of == "population":  # estimates, too, or differences between populations near that of training would shrink
+        assert_array_equal(got.prevalences, flat.prevalences)
+        assert_array_equal(got.lower, flat.lower)
+    else:
+        assert np.abs(got.prevalences - flat.prevalences).max() > 0.01
+        assert_array_equal(got.lower, flat.bounds.holding(got.prevalences).lower)
+        assert_array_equal(got.bounds.mean_upper, np.maximum(flat.bounds.mean_upper, got.mean))
+
+
+def test_intervals_of_populations_near_the_training_distribution_cover():
+    rng = generator(4)
+    p_train = np.array([0.07, 0.08, 0.25, 0.6])
+    p = 0.9 * p_train + 0.1 * p_train[::-1]
+    mean, covered = p @ np.arange(1, N + 1), []
+    for _ in range(4):
+        y, z = np.repeat(np.arange(N), (p_train * 3000).astype(int)), rng.choice(N, size=60 * 300, p=p)
+        X, Z = (codes[:, None] + rng.normal(size=(len(codes), 1)) - np.arange(N) for codes in (y, z))
+        S, T = (softmax(np.log(p_train) - 0.5 * x**2, axis=1) for x in (X, Z))
+        q = oq.AML().fit_scores(S, y)
+        got = estimate(
+            q, q.summarize(T, oq.Samples.from_groups(np.repeat(np.arange(60), 300))), 0.95, oq.Plan("population")
+        )
+        covered.append((got.bounds.mean_lower <= mean) & (mean <= got.bounds.mean_upper))
+    assert np.mean(covered) > 0.85
 
 
 # Facts and files.

@@ -8,11 +8,11 @@ from ordinalq.effects.bounds import stack, statistics, variances
 from ordinalq.validation import Floats
 
 
-def normal_bounds(P: Floats, E: Floats, shown: Floats, sizes: Floats, level: float, of: str) -> Bounds:
+def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) -> Bounds:
     """Return intervals of shares P (B, n), cumulated shares and mean class, whose errors have covariances E (B, n, n).
 
     u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
-    more. The estimate that is `shown` (B, n), that of the sample, lies in the interval of the population, too.
+    more.
     """
     n = P.shape[1]
     value = statistics(P)
@@ -23,5 +23,4 @@ def normal_bounds(P: Floats, E: Floats, shown: Floats, sizes: Floats, level: flo
     low, high = np.zeros(2 * n), np.ones(2 * n)
     low[-1], high[-1] = 1, n
     lower, upper = np.clip(value - half, low, high), np.clip(value + half, low, high)
-    lower, upper = np.minimum(lower, statistics(shown)), np.maximum(upper, statistics(shown))
     return stack(level, of, lower, upper, np.arange(1.0, n + 1))

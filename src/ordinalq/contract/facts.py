@@ -31,11 +31,15 @@ class Replicates(NamedTuple):
 
 
 class ClosedForm(NamedTuple):
-    """Bounds and covariances (B, n, n) by a formula, and, if known, a factor (B, n, k) of the error that is shared."""
+    """Bounds and covariances (B, n, n) by a formula, and, if known, a factor (B, n, k) of the error that is shared.
+
+    `shares` (B, n) are the estimates that these belong to, where they are not those of `solve`, but of the population.
+    """
 
     bounds: Bounds
     covariance: Floats
     shared: npt.NDArray[np.float32] | None = None
+    shares: Floats | None = None
 
 
 class Facts:

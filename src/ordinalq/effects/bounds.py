@@ -32,11 +32,9 @@ def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     half = half_widths(prediction, level)
     low, high = np.zeros(2 * n), np.ones(2 * n)
     low[-1], high[-1] = 1, n
-    estimate = statistics(prediction.prevalences)
+    found = stack(level, prediction.of, np.clip(value - half, low, high), np.clip(value + half, low, high), index)
     # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
-    lower = np.minimum(np.clip(value - half, low, high), estimate)
-    upper = np.maximum(np.clip(value + half, low, high), estimate)
-    return stack(level, prediction.of, lower, upper, index)
+    return found.holding(prediction.prevalences)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:

@@ -29,7 +29,8 @@ def with_intervals(
     if closed is not None:
         E, factor = closed.covariance, closed.shared
         own = E if factor is None else E - _product(factor)
-        return replace(estimates, bounds=closed.bounds, covariance=E, own=own, shared=factor)
+        P = estimates.prevalences if closed.shares is None else closed.shares
+        return replace(estimates, prevalences=P, bounds=closed.bounds.holding(P), covariance=E, own=own, shared=factor)
     _warn_of_equal_columns(quantifier)
     draws = plan.draws(block)
     P = estimates.prevalences

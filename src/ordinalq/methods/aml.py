@@ -47,7 +47,8 @@ class AML(Method):
         Gives the posteriors, see :class:`CC`.
     prior : {"any", "uniform", "smooth", "training"} or array-like (n,), default="any"
         What is expected of the shares. "uniform": anything; "smooth": like those of neighbouring classes; "training":
-        as among the training items; a distribution: as in this one. "any" asks the sample which of the three it is.
+        as among the training items; a distribution: as in this one. "any" asks the sample which of the three it is;
+        intervals, and estimates of the population, then still expect anything.
     strength : float, default=None
         Items that the training distribution, or the given one, is worth where it is expected. With "training", None is
         the number of training items: that is what it is worth if samples are like them. Else None is 1000.
@@ -151,20 +152,23 @@ class AML(Method):
         """Return the estimates of B summarized samples."""
         if self.predictor_ is not None:
             return self.predictor_.solve(summary)
-        return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample")])
+        return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
     def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
-        """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M."""
+        """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M.
+
+        Bounds take nothing for granted that was not stated: where "any" is expected, they are those of "uniform". That
+        a sample looks like the training items makes it likely that it is, not certain; and shares of populations near
+        that of the training items must not be drawn to it, or differences between them would be.
+        """
         if self.predictor_ is not None:
             return self.predictor_.closed_form(summary, level, of)
-        found, start, shared = list(self._posteriors(summary, of)), 0, []
-        for one in found:
-            stop = start + len(one.solution.p)
-            shared.append(_shared(self, one, summary.sizes[start:stop]).astype(np.float32))
-            start = stop
+        stated = "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
+        found = list(self._posteriors(summary, of, stated))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
-        shown = P if of == "sample" else self.solve(summary).p
-        return ClosedForm(normal_bounds(P, E, shown, summary.sizes, level, of), E, np.concatenate(shared))
+        shared = np.concatenate(list(_shared(self, found, summary.sizes)))
+        bounds = normal_bounds(P, E, summary.sizes, level, of)
+        return ClosedForm(bounds, E, shared, None if of == "sample" else P)
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
@@ -179,27 +183,33 @@ class AML(Method):
         """Whether there were training groups."""
         return self.predictor_ is not None and self.predictor_.knows_groups
 
-    def _posteriors(self, summary: Summary, of: str) -> Iterator[Posterior]:
+    def _posteriors(self, summary: Summary, of: str, prior: Any) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
+        expected = Prior.of(prior, self.p_train_, self.strength_)
+        for seen, P, sizes in self._observed(summary):
+            yield posterior(seen, expected, sizes, P, of=of)
+
+    def _observed(self, summary: Summary) -> Iterator[tuple[Observed, Floats, Floats]]:
+        """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""
+        passes = [np.arange(i, min(i + PASS, len(summary))) for i in range(0, len(summary), PASS)]
         if self.on_means:
-            for start in range(0, len(summary), PASS):
-                rows = np.arange(start, min(start + PASS, len(summary)))
+            for rows in passes:
                 Q, sizes = summary.means[rows], summary.sizes[rows]
-                yield self._at_common(Q, sizes, self._first(Q, sizes), of)
+                P = self._first(Q, sizes)
+                yield self._at_common(Q, sizes, P), P, sizes
             return
         S, samples = summary.scored()
         labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1], self.held_out_weights_)
         mixture = MixtureObjective(self._ratios(S), samples)
         Q = samples.average(self.embed(S))
-        for start in range(0, len(summary), PASS):
-            rows = np.arange(start, min(start + PASS, len(summary)))
+        for rows in passes:
             sizes = summary.sizes[rows]
             P0 = self._first(Q[rows], sizes)
             M, Omega = labelled.at_each(P0, error_shares(P0, sizes, self.counts_, self.trust_))
             q = np.empty_like(P0)
             for block in mixture.blocks(rows):
                 q[block.rows] = block.weighted_ratios(P0[block.rows])
-            yield self._posterior(Observed(q, M, Omega, P0), P0, sizes, of)
+            yield Observed(q, M, Omega, P0), P0, sizes
 
     def _first(self, Q: Floats, sizes: Floats) -> Floats:
         """Return shares (B, n) for instruments and covariances, by means Q (B, n) of the common f alone."""
@@ -216,28 +226,21 @@ class AML(Method):
         # No class is ruled out: each has half an item.
         return clean(np.maximum(P, 0.5 / sizes[:, None]))
 
-    def _at_common(self, Q: Floats, sizes: Floats, P: Floats, of: str) -> Posterior:
-        """Return the posteriors given means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
-        p0 = self._common()
+    def _at_common(self, Q: Floats, sizes: Floats, P: Floats) -> Observed:
+        """Return what is seen by means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
         Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
-        M = np.broadcast_to(self.M_, Omega.shape)
-        return self._posterior(Observed(Q, M, Omega, np.broadcast_to(p0, Q.shape)), P, sizes, of)
-
-    def _posterior(self, seen: Observed, P: Floats, sizes: Floats, of: str) -> Posterior:
-        return posterior(seen, Prior.of(self.prior, self.p_train_, self.strength_), sizes, P, of=of)
+        return Observed(Q, np.broadcast_to(self.M_, Omega.shape), Omega, np.broadcast_to(self._common(), Q.shape))
 
 
-def _shared(method: AML, found: Posterior, sizes: Floats) -> Floats:
-    """Return what errors of M do to the shares, as a factor (B, n, n^2).
+def _shared(method: AML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
+    """Yield what errors of M do to the shares of successive samples of N items (B,), as factors (b, n, n^2).
 
     Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
     instrument stands for that of each sample: both see the same labelled items, nearly alike.
     """
-    P, n = clean(found.solution.p), len(method.classes_)
-    C, M = method.covariances_, np.broadcast_to(method.M_, (len(P), n, n))
-    Omega = np.tensordot(error_shares(P, sizes, method.counts_, method.trust_), C, 1)
-    seen = Observed(P, M, Omega, np.broadcast_to(method._common(), P.shape))
-    values, vectors = np.linalg.eigh(C * (method.trust_ / method.counts_)[:, None, None])
+    values, vectors = np.linalg.eigh(method.covariances_ * (method.trust_ / method.counts_)[:, None, None])
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    D = np.einsum("bi,ijk->bjik", P, roots).reshape(len(P), n, -1)
-    return found.moved(pull(seen, sizes, P, D))
+    for one, N in zip(found, np.split(sizes, np.cumsum([len(f.solution.p) for f in found])[:-1]), strict=True):
+        P = clean(one.solution.p)
+        D = np.einsum("bi,ijk->bjik", P, roots).reshape(*P.shape, -1)
+        yield one.moved(pull(method._at_common(P, N, P), N, P, D)).astype(np.float32)

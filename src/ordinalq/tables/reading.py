@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.contract.summary import Summary, spilled
+from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.blocks import Block
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table, TableFile, Wanted
@@ -31,8 +31,6 @@ from ordinalq.workers import in_order
 
 # The key of all rows as one group.
 WHOLE = "all"
-# Blocks that wait until they are merged: often enough for the memory, seldom enough for the time.
-WAITING = 16
 
 # Files of portions, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
@@ -56,6 +54,11 @@ class Portion(NamedTuple):
     summary: Summary
     strings: tuple[bool, ...]
     seen: frozenset[str]
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows."""
+        return int(self.summary.n_items.sum())
 
 
 class Reading:
@@ -217,24 +220,25 @@ def read_summary(
         Told how many bytes and rows have been read so far.
     """
     reading.check(file)
-    parts: list[Summary] = []
     seen: set[str] = set()
-    n_rows = 0
-    done: list[int] = []
-    calls = _calls(reading, file, finished, done, here=n_jobs == 1)
-    for portion in in_order(_portion, reading, calls, n_jobs):
-        if reading.groups is not None:
-            reading.groups.saw(portion.strings)
-        seen |= portion.seen
-        n_rows += int(portion.summary.n_items.sum())
-        parts.append(portion.summary)
-        if len(parts) == WAITING:
-            parts = [spilled(Summary.merged(parts))]
-        read = done.pop(0)
-        if progress is not None:
-            progress(read, n_rows)
+
+    def summaries() -> Iterator[Summary]:
+        n_rows = 0
+        done: list[int] = []
+        calls = _calls(reading, file, finished, done, here=n_jobs == 1)
+        for portion in in_order(_portion, reading, calls, n_jobs):
+            if reading.groups is not None:
+                reading.groups.saw(portion.strings)
+            seen.update(portion.seen)
+            n_rows += portion.n_items
+            yield portion.summary
+            read = done.pop(0)
+            if progress is not None:
+                progress(read, n_rows)
+
+    summary = gathered(summaries())
     file.check_seen(reading.wanted, seen)
-    return Summary.merged(parts)
+    return summary
 
 
 def _calls(
