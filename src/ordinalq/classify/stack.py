@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.linear_model import Ridge
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -48,7 +49,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     regressors : list of regressors, default=None
-        None stands for those of an :class:`OrdinalStack`.
+        None stands for those of an :class:`OrdinalStack`, or a ridge regression where it has none.
     spread : regressor, default=None
         Regressor of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
     cv : int or splitter, default=5
@@ -103,7 +104,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         regressors = list(self.regressors or ())
         if not regressors:
             chosen = choose(X, random_state=self.random_state).members
-            regressors = [member for member in chosen if is_regressor(member)]
+            regressors = [member for member in chosen if is_regressor(member)] or [Ridge()]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)
