@@ -4,6 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
+# What the tests use beside the dependencies, in versions of their time: scikit-learn before 1.9 finds no names of
+# columns in polars 2.
+COMPANIONS = ["polars<2"]
+
 
 def lowest(requirements: list[str]) -> list[str]:
     """Turn `name>=version` into `name==version`.
@@ -16,4 +20,4 @@ def lowest(requirements: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    print("\n".join(lowest(project["dependencies"])))
+    print("\n".join([*lowest(project["dependencies"]), *COMPANIONS]))

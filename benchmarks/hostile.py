@@ -422,7 +422,7 @@ def summary(verdicts, show):
         f"{len(flagged)} flagged as not converged ({len(flagged) / len(verdicts):.2%}), {len(easy)} of them with a "
         f"condition number below 1e8; slowest {max(v.seconds for v in verdicts):.2f} s"
     )
-    for name, those in (("silent", silent), ("broken", broken), ("flagged", flagged)):
+    for name, those in (("silent", silent), ("broken", broken), ("easy", easy), ("flagged", flagged)):
         print(name, dict(Counter(v.label for v in those).most_common(12)))
         for v in those[:show]:
             found = f"excess {v.excess:.2g} of {v.minimum:.3g}, condition {v.condition:.1e}"

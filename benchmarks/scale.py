@@ -1,12 +1,12 @@
 """Tables of any size: `ordinalq predict --by` beside reading and scoring alone, memory, workers, a million groups.
 
     python benchmarks/scale.py --tiny
-    python benchmarks/scale.py speed --rows 10000000
-    python benchmarks/scale.py growth --rows 10000000 --plot docs/scale.png
+    python benchmarks/scale.py speed --kinds numbers --rows 35300000 --folder data     # 3 GB of CSV
+    python benchmarks/scale.py speed --kinds texts --rows 19000000 --folder data       # 3 GB of CSV
+    python benchmarks/scale.py speed memory growth --kinds parquet --rows 10000000 --folder data --plot docs/scale.png
 
-Data are made under a temporary folder. Times are those of the processor, summed over processes, unless they are called
-seconds of the clock; what it takes to start Python and load the model, measured on a thousand rows, is subtracted on
-both sides of a ratio.
+Data are made under a temporary folder, or in one that keeps them. Times are those of the processor, summed over
+processes, unless they are called seconds of the clock.
 """
 
 import argparse
@@ -20,17 +20,25 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import compute, csv
 
 import ordinalq as oq
 from ordinalq.contract.summary import Summary
+from ordinalq.files.many import open_table
 from ordinalq.inference.groups import estimate
 from ordinalq.keys import Column, Keys
+from ordinalq.tables.predicting import predict_table, summarize_table
 
 KINDS = ("numbers", "texts", "parquet")
 PARTS = ("speed", "memory", "groups", "growth")
-WORDS = np.array(["bad", "poor", "fair", "good", "great", "kettle", "pen", "ink", "arrived", "late", "soon", "works"])
-FEATURES = 10
-CHUNK = 200_000
+WORDS = ["bad", "poor", "fair", "good", "great", "kettle", "pen", "ink", "arrived", "late", "soon", "works"]
+# Words in a text; how much each of ten numbers grows by class.
+TEXT, SLOPES = 30, np.random.default_rng(7).random(10)
+CHUNK = 100_000
+# Rows that take no time beside that of starting.
+FEW = 1000
 
 # Reading by pyarrow with one thread, and scoring by the same model; nothing is grouped or summed up.
 ALONE = """
@@ -53,62 +61,58 @@ for batch in batches:
 
 
 def rows(kind, n, rng):
-    """Return n rows: numbers or texts, a label and a group of a hundred."""
-    stars = rng.integers(1, 6, n)
-    frame = pd.DataFrame({"stars": stars, "shop": rng.integers(0, 100, n)})
+    """Return n rows as a table of Arrow: numbers or texts, a label and a group of a hundred."""
+    stars, shop = rng.integers(1, 6, n), rng.integers(0, 100, n)
     if kind == "texts":
-        words = WORDS[
-            np.clip(rng.normal(stars[:, None] - 1, 3, size=(n, 30)).astype(int) % len(WORDS), 0, len(WORDS) - 1)
-        ]
-        return frame.assign(review=[" ".join(line) for line in words.tolist()])
-    X = stars[:, None] * rng.random(FEATURES) + rng.normal(size=(n, FEATURES))
-    return frame.join(pd.DataFrame(X.round(5), columns=[f"x{j}" for j in range(FEATURES)]))
+        codes = rng.normal(stars[:, None] - 1, 3, size=(n, TEXT)).astype(int) % len(WORDS)
+        ends = pa.array(np.arange(0, TEXT * n + 1, TEXT, dtype=np.int32))
+        words = pa.ListArray.from_arrays(ends, pa.array(WORDS).take(pa.array(codes.ravel())))
+        return pa.table({"stars": stars, "shop": shop, "review": compute.binary_join(words, " ")})
+    X = (stars[:, None] * SLOPES + rng.normal(size=(n, len(SLOPES)))).round(5)
+    return pa.table({"stars": stars, "shop": shop, **{f"x{j}": x for j, x in enumerate(X.T)}})
 
 
-def write(kind, n, folder):
-    """Write n rows in portions, and return the path: one CSV file, or a folder of fifty Parquet files."""
+def written(kind, n, folder):
+    """Return the path of n rows, made unless they are there: one CSV file, or a folder of fifty Parquet files."""
+    path = folder / (f"{kind}-{n}.csv" if kind != "parquet" else f"{kind}-{n}")
+    if path.exists():
+        return path
     rng = np.random.default_rng(1)
-    path = folder / (f"{kind}.csv" if kind != "parquet" else "parquet")
     if kind == "parquet":
         path.mkdir()
         for number, part in enumerate(np.array_split(np.arange(n), 50)):
-            rows(kind, len(part), rng).to_parquet(path / f"{number:02d}.parquet")
+            pq.write_table(rows(kind, len(part), rng), path / f"{number:02d}.parquet")
         return path
-    for start in range(0, n, CHUNK):
-        part = rows(kind, min(CHUNK, n - start), rng)
-        part.to_csv(path, index=False, mode="a", header=start == 0)
+    with path.open("wb") as file:
+        for start in range(0, n, CHUNK):
+            part = rows(kind, min(CHUNK, n - start), rng)
+            csv.write_csv(part, file, csv.WriteOptions(include_header=start == 0, quoting_style="none"))
     return path
 
 
 def model_of(kind, folder, method=None):
     """Fit a model on a few rows and save it."""
-    train = rows(kind, 3000, np.random.default_rng(0))
-    columns = {"text": ["review"]} if kind == "texts" else {"features": [f"x{j}" for j in range(FEATURES)]}
+    train = rows(kind, 3000, np.random.default_rng(0)).to_pandas()
+    columns = {"text": ["review"]} if kind == "texts" else {"features": [f"x{j}" for j in range(len(SLOPES))]}
     path = folder / f"{kind}-{type(method).__name__}.oq"
-    oq.TableModel(oq.OPACC() if method is None else method, **columns).fit(train, "stars").save(path)
+    model = oq.TableModel(oq.OPACC() if method is None else method, **columns).fit(train, "stars")
+    model.save(path, overwrite=True)
     return path
 
 
 def watched(command):
-    """Run a command; return its seconds of the processor and of the clock, and the most memory in megabytes."""
-    before, start, most = os.times(), time.monotonic(), [0.0]
+    """Run a command; return its seconds of the processor and of the clock, megabytes, and its own seconds."""
+    before, start, most, own = os.times(), time.monotonic(), 0.0, 0.0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     ended = threading.Event()
-
-    def look():
-        while not ended.wait(0.2):
-            most[0] = max(most[0], memory(process.pid))
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    code = process.wait()
-    ended.set()
-    watcher.join()
-    if code:
+    threading.Thread(target=lambda: ended.set() if process.wait() is not None else None).start()
+    while not ended.wait(0.3):
+        most, own = max(most, memory(process.pid)), max(own, used_by(process.pid))
+    if process.returncode:
         raise SystemExit(f"{command} failed")
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    return used, time.monotonic() - start, most[0]
+    return np.array([used, time.monotonic() - start, most, own])
 
 
 def memory(pid):
@@ -123,57 +127,60 @@ def memory(pid):
     return total / 1024 + sum(memory(int(child)) for child in children)
 
 
+def used_by(pid):
+    """Return the seconds of the processor of a process itself, without those that it has started."""
+    try:
+        cells = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(cells[11]) + int(cells[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def predict(model, path, *more):
     """Return the command."""
-    return [
-        sys.executable,
-        "-m",
-        "ordinalq",
-        "predict",
-        str(model),
-        str(path),
-        "--by",
-        "shop",
-        "--json",
-        *map(str, more),
-    ]
+    how = ["predict", str(model), str(path), "--by", "shop", "--json", *map(str, more)]
+    return [sys.executable, "-m", "ordinalq", *how]
 
 
 def speed(n, folder, kinds):
     """Print what `predict --by` takes beside reading and scoring alone, and with two workers."""
-    print(f"{n:,} rows: seconds of the processor of predict, over reading and scoring alone; two workers over one")
     for kind in kinds:
-        model, found, size = model_of(kind, folder), [], 0.0
-        # Twice, since the first run fills the caches of the disk.
-        for rows_of in (1000, 1000, n) if n > 10_000 else (1000, n):
-            path = write(kind, rows_of, folder)
-            files = [path] if path.is_file() else sorted(path.iterdir())
-            size = sum(file.stat().st_size for file in files) / 1e6
-            alone = [sys.executable, "-c", ALONE, str(model), str(path), "shop"]
-            found.append([watched(one) for one in (alone, predict(model, path), predict(model, path, "--n-jobs", 2))])
-            for file in files:
-                file.unlink()
-            if path.is_dir():
-                path.rmdir()
-        used, clock, _ = np.moveaxis(np.subtract(found[-1], found[-2]), 1, 0)
-        most = [one[2] for one in found[-1]]
+        model, path = model_of(kind, folder), written(kind, n, folder)
+        few = written(kind, FEW, folder)
+
+        def ways(table, model=model):
+            alone = [sys.executable, "-c", ALONE, str(model), str(table), "shop"]
+            return alone, predict(model, table), predict(model, table, "--n-jobs", 2)
+
+        alone, one, two = found = [watched(way) for way in ways(path)]
+        starts = [watched(way) for way in ways(few)]
+        net = [a[0] - b[0] for a, b in zip(found, starts, strict=True)]
+        size = sum(part.n_bytes for part in open_table(path).files) / 1e6
         print(
-            f"{kind:8} {size:7,.0f} MB  alone {used[0]:6.1f}  predict {used[1]:6.1f}  ratio {used[1] / used[0]:.2f}   "
-            f"two workers {used[2]:6.1f}, by the clock {clock[1] / clock[2]:.2f} times faster   "
-            f"memory {most[1]:,.0f} and {most[2]:,.0f} MB",
+            f"{kind}: {n:,} rows, {size:,.0f} MB\n"
+            f"  alone {alone[0]:.1f} s, predict {one[0]:.1f} s, {one[0] / alone[0]:.2f} times as long; without what it "
+            f"takes to start, {net[0]:.1f} and {net[1]:.1f} s, {net[1] / net[0]:.2f}\n"
+            f"  two workers {two[0]:.1f} s, of which the first process {two[3]:.1f}; two idle cores could be "
+            f"{2 * one[0] / two[0]:.2f} times as fast as one; by the clock {one[1]:.1f} and {two[1]:.1f} s, "
+            f"{one[1] / two[1]:.2f}, at a load of {os.getloadavg()[0]:.1f}\n"
+            f"  memory {one[2]:,.0f} MB, with two workers {two[2]:,.0f} MB in all",
             flush=True,
         )
 
 
-def memories(n, folder):
+def memories(n, folder, kinds):
     """Print the memory of two workers at two sizes, and the bytes that SLD keeps of an item."""
-    for method in (oq.OPACC(), oq.SLD()):
-        model = model_of("numbers", folder, method)
-        for size in (n // 4, n):
-            path = write("numbers", size, folder)
-            most = watched(predict(model, path, "--n-jobs", 2))[2]
-            print(f"{type(method).__name__:6} {size:10,} rows  {most:7,.0f} MB in three processes")
-            path.unlink()
+    for kind in kinds:
+        for method in (oq.OPACC(), oq.SLD()):
+            model = model_of(kind, folder, method)
+            for size in (n // 4, n):
+                most = watched(predict(model, written(kind, size, folder), "--n-jobs", 2))[2]
+                print(f"{kind}, {type(method).__name__}: {size:,} rows, {most:,.0f} MB in three processes", flush=True)
+        items = summarize_table(oq.load_model(model), open_table(written(kind, n // 4, folder)), by="shop").items
+        arrays = [array for part in items for array in (part.S, part.samples.items, part.samples.offsets, part.rows)]
+        n_bytes = sum(array.nbytes for array in arrays)
+        on_disk = sum(array.nbytes for array in arrays if isinstance(array, np.memmap))
+        print(f"{kind}, SLD: {n_bytes / (n // 4):.1f} bytes of an item, {on_disk / n_bytes:.0%} of them on disk")
 
 
 def groups(n):
@@ -196,32 +203,38 @@ def groups(n):
         print(f"{type(method).__name__:6} {n:10,} groups, {what:15} {used:6.1f} s of the processor, {clock:6.1f} s")
 
 
-def growth(n, folder, plot):
-    """Print the seconds against the number of rows, from a hundredth of n on, and draw them."""
-    sizes = sorted({max(1000, n // d) for d in (100, 30, 10, 3, 1)})
-    model, seconds = model_of("parquet", folder), []
-    for size in sizes:
-        path = write("parquet", size, folder)
-        used, clock, _ = watched(predict(model, path))
-        seconds.append(used)
-        print(f"{size:10,} rows  {used:7.1f} s of the processor  {clock:7.1f} s of the clock")
-        for file in path.iterdir():
-            file.unlink()
-        path.rmdir()
-    slope = (seconds[-1] - seconds[0]) / max(sizes[-1] - sizes[0], 1)
-    print(f"each further million rows takes {1e6 * slope:.2f} s")
+def growth(n, folder, kinds, plot):
+    """Print the seconds against the number of rows, from a hundredth of n on, in one process, and draw them."""
+    sizes, curves = sorted({max(FEW, n // d) for d in (100, 32, 10, 3, 1)}), {}
+    for kind in kinds:
+        model, curves[kind] = oq.load_model(model_of(kind, folder)), []
+        predict_table(model, open_table(written(kind, FEW, folder)), by="shop")
+        for size in sizes:
+            path = written(kind, size, folder)
+            before = time.process_time()
+            predict_table(model, open_table(path), by="shop")
+            seconds = time.process_time() - before
+            curves[kind].append(seconds)
+            print(f"{kind}: {size:12,} rows {seconds:7.2f} s, {1e6 * seconds / size:6.2f} of a million", flush=True)
     if plot is not None:
-        import matplotlib as mpl
+        draw(sizes, curves, plot)
 
-        mpl.use("agg")
-        import matplotlib.pyplot as plt
 
-        figure, axes = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
-        axes.plot(sizes, seconds, "o-", color="#1f5fa8", label="predict --by")
-        axes.plot(sizes, [seconds[0] + slope * (size - sizes[0]) for size in sizes], ":", color="0.5", label="a line")
-        axes.set(xlabel="rows", ylabel="seconds of the processor", ylim=(0, None))
-        axes.legend(frameon=False)
-        figure.savefig(plot, dpi=150)
+def draw(sizes, curves, plot):
+    """Draw seconds against rows, and lines of seconds in proportion to rows."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    for color, (kind, seconds) in zip(("#1f5fa8", "#b8561c", "#3d7a3d"), curves.items(), strict=False):
+        axes.loglog(sizes, seconds, "o", color=color, label=kind)
+        axes.loglog(sizes, np.array(sizes) * seconds[-1] / sizes[-1], ":", color=color)
+    axes.plot([], [], ":", color="0.5", label="in proportion to the rows")
+    axes.set(xlabel="rows", ylabel="seconds of the processor")
+    axes.legend(frameon=False)
+    figure.savefig(plot, dpi=150)
 
 
 def main():
@@ -230,25 +243,26 @@ def main():
     parser.add_argument("parts", nargs="*", default=PARTS, metavar="PART", help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=1_000_000)
-    parser.add_argument("--tiny", action="store_true", help="run in seconds")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="tables of part speed")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what tables hold")
+    parser.add_argument("--folder", type=Path, help="where tables are made, and found again")
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--tiny", action="store_true", help="run in seconds")
     options = parser.parse_args()
     if options.tiny:
         # Each process that is started takes seconds: only some of what there is.
         options.rows, options.groups, options.kinds = 3000, 20_000, ("numbers",)
         options.parts = ("groups", "speed")
     with tempfile.TemporaryDirectory(prefix="ordinalq-scale-") as name:
-        folder = Path(name)
+        folder = options.folder or Path(name)
+        folder.mkdir(exist_ok=True)
         if "speed" in options.parts:
             speed(options.rows, folder, options.kinds)
         if "memory" in options.parts:
-            memories(options.rows, folder)
+            memories(options.rows, folder, options.kinds)
         if "groups" in options.parts:
             groups(options.groups)
         if "growth" in options.parts:
-            (folder / "growth").mkdir()
-            growth(options.rows, folder / "growth", options.plot)
+            growth(options.rows, folder, options.kinds, options.plot)
 
 
 if __name__ == "__main__":

@@ -25,14 +25,12 @@ class Browser:
 
     Parameters
     ----------
-    width, height : int
-        Of the page in pixels; below 500 a phone is emulated.
-    dark : bool, default=False
     downloads : Path, default=None
         Where files go that are saved.
     """
 
-    def __init__(self, width=1100, height=900, *, dark=False, downloads=None):
+    def __init__(self, downloads=None):
+        self.downloads = downloads
         self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         self._driver = subprocess.Popen(
             ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -47,19 +45,16 @@ class Browser:
             "disable-sync",
             "no-default-browser-check",
         ]
-        arguments += [f"window-size={width},{height}", f"user-data-dir={self._profile.name}"]
+        arguments += [f"user-data-dir={self._profile.name}"]
         options = {"args": arguments, "prefs": {"download.prompt_for_download": False}}
         if downloads is not None:
             options["prefs"]["download.default_directory"] = str(downloads)
-        if width < 500:
-            options["mobileEmulation"] = {"deviceMetrics": {"width": width, "height": height, "pixelRatio": 1.0}}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         self._session = ""
         made = self._send("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{made['sessionId']}"
         self.clicks = 0
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self._cdp("Emulation.setEmulatedMedia", features=scheme)
+        self.resize()
 
     def __enter__(self):
         return self
@@ -88,6 +83,13 @@ class Browser:
 
     def _cdp(self, command, **parameters):
         return self._do("/goog/cdp/execute", cmd=command, params=parameters)
+
+    def resize(self, width=1000, height=800, *, dark=False, media=""):
+        """Make the page so large, in pixels, light or dark, for the screen or (media="print") for paper."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._cdp("Emulation.setDeviceMetricsOverride", **size)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self._cdp("Emulation.setEmulatedMedia", media=media, features=scheme)
 
     def open(self, address):
         """Go to an address."""

@@ -6,12 +6,14 @@ import re
 import shlex
 import time
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from pages import Client, problem, served
 
+from ordinalq.app import work
 from ordinalq.cli import main
 
 
@@ -129,6 +131,20 @@ def test_comparison_is_that_of_the_command_line(walked, tables, tmp_path, monkey
         assert [float(value) for value in found[name]] == [pair[name]]
 
 
+def test_groups_unlike_those_of_training_are_counted_as_such(app):
+    def said(knows_groups, **fits):
+        answer = SimpleNamespace(knows_groups=knows_groups, smoothed=False)
+        return app.site.render(
+            "verdict.html", answer=answer, fits={name.replace("_", " "): n for name, n in fits.items()}
+        )
+
+    page = said(True, good=29, unlike_the_training_groups=3, too_few_items=5)
+    assert "3 of 32 groups with enough rows do not look like the training groups" in page
+    page = said(False, good=10, doubtful=2, bad=1)
+    assert "3 of 13 groups with enough rows do not look like any mixture of the training classes" in page
+    assert "All 4 groups with enough rows look like the training groups" in said(True, good=4, too_few_items=1)
+
+
 def test_names_of_groups_are_shown_and_not_obeyed(walked):
     client, walk = walked
     page = client.get(f"{walk}/results").text
@@ -215,6 +231,19 @@ def test_work_can_be_cancelled_and_begun_again(app):
     client.post(f"{walk}/fit", fields)
     assert client.get(f"{walk}/job").json()["state"] == "running"
     client.post(f"{walk}/delete")
+
+
+def test_learning_says_how_far_it_is(tables, tmp_path):
+    (tmp_path / "grades.csv").write_bytes(csv(tables[0]))
+    table = work.Table(tmp_path / "grades.csv", "grades.csv")
+    choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
+    told = []
+    work.fit(table, choices, tmp_path / "model.oq", tmp_path / "errors.svg", lambda *said: told.append(said))
+    parts = [said[1] for said in told[1:]]
+    assert parts == sorted(parts)
+    assert len(set(parts)) > 5
+    assert parts[-1] == 1
+    assert any("fold 5 of 5" in said[0] for said in told)
 
 
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):

@@ -1,12 +1,12 @@
 """The page in a real Chromium: the whole walk, by clicks and keys, at all widths; a silent console, no other host."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -64,20 +64,48 @@ def program(tmp_path_factory):
     assert not list(folder.glob("ordinalq-app-*"))
 
 
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory, program):
+    """One browser for all tests, with the cookie of the program."""
+    with Browser(tmp_path_factory.mktemp("saved")) as found:
+        found.open(program.address)
+        found.wait_for("How are your items distributed")
+        assert "token" not in found.address
+        yield found
+
+
+@pytest.fixture
+def browser(chromium, program):
+    """The browser at the first page; at the end its console is empty, and no other host was asked."""
+    chromium.resize()
+    begin(chromium, program)
+    yield chromium
+    only_here(chromium, program)
+
+
+def begin(browser, program):
+    """Go to the first page."""
+    browser.open(f"http://127.0.0.1:{program.port}/")
+    browser.wait_for("How are your items distributed")
+
+
 def only_here(browser, program):
     """Check that the console is empty, and that no other host was asked."""
     assert browser.console() == []
     hosts = {urlsplit(address).netloc for address in browser.requested() if address.startswith(("http", "ws"))}
-    assert hosts == {f"127.0.0.1:{program.port}"}
+    assert hosts <= {f"127.0.0.1:{program.port}"}
 
 
-def saved(folder, name, seconds=60):
-    """Wait for a file that the browser saves."""
+def save(browser, text, name, to, seconds=60):
+    """Click on a text, wait for the file that the browser saves, and move it."""
+    folder = browser.downloads
     path, end = folder / name, time.monotonic() + seconds
+    assert not path.exists()
+    browser.click(f"text={text}")
     while not path.exists() or list(folder.glob("*.crdownload")):
         assert time.monotonic() < end, f"{name} was not saved: {list(folder.iterdir())}"
-        time.sleep(0.1)
-    return path
+        time.sleep(0.05)
+    return path.rename(to / name)
 
 
 def shots():
@@ -97,43 +125,35 @@ def shoot(browser, name, tmp_path, tallest=2600):
     small.save(path, optimize=True)
 
 
-def test_the_walk_with_the_built_in_reviews(program, tmp_path, record_property):
-    with Browser(980, 800, downloads=tmp_path) as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items distributed")
-        assert "token" not in browser.address
-        before = program.seconds()
-        shoot(browser, "home", tmp_path)
-        browser.click("text=Try the reviews")
-        browser.wait_for("What each column is taken for")
-        shoot(browser, "table", tmp_path)
-        browser.click("text=Learn from this table")
-        browser.wait_for("What the model can do")
-        browser.wait(lambda: loaded(browser), "the picture of the errors")
-        shoot(browser, "model", tmp_path)
-        browser.click("text=Go on with")
-        browser.wait_for("One estimate for each")
-        browser.click("text=Estimate")
-        browser.wait_for("Compare the groups that are ticked")
-        browser.click("input[aria-label='compare grinder X']")
-        browser.click("input[aria-label='compare kettle X']")
-        browser.click("text=Compare the groups")
-        browser.wait_for("Comparison")
-        browser.wait(lambda: loaded(browser), "the pictures")
-        browser.click("text=Report to mail")
-        saved(tmp_path, "report.html")
-        clicks, seconds = browser.clicks, program.seconds() - before
-        shoot(browser, "results", tmp_path)
-        assert "The mean class of grinder X is" in browser.text()
-        record_property("clicks", clicks)
-        record_property("seconds of processor time", round(seconds, 1))
-        assert clicks <= MAX_CLICKS
-        assert seconds <= MAX_SECONDS
-        for kind in ("CSV", "Parquet", "PNG", "SVG"):
-            browser.click(f"text={kind}")
-            saved(tmp_path, f"estimates.{kind.lower()}")
-        same_as_command_line(browser, tmp_path)
-        only_here(browser, program)
+@pytest.fixture(scope="module")
+def walked(chromium, program, tmp_path_factory):
+    """The walk with the built-in reviews, from the first page to the report: its address, clicks, seconds, files."""
+    folder, browser = tmp_path_factory.mktemp("walked"), chromium
+    browser.resize()
+    begin(browser, program)
+    before, clicks = program.seconds(), browser.clicks
+    shoot(browser, "home", folder)
+    browser.click("text=Try the reviews")
+    browser.wait_for("What each column is taken for")
+    shoot(browser, "table", folder)
+    browser.click("text=Learn from this table")
+    browser.wait_for("What the model can do")
+    browser.wait(lambda: loaded(browser), "the picture of the errors")
+    shoot(browser, "model", folder)
+    browser.click("text=Go on with")
+    browser.wait_for("One estimate for each")
+    browser.click("text=Estimate")
+    browser.wait_for("Compare the groups that are ticked")
+    browser.click("input[aria-label='compare grinder X']")
+    browser.click("input[aria-label='compare kettle X']")
+    browser.click("text=Compare the groups")
+    browser.wait_for("Comparison")
+    browser.wait(lambda: loaded(browser), "the pictures")
+    save(browser, "Report to mail", "report.html", folder)
+    clicks, seconds = browser.clicks - clicks, program.seconds() - before
+    shoot(browser, "results", folder)
+    address = browser.address.rpartition("/results")[0]
+    return SimpleNamespace(address=address, clicks=clicks, seconds=seconds, folder=folder)
 
 
 def loaded(browser):
@@ -141,49 +161,59 @@ def loaded(browser):
     return browser.run("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
 
 
-def same_as_command_line(browser, folder):
+def test_the_walk_with_the_built_in_reviews_takes_ten_clicks(walked, browser, record_property):
+    record_property("clicks", walked.clicks)
+    record_property("seconds of processor time", round(walked.seconds, 1))
+    assert walked.clicks <= MAX_CLICKS
+    assert walked.seconds <= MAX_SECONDS
+    browser.open(f"{walked.address}/results")
+    assert "The mean class of grinder X is" in browser.text()
+
+
+def test_results_are_those_of_the_command_line_to_the_last_digit(walked, browser, tmp_path):
     """Run the commands that the pages show on the tables of the example, and compare."""
-    commands = browser.run("return [...document.querySelectorAll('details.command pre')].map(e => e.textContent)")
-    walk = browser.address.rpartition("/results")[0]
-    browser.open(f"{walk}/model")
-    commands += browser.run("return [...document.querySelectorAll('details.command pre')].map(e => e.textContent)")
+    commands = []
+    for page in ("results", "model"):
+        browser.open(f"{walked.address}/{page}")
+        commands += browser.run("return [...document.querySelectorAll('details.command pre')].map(e => e.textContent)")
+    browser.open(f"{walked.address}/results")
+    for kind in ("CSV", "Parquet", "PNG", "SVG"):
+        save(browser, kind, f"estimates.{kind.lower()}", tmp_path)
     for page, name in (("table", "reviews-labelled.csv"), ("new", "reviews-new.csv")):
-        browser.open(f"{walk}/{page}")
-        browser.click("text=Take this table home")
-        saved(folder, name)
-    mine = (folder / "estimates.csv").read_bytes()
+        browser.open(f"{walked.address}/{page}")
+        save(browser, "Take this table home", name, tmp_path)
+    mine = (tmp_path / "estimates.csv").read_bytes()
     for verb in ("fit", "predict"):
         (command,) = [shlex.split(command) for command in commands if f"ordinalq {verb} " in command]
-        subprocess.run([sys.executable, "-m", *command], cwd=folder, check=True, capture_output=True)
-    assert (folder / "estimates.csv").read_bytes() == mine
+        subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "estimates.csv").read_bytes() == mine
 
 
-def test_the_spectrum_and_the_report_without_a_network(program, tmp_path):
-    with Browser(1100, 900, downloads=tmp_path) as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        browser.click("text=Try the spectrum")
-        browser.wait_for("What each column is taken for")
-        browser.click("text=Learn from this table")
-        browser.wait_for("What the model can do")
-        browser.click("text=Go on with")
-        browser.wait_for("One estimate for each")
-        browser.click("text=Estimate")
-        browser.wait_for("Over time")
-        browser.wait(lambda: loaded(browser), "the pictures")
-        browser.click("text=Report to mail")
-        report = saved(tmp_path, "report.html")
-        only_here(browser, program)
-    with Browser(1100, 900) as browser:
-        browser.open(report.as_uri())
+def test_the_spectrum_over_time(browser):
+    browser.click("text=Try the spectrum")
+    browser.wait_for("What each column is taken for")
+    browser.click("text=Learn from this table")
+    browser.wait_for("What the model can do")
+    browser.click("text=Go on with")
+    browser.wait_for("One estimate for each")
+    browser.click("text=Estimate")
+    browser.wait_for("Over time")
+    browser.wait(lambda: loaded(browser), "the pictures")
+    assert "2024-03-15" in browser.text()
+
+
+def test_the_report_needs_no_network(walked):
+    with Browser() as browser:
+        browser.open((walked.folder / "report.html").as_uri())
         assert loaded(browser)
-        assert "2024-03-15" in browser.text()
+        assert "The mean class of grinder X is" in browser.text()
         assert browser.console() == []
         assert not [address for address in browser.requested() if address.startswith(("http:", "https:"))]
 
 
-def real_reviews():
-    """Return labelled reviews, and 30,000 to estimate: real ones where ORDINALQ_DATA has them, else made-up ones."""
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """Labelled reviews, and 30,000 to estimate: real ones where ORDINALQ_DATA has them, else made-up ones."""
     source = Path(os.environ.get("ORDINALQ_DATA", "")) / REAL
     if source.is_file():
         columns = ["name", "reviews.date", "reviews.title", "reviews.text", "reviews.rating"]
@@ -200,47 +230,42 @@ def real_reviews():
         products = [f"product {i}" for i in rng.integers(40, size=n)]
         frame = pd.DataFrame({"product": products, "date": "2024-01-05", "title": "x", "text": texts, "stars": stars})
     frame = frame.sample(frac=1, random_state=0)
-    return frame.iloc[N_NEW:], frame.iloc[:N_NEW].drop(columns="stars")
+    folder = tmp_path_factory.mktemp("reviews")
+    frame.iloc[N_NEW:].to_parquet(folder / "labelled.parquet")
+    frame.iloc[:N_NEW].drop(columns="stars").to_csv(folder / "new.csv", index=False)
+    return folder
 
 
-def test_the_walk_with_thirty_thousand_reviews(program, tmp_path):
-    labelled, new = real_reviews()
-    labelled.to_parquet(tmp_path / "labelled.parquet")
-    new.to_csv(tmp_path / "new.csv", index=False)
-    with Browser(1100, 900, downloads=tmp_path) as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        browser.keys("#labelled", tmp_path / "labelled.parquet")
-        browser.wait_for(f"The first 20 rows of {len(labelled):,}")
-        assert browser.run("return document.querySelector('#target').value") == "stars"
-        choose(browser, "#by", "product")
-        choose(browser, "[aria-label='use date as']", "out")
-        browser.click("text=Advanced")
-        choose(browser, "#budget", "fast")
-        browser.click("text=Learn from this table")
-        browser.wait_for("Learning from your labels")
-        browser.run("location.reload()")
-        browser.wait_for("Learning from your labels")
-        browser.wait_for("What the model can do", 600)
-        browser.click("text=Go on: a new table")
-        browser.keys("#sample", tmp_path / "new.csv")
-        browser.wait_for("One estimate for each")
-        choose(browser, "#by", "product")
-        browser.click("text=Estimate")
-        browser.wait_for("Compare the groups", 600)
-        assert f"{N_NEW:,} rows" in browser.text()
-        choose(browser, "#sort", "items")
-        browser.keys("#least", "\ue0090")  # digits are typed behind the 1: at least 10 rows
-        browser.click("text=Show")
-        browser.wait(lambda: "sort=items" in browser.address, "the order")
-        browser.wait(lambda: loaded(browser), "the picture")
-        browser.click("text=CSV")
-        estimates = pd.read_csv(saved(tmp_path, "estimates.csv"))
-        assert estimates["n_items"].sum() == N_NEW
-        largest = estimates.sort_values("n_items", ascending=False)["product"].iloc[0]
-        first = browser.run("return document.querySelector('tbody th').textContent")
-        assert first == str(largest)
-        only_here(browser, program)
+def test_the_walk_with_thirty_thousand_reviews(program, browser, reviews, tmp_path, record_property):
+    before, clicks = program.seconds(), browser.clicks
+    browser.keys("#labelled", reviews / "labelled.parquet")
+    browser.wait_for("The first 20 rows of 4,")
+    assert browser.run("return document.querySelector('#target').value") == "stars"
+    assert browser.run("return document.querySelector('#by').value") == "product"
+    choose(browser, "[aria-label='use date as']", "out")
+    browser.click("text=Learn from this table")
+    browser.wait_for("Learning from your labels")
+    browser.run("location.reload()")
+    browser.wait_for("Learning from your labels")
+    browser.wait_for("What the model can do", 600)
+    browser.click("text=Go on: a new table")
+    browser.keys("#sample", reviews / "new.csv")
+    browser.wait_for("One estimate for each")
+    assert browser.run("return document.querySelector('#by').value") == "product"
+    browser.click("text=Estimate")
+    browser.wait_for("Compare the groups", 600)
+    assert f"{N_NEW:,} rows" in browser.text()
+    choose(browser, "#sort", "items")
+    browser.keys("#least", "\ue0090")  # digits are typed behind the 1: at least 10 rows
+    browser.click("text=Show")
+    browser.wait(lambda: "sort=items" in browser.address, "the order")
+    browser.wait(lambda: loaded(browser), "the picture")
+    estimates = pd.read_csv(save(browser, "CSV", "estimates.csv", tmp_path))
+    record_property("clicks", browser.clicks - clicks)
+    record_property("seconds of processor time", round(program.seconds() - before, 1))
+    assert estimates["n_items"].sum() == N_NEW
+    largest = estimates.sort_values("n_items", ascending=False)["n_items"].iloc[0]
+    assert browser.run("return document.querySelector('tbody td.number').textContent") == f"{largest:,}"
 
 
 def choose(browser, selector, value):
@@ -254,65 +279,50 @@ def choose(browser, selector, value):
     assert browser.run("return document.querySelector(arguments[0]).value", selector) == value
 
 
-def test_cancel_and_begin_again(program, tmp_path):
-    labelled, _ = real_reviews()
-    labelled.to_parquet(tmp_path / "labelled.parquet")
-    with Browser() as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        browser.keys("#labelled", tmp_path / "labelled.parquet")
-        browser.wait_for("What each column is taken for")
-        browser.click("text=Learn from this table")
-        browser.wait_for("Learning from your labels")
-        browser.click("text=Cancel")
-        browser.wait_for("Cancelled.")
-        browser.wait_for("What each column is taken for")
-        browser.click("text=ordinalq")
-        browser.wait_for("Your work in this session")
-        only_here(browser, program)
+def test_cancel_and_begin_again(browser, program, reviews):
+    browser.keys("#labelled", reviews / "labelled.parquet")
+    browser.wait_for("What each column is taken for")
+    browser.click("text=Learn from this table")
+    browser.wait_for("Learning from your labels")
+    browser.click("text=Cancel")
+    browser.wait_for("Cancelled.")
+    browser.wait_for("What each column is taken for")
+    begin(browser, program)
+    browser.wait_for("Your work in this session")
 
 
-def test_a_broken_file_is_answered_where_it_was_chosen(program, tmp_path):
+def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_path):
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n3\n")
     (tmp_path / "picture.html").write_text("<h1>no table</h1>")
-    with Browser() as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        browser.keys("#labelled", tmp_path / "picture.html")
-        browser.wait_for("Picture.html: expected a file .csv")
-        # The browser itself writes down that the server said no.
-        assert all("415" in line for line in browser.console())
-        browser.run("location.reload()")
-        browser.wait(lambda: browser.run("return document.readyState") == "complete", "the page")
-        browser.keys("#labelled", tmp_path / "broken.csv")
-        browser.wait_for("Broken.csv, line 3: expected 2 columns, got 1.")
-        only_here(browser, program)
+    browser.keys("#labelled", tmp_path / "picture.html")
+    browser.wait_for("Picture.html: expected a file .csv")
+    # The browser itself writes down that the server said no.
+    assert all("415" in line for line in browser.console())
+    begin(browser, program)
+    browser.keys("#labelled", tmp_path / "broken.csv")
+    browser.wait_for("Broken.csv, line 3: expected 2 columns, got 1.")
 
 
-def test_words_are_put_in_order_by_keys_and_by_dragging(program, tmp_path):
+def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
     frame = pd.DataFrame({"size": range(90), "grade": ["good", "bad", "fair"] * 30})
     frame.to_csv(tmp_path / "grades.csv", index=False)
 
-    def order(browser):
+    def order():
         return browser.run(
             "return [...document.querySelectorAll('[data-classes=grade] .name')].map(e => e.textContent)"
         )
 
-    with Browser() as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        browser.keys("#labelled", tmp_path / "grades.csv")
-        browser.wait_for("Put these words in order")
-        assert order(browser) == ["good", "bad", "fair"]
-        browser.run("document.querySelector(\"[aria-label='good later']\").focus()")
-        browser.press(" ", " ")
-        assert order(browser) == ["bad", "fair", "good"]
-        assert browser.text("[data-classes=grade] [data-told]") == "good is now number 3 of 3"
-        browser.run(DRAG, "[data-classes=grade] li:nth-child(3)", "[data-classes=grade] li:nth-child(1)")
-        assert order(browser) == ["good", "bad", "fair"]
-        sent = "return [...document.querySelectorAll('[data-classes=grade] input[name=class]')].map(e => e.value)"
-        assert browser.run(sent) == ["0", "1", "2"]
-        only_here(browser, program)
+    browser.keys("#labelled", tmp_path / "grades.csv")
+    browser.wait_for("Put these words in order")
+    assert order() == ["good", "bad", "fair"]
+    browser.run("document.querySelector(\"[aria-label='good later']\").focus()")
+    browser.press(" ", " ")
+    assert order() == ["bad", "fair", "good"]
+    assert browser.text("[data-classes=grade] [data-told]") == "good is now number 3 of 3"
+    browser.run(DRAG, "[data-classes=grade] li:nth-child(3)", "[data-classes=grade] li:nth-child(1)")
+    assert order() == ["good", "bad", "fair"]
+    sent = "return [...document.querySelectorAll('[data-classes=grade] input[name=class]')].map(e => e.value)"
+    assert browser.run(sent) == ["0", "1", "2"]
 
 
 DRAG = """
@@ -324,41 +334,32 @@ fire("dragstart", from); fire("dragover", to); fire("drop", to); fire("dragend",
 """
 
 
+def pages(browser, walked):
+    """Go through all pages of the walk; yields their names."""
+    for name in ("home", "table", "model", "new", "results"):
+        browser.open(walked.address.rpartition("/w/")[0] + "/" if name == "home" else f"{walked.address}/{name}")
+        browser.wait(lambda: loaded(browser), "the pictures")
+        yield name
+
+
 @pytest.mark.parametrize("dark", [False, True])
-def test_all_steps_can_be_read_on_a_phone(program, tmp_path, dark):
-    with Browser(390, 800, dark=dark) as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        walk(browser, lambda name: narrow(browser, name))
-        shoot(browser, f"phone_{'dark' if dark else 'light'}", tmp_path, 1200)
-        ground = browser.run("return getComputedStyle(document.body).backgroundColor")
-        assert ground == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
-        only_here(browser, program)
+def test_all_steps_can_be_read_on_a_phone(walked, browser, tmp_path, dark):
+    browser.resize(390, 800, dark=dark)
+    for name in pages(browser, walked):
+        wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{name}: {wide} pixels too wide"
+    shoot(browser, f"phone_{'dark' if dark else 'light'}", tmp_path, 1200)
+    ground = browser.run("return getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
 
 
-def walk(browser, at):
-    """Go through all steps with the built-in reviews."""
-    at("home")
-    browser.click("text=Try the reviews")
-    browser.wait_for("What each column is taken for")
-    at("table")
-    browser.click("text=Learn from this table")
-    browser.wait_for("What the model can do")
-    at("model")
-    browser.click("text=Go on with")
-    browser.wait_for("One estimate for each")
-    choose(browser, "#by", "date:month")
-    at("new")
-    browser.click("text=Estimate")
-    browser.wait_for("Over time")
-    browser.wait(lambda: loaded(browser), "the picture")
-    at("results")
-
-
-def narrow(browser, name):
-    """Check that nothing is wider than the screen, and that text is large enough."""
-    wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth")
-    assert wide <= 0, f"{name}: {wide} pixels too wide"
+def test_paper_has_the_results_and_no_buttons(walked, browser):
+    browser.open(f"{walked.address}/results")
+    browser.resize(800, 1100, dark=True, media="print")
+    seen = "return [...document.querySelectorAll(arguments[0])].filter(e => e.offsetParent).length"
+    assert browser.run(seen, "button, input, nav, .actions a") == 0
+    assert browser.run(seen, "table.cards-on-phone tbody tr") == 8
+    assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 # Kinds of elements that must have a name, and the contrast that text must have (WCAG 2, level AA).
@@ -387,37 +388,26 @@ return found;
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_everything_has_a_name_enough_contrast_and_a_place_in_the_order_of_keys(program, dark):
-    def check(name):
+def test_everything_has_a_name_enough_contrast_and_a_place_in_the_order_of_keys(walked, browser, dark):
+    browser.resize(dark=dark)
+    for name in pages(browser, walked):
         assert browser.run(NAMELESS) == [], name
         assert browser.run(CONTRAST) == [], name
-        headings = browser.run("return [...document.querySelectorAll('h1')].length")
-        assert headings == 1, name
+        assert browser.run("return document.querySelectorAll('h1').length") == 1, name
         # By the tabulator to the first link, which skips the rest.
         browser.press("\ue004")
         assert browser.run("return document.activeElement.textContent") == "Skip to the content", name
 
-    with Browser(dark=dark) as browser:
-        browser.open(program.address)
-        browser.wait_for("How are your items")
-        walk(browser, check)
-        only_here(browser, program)
 
-
-def test_two_browsers_and_two_tabs_do_not_mix(program):
-    with Browser() as one, Browser() as two:
-        for browser in (one, two):
-            browser.open(program.address)
-            browser.wait_for("How are your items")
-        one.click("text=Try the spectrum")
-        one.wait_for("What each column is taken for")
-        two.open(one.address)
-        two.wait_for("This work does not exist")
-        first = one.address
-        one.open(f"http://127.0.0.1:{program.port}/")
-        one.click("text=Try the reviews")
-        one.wait_for("What each column is taken for")
-        assert "stars" in one.text("#target")
-        one.open(first)
-        one.wait_for("spectrum-labelled.csv")
-        assert re.search("energy", one.text("#target"))
+def test_two_browsers_and_two_tabs_do_not_mix(walked, browser, program):
+    with Browser() as other:
+        other.open(program.address)
+        other.wait_for("How are your items")
+        other.open(walked.address)
+        other.wait_for("This work does not exist")
+    browser.click("text=Try the spectrum")
+    browser.wait_for("What each column is taken for")
+    assert "energy" in browser.text("#target")
+    browser.open(f"{walked.address}/table")
+    browser.wait_for("reviews-labelled.csv")
+    assert "stars" in browser.text("#target")

@@ -15,6 +15,7 @@ from ordinalq import engines
 from ordinalq.cli import main
 from ordinalq.contract import summary as blocks
 
+dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
@@ -90,7 +91,7 @@ def test_columns_and_versions_are_checked(data):
         oq.dask.predict_groups(models["PACC"], there.drop(columns="x"), "shop")
     with pytest.raises(TypeError, match="labelled must be the name of a column"):
         oq.dask.predict_groups(models["PACC"], there, "shop", labelled=[1, 2])
-    task = engines.prepared(models["PACC"], there.columns, "shop", None, None)
+    task = engines.prepared(models["PACC"], there.columns, "shop")
     versions, content = engines.payload(task)
     with pytest.raises(RuntimeError, match=r"the worker .* has scikit-learn .*, but the model comes from 0\.1"):
         engines.received((versions | {"scikit-learn": "0.1"}, content))
@@ -102,9 +103,7 @@ def test_a_worker_without_ordinalq_says_so():
     import cloudpickle
 
     # As it is sent: nothing of ordinalq is imported to unpack it.
-    from ordinalq.dask import _remote
-
-    sent = cloudpickle.dumps(_remote("sizes"))
+    sent = cloudpickle.dumps(engines.remote("dask", "facts"))
     code = (
         "import sys, pickle\n"
         "sys.modules['ordinalq'] = None\n"
@@ -118,20 +117,16 @@ def test_a_worker_without_ordinalq_says_so():
     assert "has no ordinalq: install ordinalq" in done.stdout.decode()
 
 
-def test_a_worker_that_is_killed_changes_nothing(data, monkeypatch):
+def test_a_worker_that_is_killed_changes_nothing(client, data):
     models, frame, _ = data
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        pids = list(client.run(os.getpid).values())
-        slow = dd.from_pandas(frame, npartitions=12).map_partitions(_slowly, meta=dd.from_pandas(frame, npartitions=1))
-        killer = threading.Timer(1.0, os.kill, (pids[0], signal.SIGKILL))
-        killer.start()
-        found = oq.dask.predict_groups(models["PACC"], slow, "shop", level=0.9)
-        killer.join()
-        assert not _alive(pids[0])
-        assert_same(found.frame(), models["PACC"], frame, "shop", 0.9)
+    pids = list(client.run(os.getpid).values())
+    slow = dd.from_pandas(frame, npartitions=12).map_partitions(_slowly, meta=dd.from_pandas(frame, npartitions=1))
+    killer = threading.Timer(1.0, os.kill, (pids[0], signal.SIGKILL))
+    killer.start()
+    found = oq.dask.predict_groups(models["PACC"], slow, "shop", level=0.9)
+    killer.join()
+    assert not _alive(pids[0])
+    assert_same(found.frame(), models["PACC"], frame, "shop", 0.9)
 
 
 def _slowly(frame):
@@ -169,10 +164,11 @@ def test_the_command_line_gives_the_same_file(cluster, data, name, tmp_path, cap
     assert "1.csv, line 5: expected a number in column 'x'" in capsys.readouterr().err
 
 
-def test_engines_refuse_what_they_cannot_do(data, tmp_path, capsys):
+def test_engines_refuse_what_they_cannot_do(data, tmp_path, capsys, monkeypatch):
     models, frame, _ = data
     models["SLD"].save(tmp_path / "model.oq")
     frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "1s")
     for arguments, message in {
         ("--engine", "flink"): "--engine must be one of 'local', 'dask', 'spark'",
         ("--engine", "dask", "--resume", "--out", "a.csv"): "--resume is for --engine local",

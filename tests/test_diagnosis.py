@@ -82,6 +82,15 @@ def test_p_values_are_uniform_and_deviations_standard_inside_the_simplex(quantif
     assert low < np.mean(squares) < high
 
 
+def test_a_class_that_is_not_there_has_the_error_of_about_an_item(rng):
+    # Items that tell their classes: a share that is estimated as zero is known to within one item of N, not better.
+    y, N = np.arange(3000) % N_CLASSES, 400
+    q = oq.PACC().fit_scores(posteriors(items(rng, y, scale=0.2)), y)
+    found = judged(q, posteriors(items(rng, 1 + np.arange(N) % (N_CLASSES - 1), scale=0.2)))
+    assert found.fit.best_mixture[0] < 1 / N
+    assert 0.6 < N * found.precision.standard_errors[0] < 3
+
+
 @pytest.mark.parametrize("name", ["CC", "PACC", "OPACC", "SLD", "OSLD", "EDy", "OPDF", "RUN", "HDx", "OQT"])
 def test_changed_items_are_noticed_by_every_method(name):
     X, _, y = training()

@@ -29,6 +29,9 @@ ONCE_WRONG = {
     "another histogram fits exactly at a better minimum": (0, 10348),
     "a better minimum has other classes": (0, 21188),
     "a small gradient is not a small excess beside a kink": (0, 397),
+    "no step leads away from where nothing explains the items of a bin": (0, 5556),
+    "no step leads away from there, with large values": (0, 5775),
+    "a bin with next to no items asks for next to no mass": (0, 11977),
 }
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
 
@@ -58,11 +61,9 @@ def test_problems_that_were_once_wrong_are_solved(hostile, seed, index):
     assert not verdict.flagged
 
 
-@pytest.mark.parametrize(("seed", "index"), [(2, 3142), (0, 5556)])
-def test_a_problem_that_is_lost_in_rounding_is_flagged(hostile, seed, index):
+def test_a_problem_that_is_lost_in_rounding_is_flagged(hostile):
     # Two columns differ by 1e-10: the curvature between them is lost, and with it which of them should have mass.
-    # Entries near 1e-27 of M: the step to where they explain their items is none in floating point.
-    assert hostile.judge(index, seed).flagged
+    assert hostile.judge(3142, 2).flagged
 
 
 def test_the_certificates_notice_answers_that_are_not_optimal(hostile):

@@ -41,14 +41,19 @@ def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, 
     X, y, groups = make(rng, 40, 400)
     quantifier, plan = trained[name], oq.Plan(of, basis=basis)
     needed = quantifier.labels_needed(X, groups, width, quantity, plan=plan)
-    assert ((needed.labels > 0) & (needed.labels < 400)).all()
+    # None where the interval is narrow enough already, as that of a class that is hardly there.
+    assert_array_equal(needed.labels == 0, needed.now <= width)
+    assert (needed.labels > 0).mean() > 0.5
+    assert (needed.labels < 400).all()
     assert (needed.width <= width).all()
     chosen = needed.draw(groups, random_state=rng)
     assert_array_equal(np.bincount(groups[chosen]), needed.labels)
     labelled = np.full(len(y), np.nan)
     labelled[chosen] = y[chosen]
     got = quantifier.predict_groups(X, groups, level=0.95, labelled=labelled, plan=plan)
-    assert_allclose(width_of(got, quantity).mean(), needed.width.mean(), rtol=0.15)
+    # Labels alone are planned with shares that scatter, so that most widths come out smaller: over fifteen seeds the
+    # ratio is 0.89 on average with a standard deviation of 0.039, five of which are left to either side.
+    assert 0.7 < width_of(got, quantity).mean() / needed.width.mean() < 1.15
     # One label less would not do.
     fewer = quantifier.labels_needed(X, groups, width, quantity, plan=plan, labelled=labelled)
     assert fewer.labels.mean() < 0.3 * needed.labels.mean()

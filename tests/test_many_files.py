@@ -96,6 +96,33 @@ def test_folders_named_by_values_are_columns(tmp_path, model, kind):
     assert predict_table(model, open_table(tmp_path / "reviews"), by="year").keys.tolist() == [2023, 2024, None]
 
 
+def test_all_verbs_take_many_files_and_workers(tmp_path, model, capsys):
+    model.save(tmp_path / "m.oq")
+    names = [str(tmp_path / f"{i}.csv") for i in range(2)]
+    for name in names:
+        rows(200).to_csv(name, index=False)
+
+    def said(verb, files, *more):
+        assert main([verb, str(tmp_path / "m.oq"), *files, *more, "--by", "shop", "--json"]) == 0
+        return capsys.readouterr().out
+
+    for verb, more in {"predict": (), "plan": (), "compare": ("a", "b")}.items():
+        expected = said(verb, [str(tmp_path / "*.csv")], *more)
+        assert said(verb, names, *more) == expected
+        if verb == "compare":
+            assert said(verb, names, *more, "--n-jobs", "2") == expected
+
+
+def test_checksums_of_parquet_files_are_checked(tmp_path, model):
+    path = tmp_path / "t.parquet"
+    rows(500).to_parquet(path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t\.parquet: not a readable parquet file: .*CRC"):
+        predict_table(model, open_table(path))
+
+
 def test_errors_name_the_file_and_the_row(tmp_path, model):
     frame = rows(20)
     for i in range(3):
@@ -138,6 +165,8 @@ def test_mixtures_are_refused(tmp_path, capsys):
     (tmp_path / "year=1" / "2.csv").write_text("x,year\n1,2\n")
     with pytest.raises(ValueError, match=r"2\.csv: has a column 'year', which is also the name of its folder"):
         open_table(tmp_path / "year=1").read()
+    with pytest.raises(ValueError, match=r"0\.csv: expected each file once, got it twice"):
+        open_table([tmp_path / "0.csv", str(tmp_path / "*.csv")])
     assert main(["predict", "m.oq", "-", str(tmp_path / "0.csv")]) == 2
     assert "standard input: expected no other files beside it" in capsys.readouterr().err
 

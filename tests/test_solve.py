@@ -755,8 +755,8 @@ BY_HAND = {
     "bayes-factor": float(
         np.log(
             float(
-                Fraction(factorial(40) * factorial(60) * factorial(50) ** 2, factorial(90) * factorial(110))
-                * Fraction(factorial(201), factorial(101) ** 2)
+                Fraction(factorial(40) * factorial(60) * factorial(50) ** 2, factorial(91) * factorial(111))
+                * Fraction(factorial(201), factorial(100) ** 2)
             )
         )
     ),

@@ -7,7 +7,7 @@ An engine only moves :class:`Summary` objects between these steps. Blocks and th
 import io
 import platform
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, warn_of_failed
 from ordinalq.contract.summary import Summary, blocks
 from ordinalq.files.names import require_columns
+from ordinalq.files.table import Table
 from ordinalq.files.table import nullable as nullable
 from ordinalq.inference.groups import estimate_block
 from ordinalq.keys import Keys
@@ -29,7 +30,7 @@ from ordinalq.methods.catalog import catalog
 from ordinalq.samples import Samples
 from ordinalq.tables.groups import By, Grouping, group_values, names_of
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.reading import Reading
+from ordinalq.tables.reading import Portion, Reading
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -93,21 +94,27 @@ class Layout(NamedTuple):
         return found
 
 
-def prepared(model: Any, columns: Iterable[Any], by: By, level: float | None, plan: Plan | None, **named: Any) -> Task:
-    """Return the task for frames with some columns; `named` are the columns of labels and weights, see `Reading`."""
+def prepared(
+    model: Any,
+    columns: Iterable[Any],
+    by: By,
+    *,
+    level: float | None = None,
+    labelled: str | None = None,
+    weight: str | None = None,
+    weights: str = "survey",
+    plan: Plan | None = None,
+) -> Task:
+    """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
-    for name, value in (("labelled", named.get("labels")), ("weight", named.get("weight"))):
+    for name, value in (("labelled", labelled), ("weight", weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
+    reading = Reading(model, FrameGroups(by), labelled, compact=False, weight=weight, weights=weights)
+    require_columns(columns, list(reading.wanted.columns or ()), "the table")
     plan = Plan() if plan is None else plan
-    task = Task(
-        Reading(model, FrameGroups(by), compact=False, **named),
-        None if level is None else check_level(level),
-        plan.repeatable(),
-    )
-    require_columns(columns, list(task.reading.wanted.columns or ()), "the table")
-    return task
+    return Task(reading, None if level is None else check_level(level), plan.repeatable())
 
 
 def payload(task: Task) -> tuple[dict[str, str], bytes]:
@@ -152,32 +159,65 @@ def versions() -> dict[str, str]:
     return {"ordinalq": __version__, "scikit-learn": sklearn.__version__, "python": python}
 
 
-def scored(task: Task, frame: pd.DataFrame) -> Summary | None:
+def remote(engine: str, name: str) -> Callable[..., Any]:
+    """Return a function that does a step of an engine on a worker.
+
+    It is sent as it stands here, so that a worker without ordinalq can still say what it lacks.
+    """
+    version = __version__
+
+    def step(*arguments: Any) -> Any:
+        import importlib
+        import socket
+
+        try:
+            steps = importlib.import_module(f"ordinalq.{engine}").STEPS
+        except ImportError as error:
+            raise RuntimeError(
+                f"the worker {socket.gethostname()} has no ordinalq: install ordinalq {version} there ({error})."
+            ) from error
+        return steps[name](*arguments)
+
+    return step
+
+
+def scored(task: Task, frame: pd.DataFrame) -> Portion | None:
     """Return the sums over the groups of some rows, None where there are none."""
-    return task.reading.summary(frame, task.reading.groups) if len(frame) else None
+    return Portion(task.reading.summary(frame, task.reading.groups), (), frozenset()) if len(frame) else None
 
 
-def scored_block(task: Task, file: Any, block: Any) -> tuple[Summary, tuple[bool, ...], frozenset[str]]:
+def scored_block(task: Task, file: Any, block: Any) -> Portion:
     """Return what a block of a file gives, or all blocks of it where none is named."""
-    wanted = task.reading.wanted
-    these = [block] if block is not None else [one for _, one in file.blocks(wanted)]
-    parts = [task.reading.portion(file, one) for one in these]
+    these = [block] if block is not None else [one for _, one in file.blocks(task.reading.wanted)]
+    return together([task.reading.portion(file, one) for one in these])
+
+
+def together(parts: Sequence[Portion]) -> Portion:
+    """Return what some rows give from what parts of them give."""
     strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
-    seen = frozenset().union(*(part.seen for part in parts))
-    return Summary.merged([part.summary for part in parts]), strings, seen
+    return Portion(
+        Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
+    )
 
 
-def sizes(summary: Summary) -> Summary:
-    """Return what the layout needs of a summary: the groups and their numbers of items."""
-    return Summary(summary.n_items, {}, (), summary.keys)
+def facts(portion: Portion) -> Portion:
+    """Return what the layout needs of a portion: not the sums, but the groups and their numbers of items."""
+    return portion._replace(summary=Summary(portion.summary.n_items, {}, (), portion.summary.keys))
 
 
-def layout(task: Task, parts: Sequence[Summary], groups: Grouping | None = None, max_items: int = MAX_ITEMS) -> Layout:
-    """Return the blocks of all groups; `groups` know the order of words that stand for numbers or dates."""
-    whole = Summary.merged(parts)
-    assert whole.keys is not None
-    order = np.arange(len(whole)) if groups is None else groups.order(whole.keys)[0]
-    keys, n_items = whole.keys[order], whole.n_items[order]
+def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_items: int = MAX_ITEMS) -> Layout:
+    """Return the blocks of all groups from the facts of all portions; those of a file may be words for numbers."""
+    if not known:
+        raise ValueError("the table has no rows.")
+    whole = together(known)
+    assert whole.summary.keys is not None
+    keys, n_items = whole.summary.keys, whole.summary.n_items
+    if file is not None:
+        file.check_seen(task.reading.wanted, whole.seen)
+        if task.reading.groups is not None:
+            task.reading.groups.saw(whole.strings)
+            order = task.reading.groups.order(keys)[0]
+            keys, n_items = keys[order], n_items[order]
     of_items = not task.quantifier.on_means
     if of_items and n_items.max() > max_items:
         name = keys[[int(n_items.argmax())]].labels()[0]
@@ -228,5 +268,5 @@ def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
 
 def _on_means() -> str:
     """Name some methods that need means only."""
-    names = [entry.name for entry in catalog() if entry.cls.on_means and entry.cls.on == "scores" and entry.cls.adjusts]
-    return ", ".join(names[:6])
+    methods = [(entry.name, entry.cls()) for entry in catalog()]
+    return ", ".join([name for name, one in methods if one.on_means and one.on == "scores" and one.adjusts][:6])

@@ -124,9 +124,7 @@ class LinearObjective(Objective):
     """
 
     def __init__(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> None:
-        self.loss = loss
-        self.regularizer = regularizer
-        self.strengths = strengths
+        self.loss, self.regularizer, self.strengths = loss, regularizer, strengths
         self.data = loss.prepare(replace(data, sizes=np.asarray(data.sizes, dtype=np.float64)))
         self.n_samples, self.n_classes = len(data), data.n_classes
         self.scale = loss.scale(self.data.sizes)
@@ -150,16 +148,14 @@ class LinearObjective(Objective):
 
     def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
         """Return value, gradient and Hessian of loss plus regularizer."""
-        data = self.data.take(rows)
-        fit = self.loss.derivatives(P, data)
+        fit = self.loss.derivatives(P, self.data.take(rows))
         if type(self.regularizer) is NoPenalty:
             return fit
         return Derivatives(*(a + b for a, b in zip(fit, self._penalty(P, rows), strict=True)))
 
     def gradient(self, P: Floats, rows: Rows) -> Floats:
         """Return the gradient of loss plus regularizer."""
-        data = self.data.take(rows)
-        gradient = self.loss.gradient(P, data)
+        gradient = self.loss.gradient(P, self.data.take(rows))
         return gradient if type(self.regularizer) is NoPenalty else gradient + self._penalty(P, rows).gradient
 
     def along_simplex(self) -> "LinearObjective":
@@ -170,13 +166,11 @@ class LinearObjective(Objective):
 
     def value(self, P: Floats, rows: Rows) -> Floats:
         """Return loss plus regularizer."""
-        data = self.data.take(rows)
-        return self.loss.value(P, data) + self._penalty(P, rows).value
+        return self.loss.value(P, self.data.take(rows)) + self._penalty(P, rows).value
 
     def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
         """Return the loss's majorizer plus the Hessian of a convex regularizer."""
-        data = self.data.take(rows)
-        above = self.loss.majorizer(P, data)
+        above = self.loss.majorizer(P, self.data.take(rows))
         if above is None or not self.regularizer.convex:
             return None
         return above + self._penalty(P, rows).hessian
@@ -219,15 +213,20 @@ class LinearObjective(Objective):
         smoothed = self.regularizer.seen(self.n_classes)
         if counted is None or smoothed is None:
             return None
+        D = self.data.along_simplex().columns
+
+        def matrix(kept: npt.NDArray[np.bool_]) -> Floats:
+            # The other bins enter by their sum in each histogram only.
+            rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
+            return _in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed
+
+        # Where the bins that all samples have see every direction, those of each sample do.
+        common = matrix(np.all(counted, axis=0))
+        if _all_seen(common):
+            return Seen(common[None], np.zeros(len(rows), dtype=np.intp))
         # Samples with the same empty bins see the same.
         sets, which = np.unique(np.packbits(counted, axis=1), axis=0, return_inverse=True)
-        kinds = np.unpackbits(sets, axis=1, count=counted.shape[1]).astype(bool)
-        D = self.data.along_simplex().columns
-        matrices = []
-        for kept in kinds:
-            # The others enter by their sum in each histogram only.
-            rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
-            matrices.append(_in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed)
+        matrices = [matrix(kept.astype(bool)) for kept in np.unpackbits(sets, axis=1, count=counted.shape[1])]
         return Seen(np.array(matrices), which.ravel())
 
     def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
@@ -353,8 +352,7 @@ class MixtureObjective(Objective):
                 R = block.R[:, :, items]
                 G = np.matmul(R * block.W[:, None, items], R.transpose(0, 2, 1))
                 matrices[block.rows] = _in_own_units(G) + smoothed
-                least = np.linalg.eigvalsh(matrices[block.rows])
-                if (least[:, 1] > ALL_SEEN * least[:, -1]).all():  # the first belongs to (1, ..., 1)
+                if _all_seen(matrices[block.rows]):
                     break
         return Seen(matrices, np.arange(len(rows)))
 
@@ -379,6 +377,12 @@ class MixtureObjective(Objective):
         for block in self.blocks(rows):
             value[block.rows] = negative_log_likelihood(block.densities(P[block.rows]), block.W)
         return value + self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64)).value
+
+
+def _all_seen(G: Floats) -> bool:
+    """Say whether all matrices G (..., n, n) see every direction along the simplex."""
+    size = np.linalg.eigvalsh(G)
+    return bool((size[..., 1] > ALL_SEEN * size[..., -1]).all())  # the first belongs to (1, ..., 1)
 
 
 def _in_own_units(G: Floats) -> Floats:

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq import engines as core
 from ordinalq.contract.quantifier import warn_of_failed
-from ordinalq.contract.summary import Summary
 from ordinalq.tables.groups import By, with_period
-from ordinalq.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from ordinalq.contract.plan import Plan
     from ordinalq.files.table import Table
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
@@ -31,18 +28,7 @@ ERROR = re.compile(rf"^(?:\w+\.)*({'|'.join(KINDS)}): (.+)$", re.MULTILINE)
 MOST_SAMPLES, MOST_ITEMS = 2**16, 2**18
 
 
-def predict_groups(
-    model: Any,
-    frame: Any,
-    by: By,
-    *,
-    level: float | None = None,
-    labelled: str | None = None,
-    weight: str | None = None,
-    weights: str = "survey",
-    plan: "Plan | None" = None,
-    max_items: int = core.MAX_ITEMS,
-) -> Any:
+def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_ITEMS, **how: Any) -> Any:
     """Estimate the class distribution of each group of rows of a Spark frame.
 
     Rows are scored where they are (``mapInArrow``); sums (or the scores of all items of a group, where a method needs
@@ -51,7 +37,7 @@ def predict_groups(
 
     Parameters
     ----------
-    model, by, level, labelled, weight, weights, plan, max_items
+    model, by, max_items, **how
         See :func:`ordinalq.dask.predict_groups`.
     frame : pyspark.sql.DataFrame
         Rows with the columns that the model was fitted on.
@@ -61,8 +47,7 @@ def predict_groups(
     pyspark.sql.DataFrame
         One row per group: the group, n_items, the share of each class, mean_class, and what else is known.
     """
-    named: dict[str, Any] = {"labels": labelled, "weight": weight, "weights": weights}
-    task = core.prepared(model, frame.columns, by, level, plan, **named)
+    task = core.prepared(model, frame.columns, by, **how)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
     with _told():
@@ -76,13 +61,13 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
     """Return the estimates or sums of a table in files that the executors can read, as the task says."""
     task.reading.check(file)
     sent = session.sparkContext.broadcast(core.payload(task))
-    rows = [(0, f"{number:012d}", _packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
+    rows = [(0, f"{number:012d}", core.packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
     with _told():
         pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
         kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
-        found = _by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW).orderBy("block").collect()
+        found = _collected(_by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW))
         kept.unpersist()
-    return core.collected(task, [_unpacked(row.body) for row in found], layout.keys)
+    return core.collected(task, found, layout.keys)
 
 
 def session(master: str | None) -> Any:
@@ -117,17 +102,15 @@ def _laid_out(
     task: core.Task, sent: Any, parts: Any, file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> tuple[Any, core.Layout]:
     """Compute parts where they are; return them, and the blocks of all groups."""
-    groups = task.reading.groups if file is not None else None
     kept = parts.persist()
-    known = [_unpacked(row.body) for row in kept.mapInArrow(_remote("sizes", sent), ROW).orderBy("origin").collect()]
-    if not known:
-        raise ValueError("the table has no rows.")
-    if file is not None:
-        for _, strings, _ in known:
-            if groups is not None:
-                groups.saw(strings)
-        file.check_seen(task.reading.wanted, frozenset().union(*(seen for *_, seen in known)))
-    return kept, core.layout(task, [summary for summary, *_ in known], groups, max_items)
+    known = _collected(kept.mapInArrow(_remote("facts", sent), ROW))
+    return kept, core.layout(task, known, file, max_items)
+
+
+def _collected(rows: Any) -> list[Any]:
+    """Return what rows hold, in their order; it is made here, since Spark would compute rows twice to find it."""
+    found = sorted(rows.collect(), key=lambda row: (row.block, row.origin))
+    return [core.unpacked(row.body) for row in found]
 
 
 def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
@@ -137,24 +120,9 @@ def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
 
 
 def _remote(name: str, sent: Any, *more: Any) -> Callable[..., Any]:
-    """Return a function that does a step on an executor.
-
-    It is sent as it stands here, so that an executor without ordinalq can still say what it lacks.
-    """
-    version = __version__
-
-    def step(rows: Any) -> Any:
-        try:
-            from ordinalq import spark
-        except ImportError as error:
-            import socket
-
-            raise RuntimeError(
-                f"the worker {socket.gethostname()} has no ordinalq: install ordinalq {version} there ({error})."
-            ) from error
-        return spark.STEPS[name](sent.value, rows, *more)
-
-    return step
+    """Return a function that does a step on an executor."""
+    step = core.remote("spark", name)
+    return lambda rows: step(sent.value, rows, *more)
 
 
 def _scored(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -162,43 +130,42 @@ def _scored(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.Reco
     from pyspark import TaskContext
 
     task, waiting, number = core.received(sent), [], 0
-    partition = TaskContext.get().partitionId()
+    origin = f"{TaskContext.get().partitionId():06d}"
     for batch in batches:
-        summary = core.scored(task, _frame(batch))
-        waiting += [] if summary is None else [summary]
-        samples, items = (sum(map(len, waiting)), sum(int(part.n_items.sum()) for part in waiting))
+        portion = core.scored(task, _frame(batch))
+        waiting += [] if portion is None else [portion]
+        samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
         if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.on_means):
-            yield _row(0, f"{partition:06d}-{number:06d}", (Summary.merged(waiting), (), ()))
+            yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
             waiting, number = [], number + 1
     if waiting:
-        yield _row(0, f"{partition:06d}-{number:06d}", (Summary.merged(waiting), (), ()))
+        yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
 
 
 def _read(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     """Yield the sums over the groups of pieces of files."""
     task = core.received(sent)
     for row in _rows(batches):
-        yield _row(0, row["origin"], core.scored_block(task, *_unpacked(row["body"])))
+        yield _row(0, row["origin"], core.scored_block(task, *core.unpacked(row["body"])))
 
 
-def _sizes(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """Yield the groups of each part and their sizes."""
+def _facts(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Yield what the layout needs of each part."""
     for row in _rows(batches):
-        summary, strings, seen = _unpacked(row["body"])
-        yield _row(0, row["origin"], (core.sizes(summary), strings, seen))
+        yield _row(0, row["origin"], core.facts(core.unpacked(row["body"])))
 
 
 def _split(sent: Any, batches: "Iterator[pa.RecordBatch]", layout: Any) -> "Iterator[pa.RecordBatch]":
     """Yield what each part has of each block."""
     for row in _rows(batches):
-        for block, summary in layout.value.split(_unpacked(row["body"])[0]).items():
+        for block, summary in layout.value.split(core.unpacked(row["body"]).summary).items():
             yield _row(block, row["origin"], (summary, layout.value.keys[layout.value.slices[block]]))
 
 
 def _finished(sent: Any, table: "pa.Table") -> tuple[int, Any]:
     """Return the number of a block of groups and what its parts give."""
     rows = sorted(table.to_pylist(), key=lambda row: str(row["origin"]))
-    parts = [_unpacked(row["body"]) for row in rows]
+    parts = [core.unpacked(row["body"]) for row in rows]
     number = int(rows[0]["block"])
     return number, core.finished(core.received(sent), number, parts[0][1], [summary for summary, _ in parts])
 
@@ -227,7 +194,7 @@ def _estimated(sent: Any, table: "pa.Table", schema: Any) -> "pa.Table":
 STEPS: dict[str, Callable[..., Any]] = {
     "scored": _scored,
     "read": _read,
-    "sizes": _sizes,
+    "facts": _facts,
     "split": _split,
     "bodies": _bodies,
     "rows": _estimated,
@@ -238,21 +205,13 @@ def _row(block: int, origin: str, content: Any) -> "pa.RecordBatch":
     import pyarrow as pa
 
     types = {"block": pa.int64(), "origin": pa.string(), "body": pa.binary()}
-    values = {"block": block, "origin": origin, "body": _packed(content)}
+    values = {"block": block, "origin": origin, "body": core.packed(content)}
     return pa.RecordBatch.from_arrays([pa.array([values[name]], type=kind) for name, kind in types.items()], [*types])
 
 
 def _rows(batches: "Iterator[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()
-
-
-def _packed(content: Any) -> bytes:
-    return core.packed(content)
-
-
-def _unpacked(content: bytes) -> Any:
-    return core.unpacked(bytes(content))
 
 
 def _frame(batch: "pa.RecordBatch") -> "pd.DataFrame":

@@ -68,15 +68,12 @@ def in_order(
     n_jobs : int, default=1
         Worker processes, each with one thread; 1 computes here, -1 stands for all processors.
     """
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
-    import joblib
-
-    n_jobs = joblib.cpu_count() if n_jobs < 0 else n_jobs
+    n_jobs = n_workers(n_jobs)
     if n_jobs == 1:
         for call in calls:
             yield function(shared, *call)
         return
+    import joblib
     from joblib.externals.loky import ProcessPoolExecutor
 
     executor = ProcessPoolExecutor(n_jobs)
@@ -93,6 +90,15 @@ def in_order(
                 yield waiting.popleft().result()
         finally:
             executor.shutdown(kill_workers=True)
+
+
+def n_workers(n_jobs: Any) -> int:
+    """Return the number of processes that n_jobs stands for: as many as there are processors where it is negative."""
+    import joblib
+
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
+    return int(joblib.cpu_count()) if n_jobs < 0 else n_jobs
 
 
 def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any:

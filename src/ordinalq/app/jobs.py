@@ -14,7 +14,7 @@ from typing import Any
 
 # What a process imports before it is asked for: starting one takes some hundredths of a second then.
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
-# Messages about progress are at least so many seconds apart.
+# Messages about the progress of one thing are at least so many seconds apart.
 PAUSE = 0.1
 # Part of the machine's memory that one piece of work may take; a file that asks for more must not end the server.
 MEMORY = 0.75
@@ -150,12 +150,13 @@ def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, 
     """Do the work, in the other process, with a part of the machine's memory."""
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     _limit_memory(memory)
-    last = [0.0]
+    last = ("", 0.0)
 
     def report(text: str, part: float | None = None) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - last[0] >= PAUSE:
-            last[0] = now
+        if text != last[0] or now - last[1] >= PAUSE:
+            last = text, now
             connection.send(("progress", (text, part)))
 
     def note(text: str) -> None:

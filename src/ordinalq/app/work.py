@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from logging import LogRecord
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ordinalq.tables.preview import TablePreview, preview_table
 from ordinalq.tables.quality import sentences, unit
 from ordinalq.tables.returned import ReturnedLabels, join_labels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
+from ordinalq.telling import Far
 from ordinalq.validation import Floats
 
 # Groups of one comparison: all pairs of more say nothing.
@@ -133,6 +135,19 @@ def _bytes(report: Report, text: str, n_bytes: int) -> Callable[..., None]:
     return lambda done, *_: report(text, min(done / max(n_bytes, 1), 1.0))
 
 
+class _Learning(Far):
+    """Hands on how far a fit has come."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+
+    def emit(self, record: LogRecord) -> None:
+        """Tell of a step."""
+        super().emit(record)
+        self._report(self.what or "learning", self.part)
+
+
 def warm(report: Report) -> None:
     """Do nothing: the process has imported what others need."""
 
@@ -147,19 +162,20 @@ def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report
     """Fit a model, and write it and the picture of its errors."""
     parameters = {} if choices.budget is None else {"budget": choices.budget}
     quantifier = build_quantifier(choices.method, parameters, groups=choices.by is not None, n_jobs=1)
-    report("reading the table and learning from it")
-    model = fit_table(
-        table.open(),
-        choices.target,
-        quantifier,
-        by=choices.by,
-        weight=choices.weight,
-        text=choices.text,
-        features=choices.features,
-        categories=choices.categories,
-        classes=choices.classes or None,
-        skip_unlabelled=choices.skip_unlabelled,
-    )
+    report("reading the table")
+    with _Learning(report):
+        model = fit_table(
+            table.open(),
+            choices.target,
+            quantifier,
+            by=choices.by,
+            weight=choices.weight,
+            text=choices.text,
+            features=choices.features,
+            categories=choices.categories,
+            classes=choices.classes or None,
+            skip_unlabelled=choices.skip_unlabelled,
+        )
     info = save_model(model, out, overwrite=True)
     errors = _errors(model.fitted())
     if errors is not None:

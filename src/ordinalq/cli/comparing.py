@@ -1,5 +1,6 @@
 """The verb that says which of some groups is higher."""
 
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 @asks
 def compare(
     job: Job,
-    groups: Annotated[list[str], typer.Argument(help="Two or more groups, as the table names them.")],
+    groups: Annotated[
+        list[str], typer.Argument(help="Two or more groups, as the table names them, after more files of the table.")
+    ],
     interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
 ) -> None:
@@ -28,6 +31,8 @@ def compare(
     from ordinalq.inference.groups import estimate
     from ordinalq.tables.predicting import chosen, summarize_table
 
+    files = list(takewhile(_is_table, groups))
+    job, groups = job.and_files(files), groups[len(files) :]
     plan = job.plan("population")
     check_level(interval)
     if job.by is None:
@@ -53,6 +58,13 @@ def compare(
     if plot is not None:
         say(f"written: {plot}")
     show.fit(estimates, knows_groups=job.quantifier.knows_groups)
+
+
+def _is_table(name: str) -> bool:
+    """Say whether an argument is a file of the table, and no group."""
+    from ordinalq.files.table import format_of
+
+    return format_of(name) is not None and Path(name).is_file()
 
 
 def _plotted(found: "Comparison", target: str | None) -> Any:

@@ -23,21 +23,16 @@ class Where(NamedTuple):
     engine : {"local", "dask", "spark"}
     address : str or None
         Address of Dask's scheduler, or of Spark's master; None starts workers on this machine.
-    n_jobs : int
-        Number of these workers; -1 stands for all processors.
     """
 
     engine: str = "local"
     address: str | None = None
-    n_jobs: int = 1
 
     def check(self, resume: bool) -> None:
         """Refuse what no engine does."""
         from ordinalq.validation import check_choice
 
         check_choice("--engine", self.engine, ENGINES)
-        if self.n_jobs == 0:
-            raise ValueError("--n-jobs must be a whole number other than 0 (-1: all processors), got 0.")
         if resume and self.engine != "local":
             raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
 
@@ -69,19 +64,20 @@ def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "S
 def _on_dask(task: Any, job: "Job", where: Where) -> Any:
     from ordinalq import dask
 
-    with _client(where):
+    with _client(where, job.n_jobs):
         return dask.read_table(task, job.file)
 
 
 @contextmanager
-def _client(where: Where) -> Iterator[None]:
+def _client(where: Where, n_jobs: int) -> Iterator[None]:
     """Connect to a cluster, or start workers on this machine."""
     from distributed import Client
-    from joblib import cpu_count
+
+    from ordinalq.workers import n_workers
 
     logging.getLogger("distributed").setLevel(logging.ERROR)
     local: dict[str, Any] = {
-        "n_workers": cpu_count() if where.n_jobs < 0 else where.n_jobs,
+        "n_workers": n_workers(n_jobs),
         "threads_per_worker": 1,
         "dashboard_address": ":0",
     }
@@ -95,6 +91,6 @@ def _client(where: Where) -> Iterator[None]:
 
 def _on_spark(task: Any, job: "Job", where: Where) -> Any:
     from ordinalq import spark
+    from ordinalq.workers import n_workers
 
-    threads = "*" if where.n_jobs < 0 else where.n_jobs
-    return spark.read_table(task, job.file, spark.session(where.address or f"local[{threads}]"))
+    return spark.read_table(task, job.file, spark.session(where.address or f"local[{n_workers(job.n_jobs)}]"))

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ordinalq.tables.reading import Finished
 
 
+MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]
+
+
 @dataclass(frozen=True)
 class Job:
     """A model, a table of any size, and how its groups are estimated."""
@@ -62,6 +65,7 @@ class Job:
     ] = "auto"
     weight: WeightOption = None
     weights: WeightsOption = "survey"
+    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
@@ -92,21 +96,22 @@ class Job:
 
         return check_output(path, self.model, *(part.path for part in self.file.files))
 
-    def and_files(self, more: Sequence[Path]) -> "Job":
+    def and_files(self, more: Sequence[str | Path] | None) -> "Job":
         """Return the job with more files of the table."""
-        from ordinalq.files.many import open_table
-
         job = replace(self)
         if more:
-            vars(job)["file"] = open_table([self.table, *more], self.format, self.encoding, self.quoting)
+            vars(job)["file"] = self._opened([self.table, *more])
         return job
 
     @cached_property
     def file(self) -> "Table":
         """The table."""
+        return self._opened(self.table)
+
+    def _opened(self, path: Any) -> "Table":
         from ordinalq.files.many import open_table
 
-        return open_table(self.table, self.format, self.encoding, self.quoting)
+        return open_table(path, self.format, self.encoding, self.quoting)
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
@@ -172,6 +177,7 @@ class Job:
                 "labels": self.labels,
                 "weight": self.weight,
                 "weights": self.weights,
+                "n_jobs": self.n_jobs,
                 "progress": progress,
             }
 

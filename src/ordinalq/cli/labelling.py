@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalq.cli.app import app
-from ordinalq.cli.job import Job, asks
+from ordinalq.cli.job import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 from ordinalq.text import percent
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @asks
 def plan(
     job: Job,
+    more: MoreArgument = None,
     width: Annotated[float, typer.Option(help="Width of the interval to reach: in classes, or in shares.")] = 0.05,
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
@@ -31,6 +32,7 @@ def plan(
     from ordinalq.tables.planning import plan_labels, rows_to_label
     from ordinalq.validation import check_real
 
+    job = job.and_files(more)
     made = job.plan()
     check_real("width", width, low=0, open_low=True)
     check_level(interval)

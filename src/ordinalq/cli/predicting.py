@@ -9,7 +9,7 @@ import typer
 
 from ordinalq.cli.app import app
 from ordinalq.cli.engine import Where, on_engine
-from ordinalq.cli.job import Job, asks
+from ordinalq.cli.job import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LEVEL = 0.95
 # long: half of it are the options
 def predict(
     job: Job,
-    more: Annotated[list[Path] | None, typer.Argument(help="More files of the table.")] = None,
+    more: MoreArgument = None,
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,
@@ -47,7 +47,6 @@ def predict(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
-    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1,
     engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="Address of Dask's scheduler; default: workers here.")] = None,
     master: Annotated[str | None, typer.Option(help="Address of Spark's master; default: workers here.")] = None,
@@ -61,13 +60,13 @@ def predict(
     from ordinalq.tables.groups import names_of
 
     addresses = {"dask": scheduler, "spark": master}
-    where = Where(engine, addresses.pop(engine, None), n_jobs)
+    where = Where(engine, addresses.pop(engine, None))
     if any(addresses.values()):
         raise ValueError("--scheduler is for --engine dask, --master for --engine spark.")
     where.check(resume)
     if resume:
         job.check_resume(out)
-    job = job.and_files(more or [])
+    job = job.and_files(more)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     selection = {"sort": sort, "top": top, "min_items": min_items}
@@ -145,7 +144,7 @@ def _answer(
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
-            summary = summarize_table(job.loaded, job.file, n_jobs=where.n_jobs, finished=finished, **how)
+            summary = summarize_table(job.loaded, job.file, finished=finished, **how)
     else:
         if not quantifier.on_means and (selects or diagnose):
             raise ValueError(

@@ -94,6 +94,10 @@ class Fitting(Kept, BaseEstimator, ABC):
         -------
         self
         """
+        if not self.fits_scores:
+            raise TypeError(
+                f"{type(self).__name__} fits classifiers of its own and cannot be fitted on scores: use fit(X, y)."
+            )
         # What an earlier fit on items has left would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)

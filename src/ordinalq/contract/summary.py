@@ -3,7 +3,7 @@
 import io
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ Index = npt.NDArray[np.intp]
 BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20
 # Scored items of a table that are kept in memory, some tens of bytes for each.
 IN_MEMORY = 2**22
+# Portions that wait until they are merged: often enough for the memory, seldom enough for the time.
+WAITING = 16
 
 
 class Scored(NamedTuple):
@@ -262,6 +264,16 @@ def blocks(n_items: npt.NDArray[np.int64], *, of_items: bool) -> list[slice]:
         found.append(slice(start, stop))
         start = stop
     return found
+
+
+def gathered(parts: Iterable[Summary]) -> Summary:
+    """Return the summary of portions that come one after the other, however many; see :func:`spilled`."""
+    waiting: list[Summary] = []
+    for part in parts:
+        waiting.append(part)
+        if len(waiting) == WAITING:
+            waiting = [spilled(Summary.merged(waiting))]
+    return Summary.merged(waiting)
 
 
 def spilled(summary: Summary) -> Summary:

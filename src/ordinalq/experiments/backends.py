@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from joblib import Parallel, cpu_count, parallel_config
+from joblib import Parallel, parallel_config
 from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 
-from ordinalq.workers import Watched
+from ordinalq.workers import Watched, n_workers
 
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
@@ -29,7 +29,7 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
     """
     check_workers(backend, n_jobs)
     with ExitStack() as stack:
-        _prepare(backend, cpu_count() if n_jobs < 0 else n_jobs, stack)
+        _prepare(backend, n_workers(n_jobs), stack)
         stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
         yield _run
 
@@ -43,14 +43,13 @@ def _run(calls: Iterable[Any]) -> Iterable[Any]:
 
 def check_workers(backend: str, n_jobs: int) -> None:
     """Refuse a backend that nobody knows, and a number of workers that makes no sense."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
+    n_workers(n_jobs)
     known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
     if backend not in known:
         raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
 
 
-def _prepare(backend: str, n_workers: int, stack: ExitStack) -> None:
+def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
     """Connect to a cluster, where the backend needs one."""
     try:
         if backend == "dask":
@@ -61,7 +60,9 @@ def _prepare(backend: str, n_workers: int, stack: ExitStack) -> None:
                 get_client()  # that of the caller
             except ValueError:
                 address = dask.config.get("scheduler-address", None)
-                local = {} if address else {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None}
+                local = (
+                    {} if address else {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": None}
+                )
                 stack.enter_context(Client(address, **local))  # type: ignore[no-untyped-call]
         elif backend == "ray":
             from ray.util.joblib import register_ray

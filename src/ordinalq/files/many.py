@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
@@ -50,7 +51,10 @@ def open_table(
     found = [file for one in given for file in _found(one, format)]
     if len(found) > 1 and any(str(file) == STDIN for file, _ in found):
         raise ValueError("standard input: expected no other files beside it.")
-    files = [open_file(file, format, encoding, quoting) for file, _ in found]
+    paths = [file for file, _ in found]
+    if twice := [file for file, times in Counter(paths).items() if times > 1]:
+        raise ValueError(f"{twice[0]}: expected each file once, got it twice.")
+    files = [open_file(file, format, encoding, quoting) for file in paths]
     formats = {file.format for file in files}
     if len(formats) > 1:
         first, other = files[0], next(file for file in files if file.format != files[0].format)

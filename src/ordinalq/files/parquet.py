@@ -102,7 +102,9 @@ class Parquet:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.source.path, buffer_size=1 << 20, pre_buffer=False)
+            return pq.ParquetFile(
+                self.source.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
+            )
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, PermissionError):
                 raise

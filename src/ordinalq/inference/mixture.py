@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
+from ordinalq.inference.bootstrap import composition
 from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
 from ordinalq.simplex import clean
@@ -132,7 +133,7 @@ def compare(moments: Moments, q: Floats, N: int, estimate: Floats) -> tuple[Fit,
     for _ in range(REWEIGHTINGS):
         W, A = moments.information(p, N)
         p = simplex_qp(A, (moments.M.T @ W @ q)[None])[0][0]
-    W, A = moments.information(p, N)
+    W, _ = moments.information(p, N)
     chi2, at_estimate = (float(r @ W @ r) for r in (q - moments.M @ p, q - moments.M @ estimate))
     # Classes that the best mixture leaves out were no freedom of the fit.
     freedom = len(q) - int((p > 0).sum()) + 1
@@ -144,12 +145,15 @@ def compare(moments: Moments, q: Floats, N: int, estimate: Floats) -> tuple[Fit,
         best_mixture=p,
         excess_chi2=max(at_estimate - chi2, 0.0),
     )
-    return fit, _precision(moments, A, p)
+    return fit, _precision(moments, N, composition(p[None], np.array([float(N)]))[0])
 
 
-def _precision(moments: Moments, A: Floats, p: Floats) -> Precision:
-    """Return what the information A (n, n) at the mixture p leaves open."""
-    n = len(p)
+def _precision(moments: Moments, N: int, p: Floats) -> Precision:
+    """Return what the information in N items of the mixture p leaves open.
+
+    A class that is not there would add no noise, and seem better known than it is: every class needs some mass.
+    """
+    n, A = len(p), moments.information(p, N)[1]
     errors = covariance_on_simplex(A)
     deltas = np.eye(n)[:, None] - np.eye(n)[None]
     moving = np.einsum("ija,ab,ijb->ij", deltas, A, deltas)

@@ -1,7 +1,7 @@
 """`Default`: the quantifier of those who name none, and what it says of itself."""
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -112,18 +112,6 @@ class Default(AML):
         """Refuse parameters out of range."""
         check_choice("budget", self.budget, BUDGETS)
         super().check_parameters(n_classes)
-
-    def fit_scores(
-        self,
-        S: Any,
-        y: Any,
-        classes: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        weights: str = "survey",
-    ) -> NoReturn:
-        """Refuse: the scores are those of its own stack."""
-        raise TypeError("Default fits a stack of its own and cannot be fitted on scores: use fit(X, y), or AML.")
 
     def fit_items(self, X: Any, codes: Any, groups: Any = None, weights: Weights | None = None) -> None:
         """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""

@@ -40,23 +40,9 @@ class _TreeMethod(Method):
     held_out: float
     random_state: Any
 
-    def fit_scores(
-        self,
-        S: Any,
-        y: Any,
-        classes: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        weights: str = "survey",
-    ) -> NoReturn:
-        """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
-        raise TypeError(
-            f"{type(self).__name__} fits binary classifiers of its own and cannot be fitted on scores: use fit(X, y)."
-        )
-
     def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> NoReturn:
-        """Refuse, see :meth:`fit_scores`."""
-        self.fit_scores(S, codes)
+        """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
+        raise NotImplementedError(f"{type(self).__name__} learns from items.")
 
     @abstractmethod
     def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:

@@ -143,7 +143,7 @@ def number_axis(axis: "Axis", values: Iterable[float] = ()) -> None:
         axis.set_minor_formatter(NullFormatter())
     else:
         axis.set_major_locator(MaxNLocator(4))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
 
 
 def percent_axis(ax: "Axes") -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Values, array
+from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,14 +24,14 @@ def spectrum(
     bias: bool = True,
     xlabel: str = "",
     ax: "Axes | None" = None,
-) -> "Axes":
+) -> Any:
     """Draw an unfolded spectrum: steps with error bars, the truth or a model beside it.
 
     Parameters
     ----------
     unfolding : Unfolding
-        What `ordinalq.unfold` returns, over one axis.
-    truth, model : array-like (n,), default=None
+        What `ordinalq.unfold` returns, over one axis or two.
+    truth, model : array-like of the true shape, default=None
         True numbers of events, or those of a model.
     log : bool, default=None
         Whether the axis of the numbers is logarithmic; None stands for spectra that span a factor of ten.
@@ -38,49 +39,86 @@ def spectrum(
         Whether thin bars show the error with the estimated bias of the regularizer, around the thick ones without it.
         Where it smooths strongly they are several times as long: the data do not say what it has smoothed away.
     xlabel : str, default=""
-        What the bins are.
+        What the bins of the first axis are.
     ax : Axes, default=None
         None stands for a new figure.
 
     Returns
     -------
-    Axes
+    Axes, or array of them
+        One panel; over two axes one per bin of the second.
     """
-    counts = np.asarray(unfolding.counts)
-    if counts.ndim != 1:
-        raise ValueError(f"a spectrum over one axis is needed, got shape {counts.shape}; plot slices of counts.")
-    n = len(counts)
-    edges = np.arange(n + 1) + 0.5 if unfolding.edges is None else np.asarray(unfolding.edges)
-    ax = style.new_axes((min(3.6 + 0.25 * n, 8.0), 3.8)) if ax is None else ax
-    spread = bool(edges[0] > 0 and edges[-1] / edges[0] > DECADE)
-    middle = np.sqrt(edges[:-1] * edges[1:]) if spread else (edges[:-1] + edges[1:]) / 2
-    top = [counts]
-    for name, value, color, dashes in (("truth", truth, style.ORANGE, "-"), ("model", model, style.GREEN, "--")):
-        if value is not None:
-            beside = array(name, value)
-            if beside.shape != counts.shape:
-                raise ValueError(f"{name} must be one number per bin, {n}, got shape {beside.shape}.")
-            ax.stairs(beside, edges, color=color, linewidth=2.0, linestyle=dashes, label=name, baseline=None, zorder=2)
-            top.append(beside)
-    ax.stairs(counts, edges, color=style.BLUE, linewidth=1.4, label="estimate", baseline=None, zorder=3)
-    thick: dict[str, Any] = {"fmt": "o", "color": style.BLUE, "ecolor": style.INK, "markersize": 4}
+    counts, edges = np.asarray(unfolding.counts), unfolding.edges
+    xlabel = xlabel or ("bin" if edges is None else "")
+    beside = {name: array(name, value) for name, value in (("truth", truth), ("model", model)) if value is not None}
+    for name, value in beside.items():
+        if value.shape != counts.shape:
+            raise ValueError(f"{name} must be one number per bin, shape {counts.shape}, got shape {value.shape}.")
+    series = {"estimate": counts, "error": unfolding.error, **beside}
     if bias:
-        ax.errorbar(middle, counts, unfolding.error_with_bias, fmt="none", ecolor=style.SOFT, elinewidth=0.9, capsize=2)
-    ax.errorbar(
-        middle, counts, unfolding.error, elinewidth=2.0, label="statistical and systematic error", zorder=4, **thick
-    )
-    if bias:
+        series["with_bias"] = unfolding.error_with_bias
+    shown = np.concatenate([value[value > 0] for value in (counts, *beside.values())])
+    if log is None:
+        log = bool(len(shown) and shown.max() / shown.min() > DECADE)
+    limits = (float(shown.min()) / 3, 3 * float(shown.max())) if log else None
+    if counts.ndim == 1:
+        ax = style.new_axes((min(3.6 + 0.25 * len(counts), 8.0), 3.8)) if ax is None else ax
+        _steps(ax, series, edges, limits, xlabel)
+        ax.set_ylabel("events")
+        ax.legend(frameon=False, fontsize="small")
+        return ax
+    if counts.ndim != 2 or ax is not None:
+        raise ValueError(f"ax must be None, and there must be one or two axes of bins, got shape {counts.shape}.")
+    return _rows(series, edges, limits, xlabel)
+
+
+def _rows(series: dict[str, Floats], edges: Any, limits: Any, xlabel: str) -> Any:
+    """Draw a panel for each bin of the second axis of series (n1, n2); return the panels."""
+    from matplotlib.figure import Figure
+
+    n, k = series["estimate"].shape
+    columns = k if k <= 3 else int(np.ceil(np.sqrt(k)))
+    rows = -(-k // columns)
+    figure = Figure(figsize=(min(2.0 + 0.12 * n, 4.0) * columns + 0.4, 2.1 * rows + 0.8), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for m, ax in enumerate(grid[:k]):
+        below = m + columns >= k
+        part = {name: value[:, m] for name, value in series.items()}
+        _steps(ax, part, None if edges is None else edges[0], limits, xlabel if below else "")
+        ax.tick_params(labelbottom=below)
+        name = f"bin {m + 1}" if edges is None else f"{edges[1][m]:.4g} to {edges[1][m + 1]:.4g}"
+        ax.set_title(name, fontsize="small", loc="left", pad=3)
+    for ax in grid[k:]:
+        ax.set_axis_off()
+    figure.supylabel("events", fontsize="medium")
+    style.legend_below(figure, grid[0].get_legend_handles_labels()[0])
+    return grid[:k]
+
+
+def _steps(ax: "Axes", series: dict[str, Floats], edges: Any, limits: Any, xlabel: str) -> None:
+    """Draw series (n,) by name: the estimate with its errors, truth and model."""
+    counts = series["estimate"]
+    x = np.arange(len(counts) + 1) + 0.5 if edges is None else np.asarray(edges)
+    spread = bool(x[0] > 0 and x[-1] / x[0] > DECADE and edges is not None)
+    middle = np.sqrt(x[:-1] * x[1:]) if spread else (x[:-1] + x[1:]) / 2
+    for name, color, dashes in (("truth", style.ORANGE, "-"), ("model", style.GREEN, "--")):
+        if name in series:
+            line: dict[str, Any] = {"linewidth": 2.0, "linestyle": dashes, "baseline": None, "zorder": 2}
+            ax.stairs(series[name], x, color=color, label=name, **line)
+    ax.stairs(counts, x, color=style.BLUE, linewidth=1.4, label="estimate", baseline=None, zorder=3)
+    if "with_bias" in series:
+        ax.errorbar(middle, counts, series["with_bias"], fmt="none", ecolor=style.SOFT, elinewidth=0.9, capsize=2)
+    thick: dict[str, Any] = {"fmt": "o", "color": style.BLUE, "ecolor": style.INK, "markersize": 4, "elinewidth": 2.0}
+    ax.errorbar(middle, counts, series["error"], label="statistical and systematic error", zorder=4, **thick)
+    if "with_bias" in series:
         ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias of smoothing")
-    positive = np.concatenate([part[part > 0] for part in top])
-    if log if log is not None else bool(len(positive) and positive.max() / positive.min() > DECADE):
+    if limits is not None:
         ax.set_yscale("log")
-        ax.set_ylim(positive.min() / 3, 3 * positive.max())
+        ax.set_ylim(*limits)
     if spread:
-        style.number_axis(ax.xaxis, edges)
-    ax.set(xlabel=xlabel or ("bin" if unfolding.edges is None else ""), ylabel="events")
+        style.number_axis(ax.xaxis, x)
+    ax.set_xlabel(xlabel)
     style.tidy(ax)
-    ax.legend(frameon=False, fontsize="small")
-    return ax
 
 
 def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":

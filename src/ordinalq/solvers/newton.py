@@ -44,6 +44,9 @@ SOME_MASS, LITTLE_MASS = 0.01, 1e-6
 LARGEST = 1e16
 # A start is left where some mass for every class lowers the objective by this, per unit of the scale.
 STEEP = 1e-2
+# Where the slope, per unit of the scale, is beyond this, a bin with items has lost all that could explain them: no step
+# leads away from there, so that this part of the last one is taken back.
+STEEPEST, TAKEN_BACK = 1e12, 1e-3
 # Of two minima the second must be lower by this to count as better.
 LOWER = 1e-12
 
@@ -186,6 +189,7 @@ class _Run:
         B = len(P)
         self.objective, self.penalty, self.P, self.tol = objective, penalty, P.copy(), tol
         self.scale = objective.scale
+        self.before = np.full_like(P, 1 / P.shape[1])
         self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
@@ -219,6 +223,7 @@ class _Run:
             open_, at = open_[going], Derivatives(*(part[going] for part in at))
             n_iter[open_] += 1
             noise = NOISE * (np.abs(at.value) + self.scale[open_])
+            self.before[open_] = self.P[open_]
             moved = self._step(open_, at, noise)
             self._next_states(open_, moved, noise)
         return Solution(self.P, self.value, n_iter, self._converged(), self.kkt)
@@ -254,6 +259,11 @@ class _Run:
     def _derivatives(self, open_: Rows, *, first: bool) -> Derivatives:
         """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""
         at = self.objective.derivatives(self.P[open_], open_)
+        steep = np.abs(at.gradient).max(axis=1) > STEEPEST * self.scale[open_]
+        if steep.any():
+            rows = open_[steep]
+            self.P[rows] += TAKEN_BACK * (self.before[rows] - self.P[rows])
+            at = self.objective.derivatives(self.P[open_], open_)
         if self.penalty is None:
             return at
         tau, C, c = self.penalty

@@ -7,7 +7,7 @@ iteration ends where it is at most the tolerance.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betaln
 
 from ordinalq.validation import Floats
 
@@ -33,15 +33,12 @@ def chi_square(old: Floats, new: Floats) -> Floats:
 
 
 def bayes_factor(old: Floats, new: Floats) -> Floats:
-    """Logarithm of the odds that two histograms have different distributions, each being as likely as any other.
+    """Logarithm of the odds that the ratio of two histograms is not the same in all classes (BenZvi et al., 2011).
 
-    ln Gamma(a_i + 1) + ln Gamma(b_i + 1) - ln Gamma(a_i + b_i + 1), summed, and the same for the totals + n - 1, with
-    the opposite sign, and + ln Gamma(n).
+    sum_i ln B(a_i + 1, b_i + 1) - ln B(A + 1, B + 1), with the beta function B and the totals A, B: each ratio, and the
+    common one, is as likely as any other.
     """
-    n = old.shape[1]
-    A, B = old.sum(axis=1), new.sum(axis=1)
-    classes = (gammaln(old + 1) + gammaln(new + 1) - gammaln(old + new + 1)).sum(axis=1)
-    return np.asarray(classes - gammaln(A + n) - gammaln(B + n) + gammaln(A + B + n) + gammaln(n))
+    return np.asarray(betaln(old + 1, new + 1).sum(axis=1) - betaln(old.sum(axis=1) + 1, new.sum(axis=1) + 1))
 
 
 def maximum_change(old: Floats, new: Floats) -> Floats:

@@ -106,6 +106,7 @@ def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
         )
         steps.append((f"words of {name}", vectorizer, name))
     if others:
-        steps.append(("other columns", table_encoder(frame[others], scale=True), names_array(others)))
+        positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
+        steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
     # With words the matrix is sparse, whatever else is in it.
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.contract.summary import Summary, spilled
+from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.blocks import Block
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table, TableFile, Wanted
@@ -30,8 +30,6 @@ from ordinalq.workers import in_order
 
 # The key of all rows as one group.
 WHOLE = "all"
-# Blocks that wait until they are merged: often enough for the memory, seldom enough for the time.
-WAITING = 16
 
 # Told the bytes and the rows that have been read so far.
 Progress = Callable[[int, int], object]
@@ -52,6 +50,11 @@ class Portion(NamedTuple):
     summary: Summary
     strings: tuple[bool, ...]
     seen: frozenset[str]
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows."""
+        return int(self.summary.n_items.sum())
 
 
 class Reading:
@@ -212,24 +215,25 @@ def read_summary(
         Told how many bytes and rows have been read so far.
     """
     reading.check(file)
-    parts: list[Summary] = []
     seen: set[str] = set()
-    n_rows = 0
-    done: list[int] = []
-    calls = _calls(reading, file, finished, done, here=n_jobs == 1)
-    for portion in in_order(_portion, reading, calls, n_jobs):
-        if reading.groups is not None:
-            reading.groups.saw(portion.strings)
-        seen |= portion.seen
-        n_rows += int(portion.summary.n_items.sum())
-        parts.append(portion.summary)
-        if len(parts) == WAITING:
-            parts = [spilled(Summary.merged(parts))]
-        read = done.pop(0)
-        if progress is not None:
-            progress(read, n_rows)
+
+    def summaries() -> Iterator[Summary]:
+        n_rows = 0
+        done: list[int] = []
+        calls = _calls(reading, file, finished, done, here=n_jobs == 1)
+        for portion in in_order(_portion, reading, calls, n_jobs):
+            if reading.groups is not None:
+                reading.groups.saw(portion.strings)
+            seen.update(portion.seen)
+            n_rows += portion.n_items
+            yield portion.summary
+            read = done.pop(0)
+            if progress is not None:
+                progress(read, n_rows)
+
+    summary = gathered(summaries())
     file.check_seen(reading.wanted, seen)
-    return Summary.merged(parts)
+    return summary
 
 
 def _calls(

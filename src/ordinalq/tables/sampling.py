@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ordinalq.contract.summary import Summary
+from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.table import Table
 from ordinalq.keys import Keys
 from ordinalq.tables.groups import By, Grouping
@@ -40,8 +40,7 @@ def some_rows(
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
-    parts = [_counted(groups, frame) for frame in file.portions(groups.names, native=groups.native)]
-    counts = Summary.merged(parts)
+    counts = gathered(_counted(groups, frame) for frame in file.portions(groups.names, native=groups.native))
     assert counts.keys is not None
     quota = shares(counts.n_items, max_items)
     n_rows, n_chosen = int(counts.n_items.sum()), int(quota.sum())

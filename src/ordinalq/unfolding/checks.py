@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import chi2, norm
+import numpy.typing as npt
+from scipy.stats import chi2
 
 from ordinalq.parameters import same_parameters
 from ordinalq.plot import check
-from ordinalq.unfolding.engine import Unfolder
-from ordinalq.unfolding.result import ONE_SIGMA, Unfolding
+from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
 from ordinalq.unfolding.scan import RULES, Strengths, best, scan
-from ordinalq.unfolding.systematics import Source
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
 from ordinalq.validation import Floats, check_integer, check_random_state, check_real
 
@@ -92,8 +91,7 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
     """
     known = unfolding.measurement
     t = _spectrum(truth, unfolding)
-    unfolder = Unfolder(unfolding.method, known)
-    back = unfolder.solve(known.fold(t[None]), np.array([unfolding.strength])).T[0]
+    back = unfolding.unfolder.solve(known.fold(t[None]), np.array([unfolding.strength])).T[0]
     error = unfolding.statistical_error.ravel()
     part = (back - t) / np.where(error > 0, error, np.inf)
     worst = int(np.abs(part).argmax())
@@ -119,8 +117,8 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
     Returns
     -------
     Check
-        Columns: chi-square and p-value of the folded model and the counts, and of the model and the estimate, with the
-        statistical covariance. Models with a p-value below 0.01 before unfolding say nothing of it; where there is no
+        Columns: chi-square and p-value of the folded model and the counts, and of the model and the estimate, with all
+        that is uncertain. Models with a p-value below 0.01 before unfolding say nothing of it; where there is no
         other, the test is not passed.
 
     Examples
@@ -135,14 +133,14 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
         raise TypeError(f"models must be a mapping of names to spectra, with at least one, got {models!r:.80}.")
     known = unfolding.measurement
     n, d = len(unfolding.flat), len(known.counts)
-    C = unfolding.statistical
+    C = unfolding.covariance
     inverse = np.linalg.pinv(C, rcond=1e-10, hermitian=True)
     rank = int(np.linalg.matrix_rank(C, tol=1e-10 * float(np.linalg.norm(C, 2)), hermitian=True))
     rows = []
     for value in models.values():
         t = _spectrum(value, unfolding)
-        expected = known.fold(t[None])[0]
-        before = float(((known.counts - expected) ** 2 / np.maximum(known.fluctuation(expected), 1e-12)).sum())
+        off, V = known.counts - known.fold(t[None])[0], unfolding.unfolder.spread(t[None], acceptance=True)[0]
+        before = float(off @ np.linalg.solve(V + 1e-12 * np.eye(d), off))
         after = float((unfolding.flat - t) @ inverse @ (unfolding.flat - t))
         rows.append((before, chi2.sf(before, d), after, chi2.sf(after, min(rank, n))))
     table = np.array(rows)
@@ -169,6 +167,7 @@ def coverage_test(
     ----------
     unfolding : Unfolding
         What `ordinalq.unfold` returns; toys are unfolded with the same method, and the same rule for the strength.
+        Where it has systematic errors, each toy has a response, acceptance and background that are off by them.
     truth : array-like of the true shape, default=None
         Spectrum of the toys; None stands for the estimate, which is smoother than the truth may be.
     n_toys : int, default=500
@@ -191,13 +190,10 @@ def coverage_test(
     >>> list(oq.coverage_test(spectrum, n_toys=50).frame())
     ['bin', 'truth', 'without_bias', 'with_bias']
     """
-    known = unfolding.measurement
     t = _spectrum(truth, unfolding)
     n_toys, level = check_integer("n_toys", n_toys, minimum=2), check_real("level", level, low=0, high=1, open_low=True)
-    G = known.draw(known.fold(t[None])[0], n_toys, check_random_state(random_state))
-    toys = unfold_toys(unfolding, G)
-    z = float(norm.ppf((1 + level) / 2))
-    narrow, wide = (np.mean(np.abs(toys.T - t) <= z * error, axis=0) for error in (toys.error, toys.error_with_bias))
+    toys = unfold_toys(unfolding, unfolding.unfolder.draw(t, n_toys, check_random_state(random_state)))
+    narrow, wide = (toys.hold(t, level, bias=bias).mean(axis=0) for bias in (False, True))
     slack = 3 * np.sqrt(level * (1 - level) / n_toys)
     passed = bool(wide.min() >= level - slack)
     sentence = (
@@ -211,24 +207,32 @@ def coverage_test(
 
 @dataclass(frozen=True)
 class Toys:
-    """Unfolded toys: estimates, statistical errors and errors with the estimated bias, (B, n) each; strengths (B,)."""
+    """Unfolded toys: estimates, their variances, biases and the variances of these, (B, n) each; strengths (B,)."""
 
     T: Floats
-    error: Floats
-    error_with_bias: Floats
+    variance: Floats
+    bias: Floats
+    bias_variance: Floats
     strengths: Floats
 
+    def half_length(self, level: float, *, bias: bool) -> Floats:
+        """Return half the lengths of intervals, (B, n), with the estimated bias or without."""
+        if bias:
+            return half_length(level, self.variance + self.bias_variance, self.bias)
+        return half_length(level, self.variance, np.zeros_like(self.T))
 
-def unfold_toys(
-    unfolding: Unfolding, G: Floats, sources: Mapping[str, Source] | None = None, seen: Strengths | None = None
-) -> Toys:
+    def hold(self, t: Floats, level: float, *, bias: bool) -> npt.NDArray[np.bool_]:
+        """Return which intervals, (B, n), hold the spectrum t (n,)."""
+        return np.asarray(np.abs(self.T - t) <= self.half_length(level, bias=bias))
+
+
+def unfold_toys(unfolding: Unfolding, G: Floats, seen: Strengths | None = None) -> Toys:
     """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order.
 
     `seen` is the scan of G by which biases are judged, where that is at hand: the same for all methods.
     """
-    known = unfolding.measurement
-    unfolder = Unfolder(unfolding.method, known)
-    seen = pilot_scan(known, G) if seen is None else seen
+    unfolder = unfolding.unfolder
+    seen = pilot_scan(unfolder, G) if seen is None else seen
     strengths = None
     if unfolding.scan is not None:
         if unfolding.scan.rule not in RULES:
@@ -237,11 +241,9 @@ def unfold_toys(
         strengths = of.strengths[best(RULES[unfolding.scan.rule](of)), np.arange(len(G))]
     fit = unfolder.solve(G, strengths)
     J = unfolder.jacobian(fit)
-    variance = unfolder.variances(J, known.fold(fit.T))
-    for source in (sources or {}).values():
-        variance = variance + (unfolder.moved(fit, source.shifts(known)) ** 2).sum(axis=0)
-    bias, bias_variance = judged_bias(unfolder, fit, J, seen)
-    return Toys(fit.T, np.sqrt(variance), np.sqrt(variance + bias**2 + bias_variance), fit.strengths)
+    variance = np.einsum("bii->bi", unfolder.statistical(fit, J))
+    variance = variance + (unfolder.moved(fit, unfolder.shifts) ** 2).sum(axis=0)
+    return Toys(fit.T, variance, *judged_bias(unfolder, fit, J, seen), fit.strengths)
 
 
 def _spectrum(value: Any, unfolding: Unfolding) -> Floats:

@@ -1,14 +1,16 @@
 """The answer of `unfold`: a spectrum with its errors, and how it was found."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import chndtrix, ndtri
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.plot import spectrum, strength_scan
+from ordinalq.unfolding.engine import Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.scan import Scan
 from ordinalq.validation import Floats, check_real
@@ -19,6 +21,20 @@ if TYPE_CHECKING:
 
 # The level of an interval of one standard error.
 ONE_SIGMA = 0.6827
+# Where a bias is as many standard errors, one side of an interval is all that matters.
+ONE_SIDE = 10.0
+
+
+def half_length(level: float, variance: Floats, bias: Floats) -> Floats:
+    """Return h with P(|x| <= h) = level for x ~ Normal(bias, variance), (...).
+
+    For a bias of zero it is z sqrt(variance), far from it |bias| + z' sqrt(variance), z' the quantile of one side.
+    """
+    root, bias = np.sqrt(np.maximum(variance, 0.0)), np.abs(bias)
+    far = bias >= ONE_SIDE * root
+    parts = np.divide(bias, root, out=np.zeros_like(bias), where=~far)
+    # x^2 / variance has the non-central chi-square distribution with one degree of freedom.
+    return np.asarray(np.where(far, bias + ndtri(level) * root, root * np.sqrt(chndtrix(level, 1, parts**2))))
 
 
 @dataclass(frozen=True)
@@ -48,10 +64,12 @@ class Unfolding:
     refolded_flat : ndarray (d,)
         Counts that the estimate predicts.
     chi_square, dof, p_value : float
-        sum_j (g_j - lambda_j)^2 / variance_j, degrees of freedom d - n_df that are left, and the probability of a worse
-        fit; it is NaN where nothing is left.
+        (g - lambda)' V^-1 (g - lambda), V the covariance of the counts by fluctuations, response and background; the
+        degrees of freedom d - n_df that are left; the probability of a worse fit, NaN where nothing is left.
     scan : Scan, default=None
         What the rule for tau saw.
+    shifts : sequence of Shift
+        How response, acceptance and background may be off.
 
     Examples
     --------
@@ -81,6 +99,12 @@ class Unfolding:
     dof: float
     p_value: float
     scan: Scan | None = None
+    shifts: Sequence[Shift] = ()
+
+    @property
+    def unfolder(self) -> Unfolder:
+        """The method at work on what is known."""
+        return Unfolder(self.method, self.measurement, self.shifts)
 
     @property
     def counts(self) -> Floats:
@@ -114,8 +138,8 @@ class Unfolding:
 
     @property
     def error_with_bias(self) -> Floats:
-        """sqrt(variance + bias^2 + variance of the bias)."""
-        return self._root(np.diag(self.covariance) + self.bias_flat**2 + self.bias_variance)
+        """Half the length of intervals of 68.27 % that hold the truth where the estimate is off by the bias."""
+        return self._half_length(ONE_SIGMA)
 
     @property
     def bias(self) -> Floats:
@@ -146,12 +170,9 @@ class Unfolding:
         return known[0] if known is not None and len(known) == 1 else known
 
     def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of intervals of each bin, not below zero, with the estimated bias or without.
-
-        They are normal intervals, and none for a bin that is estimated to be empty: its error is zero.
-        """
+        """Return lower and upper ends of normal intervals, not below zero, with the estimated bias or without."""
         level = check_real("level", level, low=0, high=1, open_low=True)
-        width = float(norm.ppf((1 + level) / 2)) * (self.error_with_bias if bias else self.error)
+        width = self._half_length(level) if bias else float(ndtri((1 + level) / 2)) * self.error
         return np.maximum(self.counts - width, 0.0), self.counts + width
 
     def frame(self) -> "pd.DataFrame":
@@ -187,7 +208,7 @@ class Unfolding:
         view["value"], view["variance"] = self.counts, np.diag(self.covariance).reshape(self.counts.shape)
         return result
 
-    def plot(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
+    def plot(self, ax: "Axes | None" = None, **look: Any) -> Any:
         """Draw the spectrum, see :func:`ordinalq.plot.spectrum`."""
         return spectrum(self, ax=ax, **look)
 
@@ -208,9 +229,11 @@ class Unfolding:
             f"{'' if self.converged else '; not converged'}"
         )
         table = self.frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
-        empty = int((self.flat <= 0).sum())
-        note = f"\n{empty} of {len(self.flat)} bins are estimated to be empty, and have no error" if empty else ""
-        return f"{head}\n{table}{note}"
+        return f"{head}\n{table}"
+
+    def _half_length(self, level: float) -> Floats:
+        width = half_length(level, np.diag(self.covariance) + self.bias_variance, self.bias_flat)
+        return width.reshape(self.measurement.shape)
 
     def _root(self, variances: Floats) -> Floats:
         return np.sqrt(np.maximum(variances, 0.0)).reshape(self.measurement.shape)

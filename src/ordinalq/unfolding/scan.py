@@ -5,7 +5,7 @@ each strength a number that is small where it is good.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,9 @@ N_STRENGTHS = 25
 # What a degree of freedom must gain in deviance. 2 is Akaike's criterion, which takes noise for structure so often that
 # the few bad cases dominate the mean squared error; 6 was chosen between 2 and 10 on nine spectra, 100 histograms each.
 PRICE = 6.0
-# The same for the spectrum by which the bias is judged: it should have more structure than the estimate.
-PILOT_PRICE = 1.0
+# Degrees of freedom by which the spectrum that judges a bias exceeds the estimate. With fewer it has much of the same
+# bias: of 2 to 4, on the fifteen spectra for development of benchmarks/unfolding.py, 4 covers the worst bins.
+MORE = 4.0
 # Degrees of freedom that must be left for residuals to say something.
 LEFT = 0.3
 # Histograms that the rule "toys" draws.
@@ -31,8 +32,8 @@ N_TOYS = 100
 class Strengths:
     """What K strengths do to B histograms G (B, d).
 
-    ``strengths``, ``n_df`` (effective degrees of freedom, the trace of d lambda / d g), ``deviance`` and ``roughness``
-    are (K, B), ``T`` is (K, B, n), ``J`` (K, B, n, d).
+    ``strengths``, ``n_df`` (effective degrees of freedom) and ``deviance`` (a chi-square where response or background
+    may be off) are (K, B), ``T`` is (K, B, n), ``J`` (K, B, n, d).
     """
 
     unfolder: Unfolder
@@ -57,10 +58,11 @@ def scan(unfolder: Unfolder, G: Floats, size: int = N_STRENGTHS) -> Strengths:
     K, B = grid.shape
     fit = unfolder.solve(np.tile(G, (K, 1)), grid.ravel())
     J = unfolder.jacobian(fit)
-    n_df = np.einsum("ji,kij->k", known.M * known.acceptance, J)
+    n_df = unfolder.freedom(J)
     residual = deviance(fit.G, known.fold(fit.T)) / known.weight
     T = fit.T.reshape(K, B, -1)
-    return Strengths(unfolder, G, grid, n_df.reshape(K, B), residual.reshape(K, B), T, J.reshape(K, B, *J.shape[1:]))
+    of = Strengths(unfolder, G, grid, n_df.reshape(K, B), residual.reshape(K, B), T, J.reshape(K, B, *J.shape[1:]))
+    return replace(of, deviance=chi_square(of)) if unfolder.shifts else of
 
 
 def deviance(G: Floats, expected: Floats) -> Floats:
@@ -69,8 +71,17 @@ def deviance(G: Floats, expected: Floats) -> Floats:
     return np.asarray(2 * (expected - G + xlogy(G, G / expected)).sum(axis=1))
 
 
+def chi_square(of: Strengths) -> Floats:
+    """Squared residuals (K, B), in units of the covariance of fluctuations and of what may be off."""
+    K, B, n = of.T.shape
+    # One covariance for all strengths, or a rough estimate would be forgiven more.
+    V = of.unfolder.spread(chosen(of, information(of)))
+    off = of.G - of.unfolder.measurement.fold(of.T.reshape(K * B, n)).reshape(K, *of.G.shape)
+    return np.asarray(np.einsum("kbi,bij,kbj->kb", off, np.linalg.pinv(V, hermitian=True), off))
+
+
 def information(of: Strengths, price: float = PRICE) -> Floats:
-    """Deviance + 6 n_df: structure must pay for itself."""
+    """Deviance + 6 n_df: structure must pay for itself. The degrees of freedom of a linear fit do not depend on V."""
     return np.asarray(of.deviance + price * of.n_df)
 
 
@@ -117,16 +128,22 @@ RULES: dict[str, Callable[[Strengths], Floats]] = {
 
 def toys(of: Strengths, n_toys: int, rng: np.random.Generator) -> Floats:
     """Mean squared error sum_i (t^_i - t_i)^2 / t_i on toys around the estimate that `information` chooses."""
-    unfolder, known = of.unfolder, of.unfolder.measurement
+    unfolder = of.unfolder
     first = chosen(of, information(of))
     error = np.empty(of.strengths.shape)
     for b, t in enumerate(first):
-        G = known.draw(known.fold(t[None])[0], n_toys, rng)
+        G = unfolder.draw(t, n_toys, rng)
         strengths = np.repeat(of.strengths[:, b], n_toys)
         T = unfolder.solve(np.tile(G, (len(of.strengths), 1)), strengths).T
         squares = ((T - t) ** 2 / np.maximum(t, 1.0)).sum(axis=1)
         error[:, b] = squares.reshape(-1, n_toys).mean(axis=1)
     return error
+
+
+def pilot(of: Strengths, n_df: Floats) -> tuple[Floats, Floats]:
+    """Return the spectra (B, n) with about n_df (B,) degrees of freedom, and their derivatives (B, n, d)."""
+    which, rows = np.abs(of.n_df - n_df).argmin(axis=0), np.arange(len(of.G))
+    return of.T[which, rows], of.J[which, rows]
 
 
 def chosen(of: Strengths, criterion: Floats) -> Floats:

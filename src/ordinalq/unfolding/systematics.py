@@ -6,21 +6,18 @@ covariance of the estimate is the sum of squares of its moves along them; toys d
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ordinalq.methods.histograms import is_histogram
-from ordinalq.unfolding.engine import Fit, Shift, Unfolder
+from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.validation import Floats, check_choice
 
 PARTS = ("response", "acceptance", "background")
 # Columns of the table of an unfolding that are no sources.
 COLUMNS = ("events", "share", "statistical", "error", "bias", "with_bias")
-# The least acceptance that a toy may have, as part of what is known.
-LEAST = 0.01
 
 
 class Source(ABC):
@@ -42,19 +39,6 @@ class Source(ABC):
         moved = [shifted(known, shifts, rng.normal(size=len(shifts))) for _ in range(n_toys)]
         T = [Unfolder(unfolder.method, other).solve(fit.G[:1], strengths).T[0] for other in moved]
         return np.atleast_2d(np.cov(np.array(T), rowvar=False))
-
-
-def shifted(known: Measurement, shifts: list[Shift], steps: Floats) -> Measurement:
-    """Return a measurement moved by `steps` (K,) along K shifts, with entries that stay possible."""
-    M, a, b = known.M.copy(), known.acceptance.copy(), known.background.copy()
-    for step, shift in zip(steps, shifts, strict=True):
-        M = M if shift.response is None else M + step * shift.response
-        a = a if shift.acceptance is None else a + step * shift.acceptance
-        b = b if shift.background is None else b + step * shift.background
-    M = np.maximum(M, 0.0)
-    return replace(
-        known, M=M / M.sum(axis=0), acceptance=np.maximum(a, LEAST * known.acceptance), background=np.maximum(b, 0.0)
-    )
 
 
 class SimulatedEvents(Source):
@@ -210,6 +194,11 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
         if name in COLUMNS:
             raise ValueError(f"systematics must have names other than {', '.join(COLUMNS)}, columns of the table.")
     return sources
+
+
+def read_shifts(sources: Mapping[str, Source], known: Measurement) -> list[Shift]:
+    """Return the shifts of all sources."""
+    return [shift for source in sources.values() for shift in source.shifts(known)]
 
 
 def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:

@@ -1,6 +1,7 @@
 """From an observed histogram and a response to a spectrum with its errors."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,28 @@ from sklearn.base import clone
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.response import check_proportional
 from ordinalq.methods.unfolding import RUN
+from ordinalq.regularizers import differences
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.measurement import Measurement, read_measurement
 from ordinalq.unfolding.result import Unfolding
 from ordinalq.unfolding.scan import (
+    MORE,
     N_TOYS,
-    PILOT_PRICE,
     RULES,
     Scan,
     Strengths,
     best,
-    information,
+    pilot,
     scan,
     toys,
 )
-from ordinalq.unfolding.systematics import Source, read_sources
+from ordinalq.unfolding.systematics import Source, read_shifts, read_sources
 from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
 
 DEFAULT_RULE = "information"
+# From this number of bins on the default smooths third differences of the logarithm, which lets log-parabolas pass, and
+# not power laws alone; below, they would leave more than half of all directions free.
+MANY_BINS = 6
 # A fit with fewer degrees of freedom left has no chi-square that could be judged.
 LEFT = 0.5
 
@@ -109,7 +114,7 @@ def unfold(
     n_toys, rng = check_integer("n_toys", n_toys, minimum=2), check_random_state(random_state)
     if tau is None and n_df is None and method is None:
         tau = DEFAULT_RULE
-    unfolder = Unfolder(_method(method, known, tau, n_df), known)
+    unfolder = Unfolder(_method(method, known, tau, n_df), known, read_shifts(sources, known))
     G = known.counts[None]
     seen = scan(unfolder, G) if isinstance(tau, str) else None
     found = None if seen is None else _choose(seen, str(tau), n_toys, rng)
@@ -127,10 +132,7 @@ def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) 
     """Return the method with acceptance, shape and strength filled in."""
     if method is not None and not isinstance(method, Quantifier):
         raise TypeError(f"method must be a quantifier such as RUN(tau=0.0) or IBU(), got {method!r:.80}.")
-    # Two classes have no curvature.
-    found: Quantifier = (
-        clone(method) if method is not None else RUN(order=min(1, max(known.shape) - 2), acceptance=known.acceptance)
-    )
+    found: Quantifier = clone(method) if method is not None else _default(known, n_df)
     parameters = found.get_params(deep=False)
     filled: dict[str, Any] = {}
     if len(known.shape) > 1:
@@ -158,15 +160,25 @@ def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) 
     return found
 
 
+def _default(known: Measurement, n_df: Any) -> RUN:
+    """Return the method that stands for None; few bins, and few degrees of freedom, need a lower order."""
+    n, shape = len(known.acceptance), known.shape
+    order = min(2 if max(shape) >= MANY_BINS else 1, max(shape) - 2)
+    while isinstance(n_df, Real) and order > 0 and n_df <= n - np.linalg.matrix_rank(differences(n, order, shape)):
+        order -= 1
+    return RUN(order=order, acceptance=known.acceptance)
+
+
 def _choose(of: Strengths, rule: str, n_toys: int, rng: np.random.Generator) -> Scan:
     """Return the scan of one histogram with the strength that a rule chooses."""
     criterion = toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of)
     return Scan(rule, of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0], int(best(criterion)[0]))
 
 
-def pilot_scan(known: Measurement, G: Floats) -> Strengths:
+def pilot_scan(unfolder: Unfolder, G: Floats) -> Strengths:
     """Return the scan of histograms G (B, d) by which biases are judged, that of the default."""
-    return scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known), G)
+    known = unfolder.measurement
+    return scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known, unfolder.shifts), G)
 
 
 def judged_bias(unfolder: Unfolder, fit: Fit, J: Floats, of: Strengths | None = None) -> tuple[Floats, Floats]:
@@ -174,9 +186,8 @@ def judged_bias(unfolder: Unfolder, fit: Fit, J: Floats, of: Strengths | None = 
 
     These are chosen from a scan of RUN on the logarithm of the spectrum, which may be at hand.
     """
-    of = pilot_scan(unfolder.measurement, fit.G) if of is None else of
-    which, rows = best(information(of, PILOT_PRICE)), np.arange(len(fit))
-    return unfolder.bias(fit, J, of.T[which, rows], of.J[which, rows])
+    of = pilot_scan(unfolder, fit.G) if of is None else of
+    return unfolder.bias(fit, J, *pilot(of, unfolder.freedom(J) + MORE))
 
 
 def _result(
@@ -190,15 +201,17 @@ def _result(
     """Return the record of one estimate."""
     known = unfolder.measurement
     refolded = known.fold(fit.T)[0]
-    v = refolded if known.variances is None else known.variances
-    n_df = float(np.einsum("ji,ij->", known.M * known.acceptance, J[0]))
-    left = len(v) - n_df
-    chi_square = float(((known.counts - refolded)[v > 0] ** 2 / v[v > 0]).sum())
+    n_df = float(unfolder.freedom(J)[0])
+    left = len(refolded) - n_df
+    seen = refolded > 0
+    off, V = (known.counts - refolded)[seen], unfolder.spread(fit.T)[0][np.ix_(seen, seen)]
+    chi_square = float(off @ np.linalg.solve(V, off))
     return Unfolding(
         measurement=known,
         method=unfolder.method,
         flat=fit.T[0],
-        statistical=np.asarray(J[0] * v @ J[0].T),
+        shifts=unfolder.shifts,
+        statistical=unfolder.statistical(fit, J)[0],
         systematic=systematic,
         bias_flat=bias[0][0],
         bias_variance=bias[1][0],
