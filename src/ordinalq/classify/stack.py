@@ -15,7 +15,6 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
-from sklearn.linear_model import Ridge
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -103,6 +102,8 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must have at least 2 classes, got 1 class: {self.classes_[0]}.")
         regressors = list(self.regressors or ())
         if not regressors:
+            from sklearn.linear_model import Ridge
+
             chosen = choose(X, random_state=self.random_state).members
             regressors = [member for member in chosen if is_regressor(member)] or [Ridge()]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
