@@ -111,7 +111,7 @@ hostile: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python docs/make_methods.py
-	$(BIN)/python docs/make_picture.py
+	$(BIN)/python docs/make_pictures.py
 
 # Warnings are errors; the pages of names and examples are made anew, so that none stays behind.
 site: $(SITE_STAMP)

@@ -1,16 +1,12 @@
-"""Draw docs/ordinal_quantification.svg, the picture of the README: ``python docs/make_picture.py``.
+"""Draw docs/ordinal_quantification.svg, the picture of the README, for make_pictures.py.
 
 Three steps from left to right: reviews with stars, a pile of reviews without, the star distribution of the pile. The
 numbers only illustrate the idea: the true values are near those of a real category of reviews, the estimates are
 made up. The same version of matplotlib writes the same bytes every time.
 """
 
-from pathlib import Path
-
 import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.transforms import Affine2D
 
@@ -28,9 +24,10 @@ WIDTH, HEIGHT = 100, 34  # units of the drawing, a tenth of an inch each
 MIDDLE = 13.5  # height of the arrows
 
 
-def main():
-    with mpl.rc_context({"font.family": "DejaVu Sans", "svg.hashsalt": "ordinalq", "svg.fonttype": "path"}):
-        figure = plt.figure(figsize=(WIDTH / 10, HEIGHT / 10))
+def draw():
+    """Return the figure."""
+    with mpl.rc_context({"font.family": "DejaVu Sans"}):
+        figure = Figure(figsize=(WIDTH / 10, HEIGHT / 10))
         ax = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, HEIGHT))
         ax.axis("off")
         labelled_reviews(ax, left=2, bottom=2.2)
@@ -38,9 +35,7 @@ def main():
         unlabelled_pile(ax, left=33.2, bottom=2.6)
         arrow(ax, 54.2, 60.2, "estimate")
         distribution(figure, ax, left=66.5, bottom=4.6)
-        target = Path(__file__).with_name("ordinal_quantification.svg")
-        figure.savefig(target, metadata={"Date": None, "Creator": None, "Title": "Ordinal quantification"})
-        plt.close(figure)
+    return figure
 
 
 def heading(ax, x, title, subtitle):
@@ -156,7 +151,3 @@ def bare_axes(figure, left, bottom, width, height):
     axes.spines["bottom"].set_color(SOFT)
     axes.tick_params(length=0)
     return axes
-
-
-if __name__ == "__main__":
-    main()

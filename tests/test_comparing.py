@@ -74,9 +74,20 @@ def by_hand(rng, n_groups=3, level=0.9):
     shared = A[:, :, :2].astype(np.float32)
     E = A @ A.transpose(0, 2, 1)
     keys, _ = Keys.of(pd.Series(["ink", "pen", "tip"][:n_groups], name="ware"))
-    bounds = Bounds(level, "population", *[np.zeros((n_groups, 4))] * 4, *[np.zeros(n_groups)] * 2)
     P, n_items = rng.dirichlet(np.full(4, 3.0), n_groups), np.full(n_groups, 50)
-    return Estimates(np.arange(1, 5), P, n_items, keys, bounds, E, shared)
+    return with_covariance(Estimates(np.arange(1, 5), P, n_items, keys, shared=shared), E, level)
+
+
+def with_covariance(estimates, E, level=0.9):
+    """Return estimates with an error covariance, and the intervals of normal errors."""
+    z = ndtri((1 + level) / 2)
+    ends = []
+    for U in (np.eye(4), np.tri(4).T, np.arange(1.0, 5)[:, None]):
+        value, half = estimates.prevalences @ U, z * np.sqrt(np.maximum(np.einsum("is,kij,js->ks", U, E, U), 0))
+        ends += [value - half, value + half]
+    return replace(
+        estimates, covariance=E, bounds=Bounds(level, "population", *ends[:4], *(end[:, 0] for end in ends[4:]))
+    )
 
 
 def test_difference_has_the_variance_of_the_formula(rng):
@@ -116,9 +127,31 @@ def test_several_pairs_are_adjusted_and_that_is_said(rng):
     assert one.to_json()["adjusted"] is None
 
 
+def test_intervals_that_are_longer_to_one_side_give_such_a_difference(rng):
+    estimates = by_hand(rng)
+    bounds = estimates.bounds
+    longer = replace(bounds, mean_lower=3 * bounds.mean_lower - 2 * estimates.mean)  # three times as far below
+    plain, skewed = (replace(estimates, bounds=one, shared=None).compare("ink", "pen") for one in (bounds, longer))
+    low, high = (abs(end - estimates.mean)[:2] for end in (longer.mean_lower, longer.mean_upper))
+    d = skewed.mean
+    assert_allclose(d, plain.mean)
+    assert_allclose([d - skewed.mean_lower, skewed.mean_upper - d], np.hypot([low[:1], high[:1]], [high[1:], low[1:]]))
+    assert_array_equal(skewed.cumulative_lower, plain.cumulative_lower)
+
+
+def test_cuts_that_are_open_are_no_crossing(rng):
+    P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.1, 0.1, 0.2, 0.6]])
+    estimates = with_covariance(
+        replace(by_hand(rng), prevalences=P, shared=None), np.tile(1e-3 * (np.eye(4) - 0.25), (3, 1, 1))
+    )
+    found = estimates.compare("ink", "pen")
+    assert found.side[0] == "crossing"
+    assert "ink has more of 4 and above; other cuts are open" in str(found)
+
+
 def test_side_is_that_of_the_whole_cumulative_distribution(rng):
     P = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [0.3, 0.0, 0.0, 0.7]])
-    estimates = replace(by_hand(rng), prevalences=P, covariance=np.zeros((3, 4, 4)), shared=None)
+    estimates = with_covariance(replace(by_hand(rng), prevalences=P, shared=None), np.zeros((3, 4, 4)))
     found = estimates.compare("ink", "pen", "tip")
     assert found.side.tolist() == ["higher", "crossing", "lower"]
     assert found.clear.tolist() == [True, False, True]
@@ -132,10 +165,12 @@ def test_side_is_that_of_the_whole_cumulative_distribution(rng):
     assert "depends on where one cuts" in second
     assert "pen has less in the upper classes" in third
     assert "the populations" in note
-    unsure = replace(estimates, covariance=np.tile(np.eye(4) - 0.25, (3, 1, 1))).compare("ink", "pen")
+    unsure = with_covariance(estimates, np.tile(np.eye(4) - 0.25, (3, 1, 1))).compare("ink", "pen", "tip")
     assert not unsure.clear[0]
-    assert "not beyond doubt" in str(unsure)
-    twin = replace(estimates, prevalences=P[[0, 0, 0]]).compare("ink", "pen")
+    _, second, third, _ = str(unsure).split("\n")
+    assert "which has more in the upper classes cannot be told" in second
+    assert "not beyond doubt" in third
+    twin = with_covariance(replace(estimates, prevalences=P[[0, 0, 0]]), estimates.covariance).compare("ink", "pen")
     assert (twin.probability[0], twin.p_value[0], twin.side[0]) == (0.5, 1, "crossing")
 
 
@@ -275,7 +310,7 @@ def test_compare_says_what_is_wrong(tables, capsys):
         ("north",): "at least two different groups to compare, got north",
         ("north", "north"): "at least two different groups",
         ("north", "soth"): "did you mean 'south'",
-        ("north", "zzz"): "such as 8, north, south",
+        ("north", "zzz"): "there are 8, north, south",
         ("north", "south", "--interval", "95"): "--interval must be a number between 0 and 1",
         ("north", "south", "--interval-of", "all"): "--interval-of",
     }.items():
@@ -360,7 +395,34 @@ def test_periods_need_dates(tables, tmp_path, capsys):
     assert "expected a date such as 2024-01-31 in column 'shop', got 'north'" in err
     code, _, err = run(capsys, "predict", tables / "model.oq", tables / "new.csv", "--by", "shop:moon")
     assert code == 2
-    assert "shop:moon" in err
+    assert "'shop:moon'" in err
+    assert "periods of a column of dates are year, quarter, month, week, day, as in date:month" in err
+
+
+@pytest.mark.parametrize(
+    ("style", "named"), [("%m/%d/%Y", ""), ("%d.%m.%Y", ""), ("%m/%d/%Y", ":%m/%d/%Y"), ("%d-%b-%y", ":%d-%b-%y")]
+)
+def test_periods_of_dates_that_are_written_otherwise(tables, style, named):
+    frame = pd.read_csv(tables / "new.csv").head(300).drop(columns="stars")
+    days = pd.to_datetime(np.tile(["2024-01-31", "2024-02-01", "2024-05-13"], 100))
+    frame["day"] = days.strftime(style)
+    found = oq.load_model(tables / "model.oq").predict_groups(frame, by=f"day:month{named}")
+    assert found.keys.tolist() == ["2024-01", "2024-02", "2024-05"]
+    assert found.keys.name == "day"
+
+
+def test_where_both_numbers_may_be_the_day_the_format_is_asked_for(tables, tmp_path, capsys):
+    frame = pd.read_csv(tables / "new.csv").head(60).drop(columns="stars")
+    frame["day"] = np.tile(["3/4/2024", "5/6/2024"], 30)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    call = ["predict", tables / "model.oq", tmp_path / "new.csv", "--by"]
+    code, _, err = run(capsys, *call, "day:month")
+    assert code == 2
+    assert "name the format, as in day:month:%m/%d/%Y" in err
+    code, out, _ = run(capsys, *call, "day:month:%d/%m/%Y")
+    assert code == 0
+    assert "2024-04" in out
+    assert "2024-06" in out
 
 
 def test_months_are_compared_and_planned_for(tables, tmp_path, capsys):

@@ -1,9 +1,13 @@
 """The code of the documentation runs, block after block as on the page."""
 
+import hashlib
+import json
 import re
+import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from outcomes import make_outcome
 
@@ -74,3 +78,35 @@ def test_both_settings_stand_side_by_side_with_their_figures():
         printed = [results()[name]["OpenMl-fried-OQ"][protocol]["NMD"]["mean"] for protocol in ("APP", "APP-OQ")]
         numbers = [float(cell) for cell in cells.split(" | ")]
         assert [numbers[1], numbers[4]] == printed
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import make_pictures
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    return make_pictures
+
+
+def test_pictures_show_what_the_code_draws(pictures):
+    kept = json.loads(pictures.KEPT.read_text(encoding="utf-8"))
+    figures = pictures.figures()
+    assert kept.keys() == figures.keys()
+    stale = []
+    for name, figure in figures.items():
+        now, then = pictures.shown(figure), kept[name]
+        # Axes choose their ticks, and classifiers differ by rounding errors, from version to version.
+        same = len(now["numbers"]) == len(then["numbers"]) and np.allclose(now["numbers"], then["numbers"], atol=0.02)
+        if not same or re.findall("[a-z]{3,}", str(now["words"])) != re.findall("[a-z]{3,}", str(then["words"])):
+            stale.append(name)
+        assert hashlib.sha256((ROOT / "docs" / name).read_bytes()).hexdigest() == then["sha256"], f"{name}: edited"
+    assert not stale, f"call make docs: {stale}"
+
+
+def test_somebody_knows_how_each_picture_was_made(pictures):
+    kept = json.loads(pictures.KEPT.read_text(encoding="utf-8"))
+    files = [path for end in ("png", "svg") for path in (ROOT / "docs").glob(f"*.{end}")]
+    unknown = [path.name for path in files if path.name not in kept and not any(map(path.match, pictures.OTHERS))]
+    assert not unknown

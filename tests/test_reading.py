@@ -109,6 +109,12 @@ def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
     assert scored == [1250]
     predict_table(model, table, by="shop", finished=Finished(tmp_path / "kept", "another model"))
     assert sum(scored) == 1250 + 5000
+    for foreign in ("notes.json", "model.npz"):
+        (tmp_path / "kept" / foreign).write_text("not ours")
+    kept.forget()
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["model.npz", "notes.json"]
+    for foreign in (tmp_path / "kept").iterdir():
+        foreign.unlink()
     kept.forget()
     assert not (tmp_path / "kept").exists()
 

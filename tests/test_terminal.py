@@ -69,4 +69,6 @@ def test_no_number_of_small_groups_is_cut(capsys, monkeypatch, fit, told):
     show.prevalences(oq.Estimates(np.arange(1, 6), np.eye(5)[:2], np.array([4, 4]), keys, **known))
     text = capsys.readouterr().out
     assert "…" not in text
-    assert ("too few items" in text) == told
+    # What is not in doubt takes no room.
+    assert "too few items" not in text
+    assert ("doubtful" in text) == told

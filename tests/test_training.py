@@ -105,7 +105,7 @@ def test_few_groups_are_enough_to_fit_but_not_to_know_the_error(rng):
     X, y = items(rng, 400)
     q = oq.Default(budget="fast").fit(X, y, groups=np.arange(400) % 4)
     assert np.isnan(q.training_.expected["groups"])
-    assert "unknown for groups" in str(q.training_)
+    assert "unknown in groups" in str(q.training_)
 
 
 def test_default_is_saved_with_what_it_said(rng, tmp_path):

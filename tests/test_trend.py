@@ -13,6 +13,7 @@ import ordinalq as oq
 from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.trend import trend_of
 from ordinalq.keys import Keys
 from ordinalq.plot import trend as plot_trend
 
@@ -189,3 +190,30 @@ def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
     # In another order the months are groups like others.
     assert main([*call, "--sort", "mean", "--json"]) == 0
     assert "trend" not in json.loads(capsys.readouterr().out)
+
+
+def test_slope_counts_periods_without_a_group(rng):
+    """The mean class rises by the same from March to May as it would in two months."""
+    P = np.array([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
+    own, sizes = np.tile(1e-3 * (np.eye(3) - 1 / 3), (3, 1, 1)), np.full(3, 100.0)
+    months, words = (
+        Keys.of(pd.Series(names, name="t"))[0] for names in (["2024-01", "2024-02", "2024-04"], list("abd"))
+    )
+    found, plain = (trend_of(keys, P, own, sizes, 0.95, "population") for keys in (months, words))
+    assert_allclose(found.slope, 0.2)
+    assert found.period == "month"
+    assert "per month" in str(found)
+    assert_allclose(plain.slope, 0.3)
+    assert "from one to the next" in str(plain)
+
+
+def test_picture_has_a_place_for_every_period_and_none_for_rows_without_one(rng):
+    P = rng.dirichlet(np.ones(3), 4)
+    keys = Keys.of(pd.Series(["2023-Q4", "2024-Q1", "2024-Q3", None], name="day"))[0]
+    estimates = Estimates(np.arange(1, 4), P, np.full(4, 10), keys)
+    top, bottom = plot_trend(estimates)
+    assert_allclose(top.lines[0].get_xdata(), [0, 1, 3])
+    assert [text.get_text() for text in bottom.get_xticklabels()] == ["2023-Q4", "2024-Q1", "2024-Q2", "2024-Q3"]
+    shops = Keys.of(pd.DataFrame({"shop": list("aabb"), "day": ["2023", "2025", "2024", None]}))[0]
+    (ax,) = plot_trend(Estimates(np.arange(1, 4), P, np.full(4, 10), shops))
+    assert [line.get_xdata().tolist() for line in ax.lines] == [[0, 2], [1]]

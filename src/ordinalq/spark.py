@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq import engines as core
 from ordinalq.contract.quantifier import warn_of_failed
-from ordinalq.tables.groups import By, with_period
+from ordinalq.periods import with_period
+from ordinalq.tables.groups import By
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,7 +230,7 @@ def _schema(task: core.Task, fields: Any, by: By) -> Any:
     from pyspark.sql import types
 
     example = core.example(task)
-    periods = {name for name, period in map(with_period, [by] if isinstance(by, str) else by) if period is not None}
+    periods = {name for name, period, _ in map(with_period, [by] if isinstance(by, str) else by) if period is not None}
     names = task.reading.groups.names if task.reading.groups is not None else []
     words = types.StringType()
     found = [types.StructField(name, words if name in periods else fields[name].dataType) for name in names]

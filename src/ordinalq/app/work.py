@@ -21,10 +21,11 @@ from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
 from ordinalq.methods.default import Training
+from ordinalq.periods import with_period
 from ordinalq.samples import class_means
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
-from ordinalq.tables.groups import names_of, with_period
+from ordinalq.tables.groups import names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.planning import plan_labels, rows_to_label
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table

@@ -150,20 +150,20 @@ def _forest(n_trees: int) -> Callable[[int, bool, int], Any]:
     return make
 
 
-def _ridge(alpha: float, *, scaled: bool = False) -> Callable[[int, bool, int], Any]:
+def _ridge(alpha: float) -> Callable[[int, bool, int], Any]:
     def make(_n_items: int, _groups: bool, seed: int) -> Any:
         from sklearn.linear_model import Ridge
 
-        return _scaled(Ridge(alpha)) if scaled else Ridge(alpha)
+        return _scaled(Ridge(alpha))
 
     return make
 
 
-def _logistic(C: float, *, scaled: bool = False, balanced: bool = False) -> Callable[[int, bool, int], Any]:
+def _logistic(C: float, *, scaled: bool = False) -> Callable[[int, bool, int], Any]:
     def make(_n_items: int, _groups: bool, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(C=C, max_iter=2000, class_weight="balanced" if balanced else None)
+        model = LogisticRegression(C=C, max_iter=2000)
         return _scaled(model) if scaled else model
 
     return make
@@ -183,7 +183,6 @@ NETWORK = "neural network: a regressor between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
 LINE = "ridge regression: a regressor that many columns or few items suffice for"
 LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
-BALANCED = "logistic regression whose classes count alike: what tells rare classes apart"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
@@ -198,49 +197,34 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
         ],
     },
     "few": {
-        "fast": [(_ridge(1.0, scaled=True), LINE), (_smooth(100), SMOOTH), (_logistic(1.0, scaled=True), LOGISTIC)],
+        "fast": [(_ridge(1.0), LINE), (_smooth(100), SMOOTH), (_logistic(1.0, scaled=True), LOGISTIC)],
         "balanced": [
-            (_ridge(1.0, scaled=True), LINE),
+            (_ridge(1.0), LINE),
             (_smooth(100), SMOOTH),
             (_logistic(1.0, scaled=True), LOGISTIC),
             (_forest(100), FOREST),
         ],
         "best": [
-            (_ridge(1.0, scaled=True), LINE),
+            (_ridge(1.0), LINE),
             (_smooth(100), SMOOTH),
             (_logistic(1.0, scaled=True), LOGISTIC),
             (_forest(300), FOREST),
         ],
     },
     "vectors": {
-        "fast": [(_ridge(10.0, scaled=True), LINE), (_logistic(0.01, scaled=True), LOGISTIC)],
+        "fast": [(_ridge(10.0), LINE), (_logistic(0.01, scaled=True), LOGISTIC)],
         "balanced": [
-            (_ridge(10.0, scaled=True), LINE),
-            (_ridge(1000.0, scaled=True), LINE),
+            (_ridge(10.0), LINE),
+            (_ridge(1000.0), LINE),
             (_logistic(0.01, scaled=True), LOGISTIC),
         ],
         "best": [
-            (_ridge(10.0, scaled=True), LINE),
-            (_ridge(1000.0, scaled=True), LINE),
+            (_ridge(10.0), LINE),
+            (_ridge(1000.0), LINE),
             (_smooth(600), SMOOTH),
             (_logistic(0.01, scaled=True), LOGISTIC),
             (_forest(300), FOREST),
         ],
     },
-    "sparse": {
-        "fast": [(_ridge(2.0), LINE), (_logistic(1.0, balanced=True), BALANCED)],
-        "balanced": [
-            (_ridge(1.0), LINE),
-            (_ridge(10.0), LINE),
-            (_logistic(3.0), LOGISTIC),
-            (_logistic(1.0, balanced=True), BALANCED),
-        ],
-        "best": [
-            (_ridge(1.0), LINE),
-            (_ridge(10.0), LINE),
-            (_logistic(3.0), LOGISTIC),
-            (_logistic(10.0), LOGISTIC),
-            (_logistic(1.0, balanced=True), BALANCED),
-        ],
-    },
+    "sparse": {budget: [(_logistic(1.0), LOGISTIC)] for budget in BUDGETS},
 }

@@ -48,7 +48,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     regressors : list of regressors, default=None
-        None stands for those of an :class:`OrdinalStack`.
+        None stands for those of an :class:`OrdinalStack`, or a ridge regression where it has none.
     spread : regressor, default=None
         Regressor of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
     cv : int or splitter, default=5
@@ -102,8 +102,10 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must have at least 2 classes, got 1 class: {self.classes_[0]}.")
         regressors = list(self.regressors or ())
         if not regressors:
+            from sklearn.linear_model import Ridge
+
             chosen = choose(X, random_state=self.random_state).members
-            regressors = [member for member in chosen if is_regressor(member)]
+            regressors = [member for member in chosen if is_regressor(member)] or [Ridge()]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state, seen=False)
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)

@@ -157,6 +157,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
+    from ordinalq.cli import show
     from ordinalq.cli.show import counted, percentages, smoothing_of
     from ordinalq.tables.quality import sentences, unit
 
@@ -170,10 +171,12 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
     say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
     say(f"training:  {percentages(info.p_train, info.classes)}")
-    for word, text in sentences(model.quality_, info.classes, unit(model.target_, info.classes)):
-        say(f"{word + ':':<11}{text}")
+    what = unit(model.target_, info.classes)
+    for word, text in sentences(model.quality_, info.classes, what):
+        show.sentences(f"{word + ':':<11}{text}")
     if (training := _training(model)) is not None:
-        say(f"chosen:    {training}")
+        show.sentences(f"chosen:    {training}")
+        show.expected(training.expected, len(info.classes), what)
 
 
 def _training(model: "TableModel") -> "Training | None":

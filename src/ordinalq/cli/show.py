@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq.cli.wording import say
-from ordinalq.terminal import MAX_ROWS, Bold, screen, table
+from ordinalq.terminal import GAP, MAX_ROWS, Bold, screen, table
 from ordinalq.text import cut, percent, plain, shortened
 
 if TYPE_CHECKING:
@@ -49,22 +49,26 @@ def prevalences(estimates: "Estimates") -> None:
         if bounds is not None:
             mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
         ends.append((f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
-        middles.append([f"{100 * p:.0f} %" for p in shown.prevalences[b]])
-    # What is left beside 8 characters of the first name, the others, the items, the mean class, the fit and "...", 3
-    # between columns.
+    # What is left beside 8 characters of the first name, the others, the items, the mean class and the fit.
     said = ["items", "mean class", *(["fit"] if marks else [])]
     beside = [*list(groups.items())[1:], *zip(said, zip(*ends, strict=True), strict=False)]
-    room = screen().width - 8 - sum(3 + max(map(len, [name, *cells])) for name, cells in beside) - 5
-    widths = [3 + max(map(len, column)) for column in zip(names, *middles, strict=True)]
-    fitting = int((np.cumsum(widths) <= room).sum())
-    hidden = [] if fitting == len(names) else ["..."]
-    kept = len(names) if not hidden else max(1, fitting - 1)
+    room = screen().width - 8 - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
+    # Signs give way before classes do.
+    for sign in (" %", ""):
+        middles = [[f"{100 * p:.0f}{sign}" for p in row] for row in shown.prevalences]
+        widths = np.cumsum([GAP + max(map(len, column)) for column in zip(names, *middles, strict=True)])
+        if widths[-1] <= room:
+            break
+    hidden = [] if widths[-1] <= room else ["..."]
+    kept = max(1, int((widths <= room - GAP - len("...")).sum())) if hidden else len(names)
     keys = zip(*groups.values(), strict=True)
     rows = [
         [*key, n, *cells[:kept], *hidden, *last] for key, (n, *last), cells in zip(keys, ends, middles, strict=True)
     ]
     headers = [*groups, said[0], *names[:kept], *hidden, *said[1:]]
-    table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all")
+    table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all, --top 20 shows the largest")
+    if not sign:
+        say("shares of the classes in per cent")
     if estimates.keys is not None and (shown.n_items == 1).any():
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
@@ -72,8 +76,10 @@ def prevalences(estimates: "Estimates") -> None:
 def sentences(text: str) -> None:
     """Print sentences, broken at words where the terminal ends."""
     for line in text.split("\n"):
-        # An empty line stays one.
-        for part in textwrap.wrap(plain(line), screen().width, break_on_hyphens=False) or [""]:
+        # Lines go on where their text began; an empty line stays one.
+        margin = " " * (len(line) - len(line.lstrip()))
+        how: dict[str, Any] = {"break_on_hyphens": False, "subsequent_indent": margin and margin + "  "}
+        for part in textwrap.wrap(plain(line), screen().width, **how) or [""]:
             say(part)
 
 
@@ -131,6 +137,16 @@ def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
     )
 
 
+def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
+    """Say what the errors to expect (NMD) mean."""
+    known = {size: (n_classes - 1) * error for size, error in errors.items() if np.isfinite(error)}
+    of = [f"in {size if size == 'groups' else f'samples of {size}'}" for size in known]
+    if known:
+        first, *others = [f"{off:.2f}" for off in known.values()]
+        said = [f"{first} {unit} per item {of[0]}", *map(" ".join, zip(others, of[1:], strict=True))]
+        sentences(f"expected:  off by {', '.join(said)}")
+
+
 def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     """Print the errors on groups, how often intervals hold, and the verdict."""
     facts, records = errors.attrs, errors.to_dict("records")
@@ -141,7 +157,7 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     names = ("nmd", "nmd_by_items", "mean_class", "mean_class_by_items")
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
-    say(
+    sentences(
         f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
         f"and {percent(model['mean_class_covered'], 0)} of the mean classes; mean width of a share {model['width']:.3f}"
     )
@@ -164,12 +180,13 @@ def methods(compared: "MethodComparison", unit: str) -> None:
 
 
 def charts(estimates: "Estimates") -> None:
-    """Print a bar chart of each of the first groups."""
-    shown = estimates.take(slice(MAX_CHARTS))
-    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(shown)], screen().width - 16)
-    titles = [title + (" (a single item)" if n == 1 else "") for title, n in zip(titles, shown.n_items, strict=True)]
-    for b, title in enumerate(titles):
-        bars(title if len(estimates) > 1 else "", shown.take([b]))
+    """Print a bar chart of each group, if there are few."""
+    if len(estimates) > MAX_CHARTS:
+        return
+    titles = shortened([plain(f"{_name(estimates)} {label}") for label in _labels(estimates)], screen().width - 16)
+    for b, (title, n) in enumerate(zip(titles, estimates.n_items, strict=True)):
+        title += " (a single item)" if n == 1 else ""
+        bars(title if len(estimates) > 1 else "", estimates.take([b]))
 
 
 def bars(title: str, estimate: "Estimates") -> None:
@@ -191,9 +208,12 @@ def bars(title: str, estimate: "Estimates") -> None:
 
 
 def _marks(estimates: "Estimates") -> list[str]:
-    """Return the fit of each sample; none where no fit is in doubt."""
+    """Return the fit of each sample where it is in doubt, else a blank; none where no fit is."""
     found = estimates.fit
-    return [] if found is None or np.isin(found, ["good", "too few items"]).all() else found.tolist()
+    if found is None or (usual := np.isin(found, ["good", "too few items"])).all():
+        return []
+    marks: list[str] = np.where(usual, "", found).tolist()
+    return marks
 
 
 def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
@@ -206,11 +226,11 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     if not marked:
         caveat = "" if knows_groups or estimates.basis is not None else "; no proof, see fit --by"
         text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
-        screen().print(text, highlight=False)
+        sentences(text)
         return
     why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
-    screen().print(f"fit: doubtful or bad in {groups}, {why}: {remedy}", highlight=False, soft_wrap=True)
+    sentences(f"fit: doubtful or bad in {groups}, {why}: {remedy}")
 
 
 def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":

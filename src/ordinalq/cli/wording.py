@@ -98,7 +98,7 @@ def _subject(text: str, options: Mapping[str, str]) -> str:
     found = SUBJECT.match(text)
     if found is None:
         return text
-    option = options.get(SYNONYMS.get(found[1], found[1]))
+    option = options.get(SYNONYMS.get(found[1], found[1])) or options.get(f"{found[1]}s")
     return text if option is None else f"{option}{text[found.end(1) :]}"
 
 

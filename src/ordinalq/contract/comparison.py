@@ -1,7 +1,7 @@
 """Which of two groups is higher: differences of their mean classes and of their cumulative distributions."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Differences A - B of K pairs of groups; errors of estimates are taken as normal.
+    """Differences A - B of K pairs of groups, with intervals by those of the groups.
 
     Parameters
     ----------
@@ -127,12 +127,22 @@ class Comparison:
         p = max(self.probability[k], 1 - self.probability[k])
         chance = f"above {percent(1 - SURE)}" if p > 1 - SURE else percent(p, 1)
         if side == "crossing":
-            cuts = "which has more in the upper classes depends on where one cuts"
+            cuts = self._where(k, a)
         else:
             sure = "" if self.clear[k] else ", though not beyond doubt"
             cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes wherever one cuts{sure}"
         order = f"with probability {chance} it is {'higher' if d >= 0 else 'lower'}"
         return f"The mean class of {a} is {where} ({interval}), {order}; {cuts}."
+
+    def _where(self, k: int, a: str) -> str:
+        """Say at which cuts of the classes A has more above, of a pair whose cumulative distributions cross."""
+        more, less = self.cumulative_upper[k, :-1] < 0, self.cumulative_lower[k, :-1] > 0
+        if more.any() and less.any():
+            return "which has more in the upper classes depends on where one cuts"
+        if not (more | less).any():
+            return "which has more in the upper classes cannot be told"
+        cuts = ", ".join(f"of {self.classes[i + 1]} and above" for i in np.flatnonzero(more | less))
+        return f"{a} has {'more' if more.any() else 'less'} {cuts}; other cuts are open"
 
     def __str__(self) -> str:
         what = "the populations" if self.of == "population" else "these very items"
@@ -151,32 +161,56 @@ class Comparison:
         return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.of})"
 
 
-def compared(classes: npt.NDArray[Any], a: Keys, b: Keys, bounds: Bounds, D: Floats, V: Floats) -> Comparison:
-    """Return what differences D = p_A - p_B (K, n) of K pairs of groups with error covariances V (K, n, n) say.
+class Side(NamedTuple):
+    """The groups on one side of K pairs: names, shares P (K, n), their bounds, and error covariances E (K, n, n)."""
 
-    With u the weights of a statistic u'p, such as the mean class, its difference is u'D with variance u'Vu.
+    keys: Keys
+    P: Floats
+    bounds: Bounds
+    E: Floats
+
+
+def compared(classes: npt.NDArray[Any], A: Side, B: Side, S: Floats | None) -> Comparison:
+    """Return what is known of the differences of K pairs of groups.
+
+    A statistic a of A, such as its mean class, has the interval [a - l, a + h], b of B [b - l', b + h'], and r is the
+    correlation of their errors. Then the interval of a - b is
+
+        a - b - sqrt(l^2 + h'^2 - 2 r l h')  to  a - b + sqrt(h^2 + l'^2 - 2 r h l')
+
+    (Zou and Donner, 2008). For normal errors this is the usual one; where shares cannot be negative, intervals of
+    groups are longer to one side than to the other, and so must be that of their difference. That of several pairs is
+    wider by the ratio of the normal quantiles, and the probability that a mean class is higher is that of the widest
+    interval that does not hold zero.
 
     Parameters
     ----------
     classes : ndarray (n,)
-    a, b : Keys (K,)
-    bounds : Bounds
-        Whose level is taken, and what it is of.
-    D, V : ndarray (K, n), (K, n, n)
+    A, B : Side
+    S : ndarray (K, n, n) or None
+        What errors of both have in common, E[e_A e_B']; None for nothing.
     """
-    K, n = D.shape
+    K, n = A.P.shape
+    level = A.bounds.level
     # Columns: the cumulated shares of all classes but the last, which is one, and the mean class.
     U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
-    # The parts are estimates of their own, by which a variance of nearly zero may be below.
-    deviation = np.sqrt(np.maximum(np.einsum("is,kij,js->ks", U, V, U, optimize=True), 0))
-    difference = D @ U
-    z = float(ndtri(1 - (1 - bounds.level) / (2 * K)))
+
+    def along(V: Floats) -> Floats:
+        return np.asarray(np.einsum("is,kij,js->ks", U, V, U, optimize=True))
+
+    common = np.zeros((K, n)) if S is None else along(S)
+    variances = np.maximum(along(A.E), 0), np.maximum(along(B.E), 0)
+    # The parts are estimates of their own, by which a correlation may be beyond one.
+    r = np.clip(common / np.maximum(np.sqrt(variances[0] * variances[1]), ROUNDING), -1, 1)
+    difference = (A.P - B.P) @ U
+    z, wide = ndtri((1 + level) / 2), ndtri(1 - (1 - level) / (2 * K))
+    (below_a, above_a), (below_b, above_b) = _distances(A, U), _distances(B, U)
+    down, up = _distance(below_a, above_b, r) / z, _distance(above_a, below_b, r) / z
     largest = np.append(np.ones(n - 1), n - 1)
-    lower = np.maximum(difference - z * deviation, -largest)
-    upper = np.minimum(difference + z * deviation, largest)
+    lower, upper = np.maximum(difference - wide * down, -largest), np.minimum(difference + wide * up, largest)
     d = difference[:, -1]
     # Without any error the sign is known.
-    score = d / np.maximum(deviation[:, -1], ROUNDING)
+    score = d / np.maximum(np.where(d > 0, down[:, -1], up[:, -1]), ROUNDING)
     zero = np.zeros((K, 1))
     cumulative = {
         f"cumulative{end}": np.hstack([values[:, :-1], zero])
@@ -184,10 +218,10 @@ def compared(classes: npt.NDArray[Any], a: Keys, b: Keys, bounds: Bounds, D: Flo
     }
     return Comparison(
         classes,
-        a,
-        b,
-        bounds.level,
-        bounds.of,
+        A.keys,
+        B.keys,
+        level,
+        A.bounds.of,
         mean=d,
         mean_lower=lower[:, -1],
         mean_upper=upper[:, -1],
@@ -195,3 +229,17 @@ def compared(classes: npt.NDArray[Any], a: Keys, b: Keys, bounds: Bounds, D: Flo
         p_value=np.minimum(2 * K * ndtr(-abs(score)), 1),
         **cumulative,
     )
+
+
+def _distances(side: Side, U: Floats) -> tuple[Floats, Floats]:
+    """Return how far the ends of the intervals are below and above the statistics, (K, n) each."""
+    bounds, value = side.bounds, side.P @ U
+    ends = [
+        np.column_stack([getattr(bounds, f"cumulative_{end}")[:, :-1], getattr(bounds, f"mean_{end}")])
+        for end in ("lower", "upper")
+    ]
+    return np.maximum(value - ends[0], 0), np.maximum(ends[1] - value, 0)
+
+
+def _distance(x: Floats, y: Floats, r: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.maximum(x * x + y * y - 2 * r * x * y, 0)))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
-from ordinalq.contract.comparison import Comparison, compared
+from ordinalq.contract.comparison import Comparison, Side, compared
 from ordinalq.contract.trend import Trend, trend_of
 from ordinalq.keys import Keys
 from ordinalq.text import percent
@@ -154,10 +154,11 @@ class Estimates:
         """
         if self.keys is None:
             raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
-        bounds, keys = self._known_bounds(), self.keys
+        bounds, keys, E = self._known_bounds(), self.keys, self.covariance
+        assert E is not None
         first, second = _pairs(keys, groups)
-        D, V = self.prevalences[first] - self.prevalences[second], _covariance(self, first, second)
-        return compared(self.classes, keys[first], keys[second], bounds, D, V)
+        a, b = (Side(keys[rows], self.prevalences[rows], bounds.take(rows), E[rows]) for rows in (first, second))
+        return compared(self.classes, a, b, _common(self, first, second))
 
     def trend(self) -> Trend:
         """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
@@ -271,17 +272,12 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
     return replace(parts[0], **(dict.fromkeys(dropped) | found | together))
 
 
-def _covariance(estimates: Estimates, first: Index, second: Index) -> Floats:
-    """Return the covariance (K, n, n) of the errors of differences p_A - p_B of K pairs, E_A + E_B - S_AB - S_BA.
-
-    S_AB = shared[A] @ shared[B].T is what two samples have in common because they share M; zero where it is not known.
-    """
-    E, shared = estimates.covariance, estimates.shared
-    assert E is not None
+def _common(estimates: Estimates, first: Index, second: Index) -> Floats | None:
+    """Return the covariance S_AB (K, n, n) that errors of K pairs have in common as they share M; None: not known."""
+    shared = estimates.shared
     if shared is None:
-        return np.asarray(E[first] + E[second])
-    S = shared[first].astype(np.float64) @ shared[second].transpose(0, 2, 1)
-    return np.asarray(E[first] + E[second] - S - S.transpose(0, 2, 1))
+        return None
+    return np.asarray(shared[first].astype(np.float64) @ shared[second].transpose(0, 2, 1))
 
 
 def _json(estimates: Estimates) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 
 from ordinalq.keys import Keys
+from ordinalq.periods import numbered
 from ordinalq.text import percent
 from ordinalq.validation import Floats
 
@@ -48,8 +49,10 @@ class Trend:
     mean_p_value : ndarray (K,)
         The same of the mean class alone.
     slope, slope_lower, slope_upper : ndarray (K,)
-        By how much the mean class rises from one group to the next on average (weighted least squares), with an
-        interval at the level of the estimates.
+        By how much the mean class rises from one period to the next on average (weighted least squares), gaps counted,
+        with an interval at the level of the estimates; groups that are no periods follow one another.
+    period : str
+        "year", "quarter", "month", "week" or "day"; "" for other groups.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Trend:
     slope: Floats
     slope_lower: Floats
     slope_upper: Floats
+    period: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -109,19 +113,23 @@ class Trend:
     def _sentence(self, k: int) -> str:
         rows, time = self.rows[k], self.time
         if not np.isfinite(self.p_value[k]):
-            return f"there are too few items or {time} to tell whether there is a change."
+            return f"there are too few items or groups by {time} to tell whether there is a change."
         p = self.p_value[k]
         shown = f"p < {SMALLEST}" if p < SMALLEST else f"p = {p:.3f}" if p < LEVEL else f"p = {p:.2f}"
         change = "the distribution changes" if p < LEVEL else "no change of the distribution can be seen"
         test = f"{len(rows)} groups by {time}, chi-square {self.chi2[k]:.1f}, {self.degrees_of_freedom[k]} degrees of "
         low, high = self.slope_lower[k], self.slope_upper[k]
         if low > 0 or high < 0:
-            goes = f"{'rises' if low > 0 else 'falls'} by {abs(self.slope[k]):.3f} from one to the next"
+            goes = f"{'rises' if low > 0 else 'falls'} by {abs(self.slope[k]):.3f} {self._step}"
         else:
             goes = "neither rises nor falls beyond doubt"
         ends = f"{percent(self.level)} interval {low:+.3f} to {high:+.3f}"
         but = "but " if p >= LEVEL and "by" in goes else ""
         return f"{change} ({test}freedom, {shown}); {but}the mean class {goes} ({ends})."
+
+    @property
+    def _step(self) -> str:
+        return f"per {self.period}" if self.period else "from one to the next"
 
     def __str__(self) -> str:
         what = "the populations" if self.of == "population" else "these very items"
@@ -156,7 +164,9 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of
     if len(keys.columns) > 1:
         series, codes = Keys.of(Keys(keys[dated].columns[:-1]).frame())
     rows = [dated[codes == k] for k in range(1 if series is None else len(series))]
-    tests = [_test(P[one], own[one], sizes[one]) for one in rows]
+    named = numbered(keys.columns[-1].take(dated).labels())
+    times = [np.arange(len(one)) if named is None else named[1][codes == k] for k, one in enumerate(rows)]
+    tests = [_test(P[one], own[one], sizes[one], time) for one, time in zip(rows, times, strict=True)]
     K, z = len(rows), float(ndtri(0.5 + level / 2))
     chi2, freedom, p, mean_p, slope, error = (np.array(column) for column in zip(*tests, strict=True))
     return Trend(
@@ -172,6 +182,7 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of
         slope,
         slope - z * error,
         slope + z * error,
+        "" if named is None else named[0],
     )
 
 
@@ -186,8 +197,8 @@ class _Tests(NamedTuple):
     slope_error: float
 
 
-def _test(P: Floats, own: Floats, sizes: Floats) -> _Tests:
-    """Test whether T groups have the same distribution, and find how their mean class goes.
+def _test(P: Floats, own: Floats, sizes: Floats, times: npt.NDArray[np.int64]) -> _Tests:
+    """Test whether T groups have the same distribution, and find how their mean class goes with the times (T,).
 
     If all are the same, the error that groups share because they share M is the same in all, and differences do not
     have it. The rest of the error of group t has covariance W_t, taken as s_t W: its size s_t = a + b / N_t for N_t
@@ -215,7 +226,7 @@ def _test(P: Floats, own: Floats, sizes: Floats) -> _Tests:
     Z = D[:, :-1] @ vectors[:, kept] / np.sqrt(values[kept])
     chi2 = float(weight @ (Z * Z).sum(axis=1))
     of_mean = float(weight @ D[:, -1] ** 2 / V[-1, -1])
-    t = np.arange(T) - weight @ np.arange(T) / weight.sum()
+    t = times - weight @ times / weight.sum()
     spread = float(weight @ t**2)
     slope, error = float(weight * t @ D[:, -1]) / spread, float(np.sqrt(V[-1, -1] / spread))
     freedom = (T - 1) * rank

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, gammaincinv
 
 from ordinalq.effects.condition import condition, log_odds
-from ordinalq.effects.model import GroupModel
+from ordinalq.effects.model import GroupModel, multinomial
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.validation import Floats, check_choice
 
@@ -95,6 +95,8 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
     centre, E = np.tile(model.mu, (len(Q), 1)), got.covariance
     p = project(got.mean, E)
     estimate = medians(p, E, centre)
+    if of == "population":
+        E = E + _own_scatter(model, p, sizes)
     widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
     mean_dof = np.full(len(Q), _mean_dof(model))
     unlike = np.zeros(len(Q), dtype=bool)
@@ -111,6 +113,18 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
     return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+
+
+def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
+    """Return by how much items of shares p (B, n) scatter about their population otherwise than E has it, (B, n, n).
+
+    Given the shares of a sample, those of its population have the covariance A - A (A + B / N)^{-1} A, which is
+    B / (N + 1/a) for A = a B. The model has B of its mean shares mu there, but items of this group scatter with that of
+    p: by less where most are of few classes, by more where they are of all. Half an item of each class counts beside p.
+    """
+    N, a = sizes[:, None], model.correlation
+    B = multinomial((N * p + 0.5) / (N + p.shape[1] / 2))
+    return np.asarray((B - model.B) * (a / (1 + a * sizes))[:, None, None])
 
 
 def is_unlike(model: GroupModel, Q: Floats, sizes: Floats) -> Mask:

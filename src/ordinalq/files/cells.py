@@ -29,7 +29,7 @@ def short(value: Any) -> str:
     if isinstance(value, np.generic):  # as people write it
         value = value.item()
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= 60 else text[:56] + "..." + (text[0] if text[0] in "'\"" else "")
 
 
 def is_words(column: "pd.Series[Any]") -> bool:

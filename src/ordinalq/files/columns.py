@@ -141,10 +141,44 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     return ""
 
 
+def date_style(frame: "pd.DataFrame", name: str, example: str) -> str:
+    """Return the format of a column of dates with the day before or after the month, "" for all else.
+
+    Where both may be the day that is an error, which shows the `example` of a name with a format.
+    """
+    if not cells.is_words(frame[name]):
+        return ""
+    words = frame[name].dropna().astype(str).str.strip()
+    words = words[~words.isin([*MISSING_WORDS, ""])]
+    style = _other_style(words) if len(words) else ""
+    if style is None:
+        raise ValueError(
+            f"{cells.where(frame)}: column {name!r} looks like dates, but the day may come before or after the month: "
+            f"name the format, as in {example}."
+        )
+    return style
+
+
 def _date_style(words: "pd.Series[Any]", name: str) -> str:
     """Return "date:FORMAT" for dates with the day before or after the month, "" for other words.
 
-    Which of both is the day follows from days after the twelfth; where there are none, a note says what to do.
+    Where both may be the day, a note says what to do.
+    """
+    style = _other_style(words)
+    if style is None:
+        logger.warning(
+            "column %r looks like dates, but the day may come before or after the month: name its format with "
+            "dates={%r: '%%m/%%d/%%Y'}",
+            name,
+            name,
+        )
+    return f"date:{style}" if style else ""
+
+
+def _other_style(words: "pd.Series[Any]") -> str | None:
+    """Return the format of dates with the day before or after the month, "" for other words; None if both may be.
+
+    Which of both is the day follows from days after the twelfth, or from points between the numbers.
     """
     first = OTHER_DATE.fullmatch(words.iloc[0])
     if first is None:
@@ -160,16 +194,10 @@ def _date_style(words: "pd.Series[Any]", name: str) -> str:
     if len(times) > 1 or (left > 12 and right > 12):
         return ""
     if left <= 12 and right <= 12 and mark != ".":
-        logger.warning(
-            "column %r looks like dates, but the day may come before or after the month: name its format with "
-            "dates={%r: '%%m/%%d/%%Y'}",
-            name,
-            name,
-        )
-        return ""
+        return None
     day_first = left > 12 or (mark == "." and right <= 12)
     day, month = ("%d", "%m") if day_first else ("%m", "%d")
-    return f"date:{day}{mark}{month}{mark}%Y{times.pop()}"
+    return f"{day}{mark}{month}{mark}%Y{times.pop()}"
 
 
 def _time_style(text: str) -> str:

@@ -95,10 +95,12 @@ class TableFiles(Table):
 
     def blocks(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block]]:
         """Yield blocks of rows of one file after the other."""
-        before, kinds = 0, self._files[0].kinds()
-        for file in self._files:
+        before, kinds, empty = 0, self._files[0].kinds(), True
+        for i, file in enumerate(self._files):
             self._check(file, wanted, kinds)
-            for _, block in file.blocks(wanted):
+            # One part of a table may have no rows, all may not.
+            for _, block in file.blocks(wanted, empty=empty and i == len(self._files) - 1):
+                empty = False
                 yield file, block._replace(done=before + block.done)
             before += file.n_bytes
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ordinalq.periods import PERIODS
+
 # What pandas takes for a missing value by default.
 MISSING_WORDS = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -35,9 +37,11 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
         # Other files have no line of names.
         place = ", line 1" if where.removesuffix(".gz").endswith((".csv", ".tsv", ".arff")) else ""
         named = [name for name in present if name not in UNNAMED]
+        dated = [name for name in missing if name.rpartition(":")[0] in known]
+        periods = f"; periods of a column of dates are {', '.join(PERIODS)}, as in date:month" if dated else ""
         raise ValueError(
             f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
-            f"{len(named)} columns: {_first(named)}."
+            f"{len(named)} columns: {_first(named)}{periods}."
         )
 
 

@@ -194,9 +194,8 @@ class TableFile(Table):
         reader = self._reader()
         return reader.kinds() if isinstance(reader, Parquet) else {}
 
-    def blocks(self, wanted: Wanted) -> Iterator[tuple["TableFile", Block]]:
-        """Yield blocks of rows."""
-        empty = True
+    def blocks(self, wanted: Wanted, *, empty: bool = True) -> Iterator[tuple["TableFile", Block]]:
+        """Yield blocks of rows; a file without any is an error, unless `empty` is false: others have some."""
         with self._errors():
             for block in self._reader(wanted.nested).blocks(self._inner(wanted), wanted.numbers):
                 empty = False

@@ -43,11 +43,12 @@ class Training:
 
     def __str__(self) -> str:
         lines = [f"{self.method} on a stack for items of the kind {self.kind!r}, budget {self.budget!r}"]
-        lines += [f"  {reason}" for reason in self.reasons]
+        numbers = {reason: self.reasons.count(reason) for reason in self.reasons}
+        lines += [f"  {reason if n == 1 else reason.replace(':', f' ({n}):', 1)}" for reason, n in numbers.items()]
         lines.append("  weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()))
         sizes = {size: size if size == "groups" else f"samples of {size} items" for size in self.expected}
         errors = {size: "unknown" if np.isnan(error) else f"{error:.4f}" for size, error in self.expected.items()}
-        lines.append("  expected error (NMD): " + ", ".join(f"{errors[size]} for {sizes[size]}" for size in sizes))
+        lines.append("  expected NMD: " + ", ".join(f"{errors[size]} in {sizes[size]}" for size in sizes))
         return "\n".join(lines)
 
 
@@ -123,7 +124,7 @@ class Default(AML):
         S, seed = stack.held_out_scores_, self.random_state
         expected = expected_errors(method, S, codes, groups=groups, sizes=SIZES, random_state=seed)
         learned = "" if groups is None else "; learns from the training groups how groups differ"
-        reason = f"AML: adjusted maximum likelihood, efficient even where posteriors are not perfect{learned}"
+        reason = f"AML: adjusted maximum likelihood, efficient even if posteriors are imperfect{learned}"
         self.training_ = Training(
             budget=self.budget,
             kind=stack.kind_,

@@ -25,6 +25,8 @@ MAX_POINTS = 3000
 MAX_COLUMN = 16
 # More numbers than this do not fit side by side.
 MOST_NUMBERS = 12
+# The mean of each of several groups.
+MEAN: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "x-small", "color": style.SOFT}
 # A share below this is drawn as none: its interval must not be what one sees first.
 NOTHING = 0.005
 
@@ -96,7 +98,8 @@ def distribution(
     ax.set_ylabel(_quantity(given))
     if given.are_shares and not log:
         style.percent_axis(ax)
-    told = "\n".join(filter(None, [plain(title), _mean(p) if edges is None else ""]))
+    mean = "" if given.means is None or edges is not None else f"mean class {given.means[0]}"
+    told = "\n".join(filter(None, [plain(title), mean]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
@@ -106,16 +109,6 @@ def distribution(
     elif told:
         style.literal([ax.set_title(told, loc="left", fontsize="medium")])
     return ax
-
-
-def _mean(estimate: Any) -> str:
-    """Return what estimates say of the mean class; nothing of arrays."""
-    if not hasattr(estimate, "prevalences"):
-        return ""
-    bounds = estimate.bounds
-    if bounds is None or bounds.mean_lower is None:
-        return f"mean class {estimate.mean[0]:.2f}"
-    return f"mean class {estimate.mean[0]:.2f} ({bounds.mean_lower[0]:.2f} to {bounds.mean_upper[0]:.2f})"
 
 
 def _numbers(ax: "Axes", given: Distributions) -> None:
@@ -195,12 +188,15 @@ def groups(
     for i, (ax, title) in enumerate(zip(grid, _titles(given, width), strict=False)):
         legend |= _draw(ax, given, i)
         style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.INK, pad=3)])
+        if given.means is not None:
+            ax.text(0.5, 0.98, f"mean {given.means[i]}", transform=ax.transAxes, **MEAN)
         ax.tick_params(labelsize="small")
         # Upright: slanted names would reach below the neighbour.
         style.name_classes(ax, given.classes, size="small", width=width, upright=True)
         # The axes are shared: where nothing is below, the names of the classes are here.
         ax.tick_params(labelbottom=i + columns >= k)
-    grid[0].set_ylim(0, given.top)
+    # Above the highest bar there is room for the mean.
+    grid[0].set_ylim(0, given.top if given.means is None else 1.18 * given.top)
     if given.are_shares:
         style.percent_axis(grid[0])
     figure.supylabel(_quantity(given), fontsize="medium")

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.
-OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items")
+OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means")
 
 
 @dataclass(frozen=True)
 class Distributions:
     """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
 
-    ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,); each of them may be None.
+    ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are what is said of the mean
+    class of each; each of them may be None.
     """
 
     P: Floats
@@ -33,6 +34,7 @@ class Distributions:
     truth: Floats | None
     n_items: Floats | None
     level: float | None
+    means: list[str] | None = None
 
     @property
     def are_shares(self) -> bool:
@@ -50,10 +52,14 @@ class Distributions:
         rows = np.arange(len(self.P))
         if self.n_items is not None and k < len(rows):
             rows = np.sort(np.argsort(-self.n_items, kind="stable")[:k])
-        rows = rows[:k]
+        return self.take(rows[:k])
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "Distributions":
+        """Return some of them."""
         known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
         parts: dict[str, Any] = {
-            name: [self.groups[b] for b in rows] if name == "groups" else getattr(self, name)[rows] for name in known
+            name: [value[b] for b in rows] if isinstance(value := getattr(self, name), list) else value[rows]
+            for name in known
         }
         return replace(self, **parts)
 
@@ -75,8 +81,10 @@ def distributions(
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
+    means = None
     if hasattr(estimate, "prevalences"):
         known: Estimates = estimate  # type: ignore[assignment]
+        means = _means(known)
         classes = known.classes.tolist() if classes is None else classes
         groups = known.keys.labels() if groups is None and known.keys is not None else groups
         n_items = known.n_items if n_items is None else n_items
@@ -106,7 +114,15 @@ def distributions(
         raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
     sizes = None if n_items is None else array("n_items", n_items)
     titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
-    return Distributions(P, labels, titles, **others, n_items=sizes, level=level)
+    return Distributions(P, labels, titles, **others, n_items=sizes, level=level, means=means)
+
+
+def _means(estimates: "Estimates") -> list[str]:
+    """Return the mean class of each sample, with its interval where there is one."""
+    if estimates.bounds is None or estimates.bounds.mean_lower is None:
+        return [f"{mean:.2f}" for mean in estimates.mean]
+    ends = zip(estimates.mean, estimates.bounds.mean_lower, estimates.bounds.mean_upper, strict=True)
+    return [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in ends]
 
 
 def _vectors(name: str, value: Any) -> Floats:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.keys import Keys
+from ordinalq.periods import named, numbered
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Values, array, distributions
 from ordinalq.text import cut, percent, plain, shortened
@@ -70,17 +71,32 @@ def trend(
     keys = getattr(estimate, "keys", None)
     if keys is not None and len(keys.columns) > 1:
         return _several(given, keys, ends, figure, xlabel)
-    T = len(given.P)
-    width = min(max(3.6 + 0.32 * T, 4.6), 10.0)
-    figure = _figure(width, 4.6 + style.name_height(given.groups, width)) if figure is None else figure
+    if keys is not None and (undated := [b for b, key in enumerate(keys.tolist()) if key is None]):
+        # Rows without a time are at no place on its axis.
+        given, ends = given.take(np.delete(np.arange(len(keys)), undated)), _without(ends, undated)
+    x, ticks = _axis(given.groups)
+    width = min(max(3.6 + 0.32 * len(ticks), 4.6), 10.0)
+    figure = _figure(width, 4.6 + style.name_height(ticks, width)) if figure is None else figure
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
-    x = np.arange(T)
     _line(top, x, _means(given.P), None if ends is None else (ends[0], ends[1]), style.LOOKS[0])
     _finish_means(top, xlabel, getattr(estimate, "level", None))
     _stacked(bottom, x, given)
-    bottom.set_xlim(-0.6, T - 0.4)
-    style.name_classes(bottom, given.groups, width=width - 1.6)
+    bottom.set_xlim(-0.6, len(ticks) - 0.4)
+    style.name_classes(bottom, ticks, width=width - 1.6)
     return np.array([top, bottom], dtype=np.object_)
+
+
+def _without(ends: tuple[Floats, Floats] | None, rows: Sequence[int]) -> tuple[Floats, Floats] | None:
+    return None if ends is None else (np.delete(ends[0], rows), np.delete(ends[1], rows))
+
+
+def _axis(names: Sequence[str]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the places of groups on an axis of time, and the names of all its places: periods without a group too."""
+    found = numbered(names)
+    if found is None:
+        return np.arange(len(names)), list(names)
+    x = found[1] - found[1].min()
+    return x, named(found[0], int(found[1].min()), int(x.max()) + 1)
 
 
 def _figure(width: float, height: float) -> Any:
@@ -154,14 +170,18 @@ def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
 def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: str) -> AxesArray:
     """Draw the mean class of several series over a common time."""
     series, codes = Keys.of(Keys(keys.columns[:-1]).frame())
-    times, x = Keys.of(keys.columns[-1].index)
-    names = times.labels()
+    times, of_group = Keys.of(keys.columns[-1].index)
+    dated = np.array([value is not None for value in times.tolist()])
+    at, names = _axis([name for name, there in zip(times.labels(), dated, strict=True) if there])
+    x = np.full(len(times), -1)
+    x[dated] = at
+    x = x[of_group]
     width = min(max(4.6 + 0.32 * len(names), 5.6), 10.0)
     figure = _figure(width, 3.4 + style.name_height(names, width)) if figure is None else figure
     ax: Axes = figure.subplots()
     means, shown = _means(given.P), min(len(series), MAX_SERIES)
     for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
-        rows = np.flatnonzero(codes == k)
+        rows = np.flatnonzero((codes == k) & (x >= 0))
         part = None if ends is None else (ends[0][rows], ends[1][rows])
         _line(ax, x[rows], means[rows], part, style.LOOKS[k], name)
     _finish_means(ax, xlabel, given.level)

@@ -12,8 +12,10 @@ import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import coded_words, dates, is_words, where
+from ordinalq.files.columns import date_style
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.keys import Column, Keys
+from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import as_pandas
 
@@ -26,9 +28,6 @@ MAX_NAME = 100_000
 WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-# Names of periods of time, which sort as the periods follow one another; a week is that of ISO 8601.
-PERIODS = {"year": "%Y", "quarter": "%Y-Q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
 By = str | Sequence[str]
@@ -44,13 +43,13 @@ class GroupColumn:
     Parameters
     ----------
     by : str
-        The column, or a column of dates and a period, such as "date:month".
+        The column, or a column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
     format : str
         Format of the file.
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
-        self.name, self.period = with_period(by)
+        self.name, self.period, self.style = with_period(by)
         self._native = format == "parquet" and self.period is None
         # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
         self._tells_strings = format == "jsonl" and self.period is None
@@ -61,7 +60,7 @@ class GroupColumn:
         import pandas as pd
 
         if self.period is not None:
-            return periods(frame, self.name, self.period)
+            return periods(frame, self.name, self.period, self.style)
         column = frame[self.name]
         if self._native and not (is_words(column) and _are_strings(column)):
             return column
@@ -168,29 +167,23 @@ def names_of(by: By | None) -> list[str]:
     return [] if by is None else [with_period(one)[0] for one in as_list(by)]
 
 
-def with_period(by: str) -> tuple[str, str | None]:
-    """Return a column and the period that is asked for, if any.
-
-    >>> with_period("date:month"), with_period("date"), with_period("a:b")
-    (('date', 'month'), ('date', None), ('a:b', None))
-    """
-    column, _, period = by.rpartition(":")
-    return (column, period) if column and period in PERIODS else (by, None)
-
-
 def group_values(frame: "pd.DataFrame", by: By) -> dict[str, Any]:
     """Return the columns of groups of a frame in memory, with their own types; periods of dates as words."""
     found = {}
-    for name, period in map(with_period, as_list(by)):
-        found[name] = frame[name] if period is None else periods(as_pandas(frame), name, period)
+    for name, period, style in map(with_period, as_list(by)):
+        found[name] = frame[name] if period is None else periods(as_pandas(frame), name, period, style)
     return found
 
 
-def periods(frame: "pd.DataFrame", name: str, period: str) -> "pd.Series[Any]":
-    """Return the period that each row's date is in, as words (N,); times count in UTC."""
+def periods(frame: "pd.DataFrame", name: str, period: str, style: str = "") -> "pd.Series[Any]":
+    """Return the period that each row's date is in, as words (N,); times count in UTC.
+
+    Dates with the day before or after the month are told apart as in training, among the rows at hand, unless the style
+    is given.
+    """
     import pandas as pd
 
-    times = dates(frame, name).dt
+    times = dates(frame, name, style or date_style(frame, name, f"{name}:{period}:%m/%d/%Y")).dt
     words = times.strftime(PERIODS[period]).astype("string")
     if period == "quarter":
         words += times.quarter.astype("Int64").astype("string")

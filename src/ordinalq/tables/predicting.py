@@ -97,7 +97,7 @@ def chosen(summary: Summary, names: Sequence[str]) -> Summary:
     for name in names:
         if name not in positions:
             known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
-            raise ValueError(f"{known}{nearest(name, positions) or '; such as ' + ', '.join([*positions][:5])}")
+            raise ValueError(f"{known}{nearest(name, positions) or '; there are ' + ', '.join([*positions][:5])}")
     picked = np.array([positions[name] for name in names])
     rows = np.full(len(summary), -1, dtype=np.intp)
     rows[picked] = np.arange(len(picked))

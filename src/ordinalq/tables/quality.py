@@ -143,16 +143,16 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
 
 
 def unit(target: str | None, classes: Sequence[Any]) -> str:
-    """Return what errors of the mean class are counted in: steps of the target if these are whole numbers, or classes.
+    """Return what errors are counted in: the target where it names steps of one, such as stars, or classes.
 
-    >>> unit("stars", [1, 2, 3]), unit("size", ["S", "M", "L"])
-    ('stars', 'classes')
+    >>> unit("stars", [1, 2, 3]), unit("rating", [1, 2, 3]), unit("sizes", ["S", "M", "L"])
+    ('stars', 'classes', 'classes')
     """
     try:
         steps = np.diff(np.array([float(label) for label in classes]))
     except (TypeError, ValueError):
         return "classes"
-    return target if target and (steps == 1).all() else "classes"
+    return target if target and target.isalpha() and target.endswith("s") and (steps == 1).all() else "classes"
 
 
 def _them(missing: Sequence[str]) -> str:

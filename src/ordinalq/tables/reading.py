@@ -6,6 +6,7 @@ Methods on items keep single scores: beyond some millions these go to temporary 
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +31,9 @@ from ordinalq.workers import in_order
 
 # The key of all rows as one group.
 WHOLE = "all"
+
+# Files of portions, by the hash of what determines them.
+KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
 
 # Told the bytes and the rows that have been read so far.
 Progress = Callable[[int, int], object]
@@ -186,8 +190,9 @@ class Finished:
 
     def forget(self) -> None:
         """Remove all that is kept, and the folder if nothing else is in it."""
-        for path in (*self.folder.glob("*.npz"), *self.folder.glob("*.json")):
-            path.unlink()
+        for path in self.folder.iterdir():
+            if KEPT.fullmatch(path.name):
+                path.unlink()
         with suppress(OSError):
             self.folder.rmdir()
 

@@ -1,0 +1,76 @@
+"""Draw the pictures of the documentation that need no data set: ``python docs/make_pictures.py``.
+
+``pictures.json`` keeps what each of them shows, as numbers and words, and a hash of its file. A test draws them again
+and compares what they show: so it says which are stale, with any version of matplotlib and its fonts.
+"""
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+import ordinalq as oq
+from ordinalq.plot.style import FILE_STYLE
+
+DOCS = Path(__file__).parent
+KEPT = DOCS / "pictures.json"
+# All others, and what makes them.
+OTHERS = {
+    "app_*.png": "make screenshots",
+    "groups_*.svg": "benchmarks/group_pictures.py, with real data",
+    "scale.png": "benchmarks/scale.py growth --plot, in half an hour",
+}
+
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples")]
+
+
+def figures():
+    """Return the figures by the names of their files."""
+    import make_picture
+    import make_reviews
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_reviews.main(Path(folder))
+        train, new = (pd.read_csv(Path(folder) / f"{name}.csv") for name in ("train", "new"))
+    model = oq.TableModel(oq.PACC(oq.CrossFitted(cv=5, random_state=0)), text=["review"]).fit(train, target="stars")
+    how = {"level": 0.95, "plan": oq.Plan("population", random_state=0)}
+    products, months = (model.predict_groups(new, by=by, **how) for by in ("product", "date:month"))
+    drawn = {
+        "reviews_groups.svg": oq.plot.groups(products, xlabel="stars"),
+        "reviews_trend.svg": oq.plot.trend(months, xlabel="stars"),
+        "reviews_compare.svg": [oq.plot.comparison(products.compare("lamp", "fan"), xlabel="stars")],
+    }
+    return {"ordinal_quantification.svg": make_picture.draw()} | {name: axes[0].figure for name, axes in drawn.items()}
+
+
+def shown(figure):
+    """Return the words of a figure, and the places of its lines and bars."""
+    figure.draw_without_rendering()
+    # What is drawn in the axes: ticks depend on the fonts.
+    lines = [line.get_xydata() for ax in figure.axes for line in ax.lines]
+    bars = [bar.get_bbox().bounds for ax in figure.axes for bar in ax.patches if isinstance(bar, Rectangle)]
+    numbers = [np.ravel(values) for values in (*lines, *bars)]
+    words = [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    return {"words": words, "numbers": np.concatenate(numbers).astype(float).round(4).tolist()}
+
+
+def main():
+    """Write the pictures, and what they show."""
+    kept = {}
+    with mpl.rc_context(FILE_STYLE):
+        for name, figure in figures().items():
+            figure.savefig(DOCS / name, metadata={"Date": None, "Creator": None})
+            digest = hashlib.sha256((DOCS / name).read_bytes()).hexdigest()
+            kept[name] = {"sha256": digest, **shown(figure)}
+    KEPT.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
