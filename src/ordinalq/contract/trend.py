@@ -51,7 +51,7 @@ class Trend:
     slope, slope_lower, slope_upper : ndarray (K,)
         By how much the mean class rises from one period to the next on average (weighted least squares), gaps counted,
         with an interval at the level of the estimates; groups that are no periods follow one another.
-    period : str
+    period : str, default=""
         "year", "quarter", "month", "week" or "day"; "" for other groups.
 
     Examples

@@ -68,7 +68,7 @@ class Unfolding:
         degrees of freedom d - n_df that are left; the probability of a worse fit, NaN where nothing is left.
     scan : Scan, default=None
         What the rule for tau saw.
-    shifts : sequence of Shift
+    shifts : sequence of Shift, default=()
         How response, acceptance and background may be off.
 
     Examples
