@@ -17,7 +17,7 @@ from ordinalq.reference import results
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *sorted((ROOT / "docs" / "extend").glob("*.md")),
-    *(ROOT / "docs" / name for name in ("methods.md", "start.md", "weights.md", "search.md")),
+    *(ROOT / "docs" / name for name in ("methods.md", "start.md", "weights.md", "scores.md")),
 ]
 # What a page takes for granted.
 GIVEN = {"table.md": lambda: {"outcome": make_outcome(n_samples=20, n_classes=5, paper=None)}}

@@ -79,3 +79,8 @@ def test_the_example_of_a_method_prints_what_it_finds(name):
     shares = [float(number) for number in re.findall(r"\d\.\d*", lines[-1])]
     assert len(shares) == 5
     assert sum(shares) == pytest.approx(1, abs=0.03)
+
+
+def test_no_page_has_the_name_of_one_that_the_site_makes_itself():
+    pages = {path.stem for path in DOCS.glob("*.md")}
+    assert not pages & {"search", "genindex", "modindex", "py-modindex"}
