@@ -237,7 +237,7 @@ def refined(problem, data, x, free, C, least):
     Directions whose curvature is below `least` of the largest are left alone.
     """
     tau, k, m = problem.tau, int(free.sum()), len(C)
-    x = x / x.sum()
+    x = x / x.sum() if x.any() else free.astype(x.dtype) / k  # a support may have no mass yet
     r = tau * (C @ x)
     for step in range(6):
         _, g, H = long_loss(problem, data, x)
