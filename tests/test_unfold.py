@@ -298,6 +298,14 @@ def test_numbers_that_are_no_counts_are_noted(observed):
 # Weights
 
 
+def test_a_bin_whose_variance_is_zero_does_not_count_in_the_chi_square(observed):
+    variances = observed.astype(float)
+    variances[0] = 0
+    spectrum = oq.unfold(observed, M, n_df=5, variances=variances)
+    off, expected = (observed - spectrum.refolded)[1:], spectrum.refolded[1:]
+    assert_allclose(spectrum.chi_square, (off**2 / expected).sum())  # variances of the counts to be expected
+
+
 def test_weighted_counts_have_the_errors_of_their_variances(observed):
     plain = oq.unfold(observed, M, n_df=5)
     weighted = oq.unfold(2.5 * observed, M, n_df=5, variances=2.5**2 * observed)

@@ -42,7 +42,7 @@ class _TreeMethod(Method):
 
     def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> NoReturn:
         """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
-        raise NotImplementedError(f"{type(self).__name__} learns from items.")
+        raise TypeError(f"{type(self).__name__} learns from items: use fit(X, y).")
 
     @abstractmethod
     def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:

@@ -203,9 +203,9 @@ def _result(
     refolded = known.fold(fit.T)[0]
     n_df = float(unfolder.freedom(J)[0])
     left = len(refolded) - n_df
-    seen = refolded > 0
-    off, V = (known.counts - refolded)[seen], unfolder.spread(fit.T)[0][np.ix_(seen, seen)]
-    chi_square = float(off @ np.linalg.solve(V, off))
+    # Bins that do not fluctuate, empty or with a stated variance of zero, are left out by the pseudo-inverse.
+    off = known.counts - refolded
+    chi_square = float(off @ np.linalg.pinv(unfolder.spread(fit.T)[0], hermitian=True) @ off)
     return Unfolding(
         measurement=known,
         method=unfolder.method,
