@@ -41,14 +41,16 @@ def test_every_choice_is_made_of_public_parts_with_a_reason_each(kind, budget):
 
 @pytest.mark.parametrize("kind", ["few", "vectors", "sparse"])
 def test_kinds_that_are_cheap_can_be_trained(kind, rng):
-    X, y = items(rng, 900)
+    X = rng.normal(size=(900, 3))
+    # Classes that a line tells apart: the estimate is then off by the few items near its cuts, not by its instrument.
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=900), [-1.2, 0, 1.2])
     if kind == "vectors":
         X = X @ rng.normal(size=(3, WIDE + 1)) + 0.3 * rng.normal(size=(900, WIDE + 1))
     if kind == "sparse":
         X = csr_array(X)
     q = oq.train(X[:600], y[:600], budget="fast")
     assert q.training_.kind == kind
-    assert_allclose(q.predict(X[600:]), np.bincount(y[600:]) / 300, atol=0.15)
+    assert_allclose(q.predict(X[600:]), np.bincount(y[600:]) / 300, atol=0.1)
 
 
 def test_default_is_the_choice_fitted_and_nothing_else(rng):
