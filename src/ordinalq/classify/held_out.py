@@ -189,17 +189,9 @@ class InSample(ClassifierMixin, BaseEstimator):
 
 
 class OutOfBag(ClassifierMixin, BaseEstimator):
-    """A forest whose training items are scored by the trees that have not seen them.
+    """A forest with ``oob_score=True``, or a pipeline that ends with one: trees score items that they have not seen.
 
-    Parameters
-    ----------
-    estimator : forest, or pipeline that ends with one
-        With ``oob_score=True``.
-
-    Attributes
-    ----------
-    held_out_scores_ : ndarray (N, n)
-        Out-of-bag scores; NaN for items that every tree has seen.
+    ``held_out_scores_`` (N, n) are NaN for items that every tree has seen.
     """
 
     scores_training_items = gives_posteriors_ = True
@@ -254,15 +246,8 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
 class AlreadyFitted(ClassifierMixin, BaseEstimator):
     """A classifier that was fitted before, on other items than those that a quantifier is fitted on.
 
-    Parameters
-    ----------
-    estimator : FrozenEstimator
-        Around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any order.
-
-    Attributes
-    ----------
-    held_out_scores_ : ndarray (N, n)
-        Scores of the items given to `fit`, none of which the classifier has seen.
+    It is a `FrozenEstimator` around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any
+    order.
     """
 
     scores_training_items = True
@@ -348,14 +333,7 @@ def unscored(S: Floats) -> Mask:
 def names_of_classes(estimator: Any, classes: Array, labels: Array | None) -> Array:
     """Return what an estimator is to call its classes (n,): the labels, where a part of it was fitted on them before.
 
-    Parameters
-    ----------
-    estimator : classifier
-        With a ``FrozenEstimator`` in it, or without.
-    classes : ndarray (n,)
-        Codes, ascending.
-    labels : ndarray (m,) or None
-        What each code 0..m-1 stands for; None where the codes are the labels.
+    Classes are codes, ascending; ``labels[code]`` is what a code stands for, None where the codes are the labels.
     """
     if labels is None or not any(isinstance(part, FrozenEstimator) for part in (estimator, *_parts(estimator))):
         return classes

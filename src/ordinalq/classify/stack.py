@@ -275,17 +275,9 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
 def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats, Floats]:
     """Return w (m,) and c (n,) that maximise sum_x ln softmax(w.L + c)_y / n_y.
 
-    A pull of the strength of one item holds c_i to -ln p_i, where it belongs if the members are calibrated: a class of
+    L (m, N, n) are logarithms of held-out posteriors of m members, `log_prior` (n,) is ln p of the training items. A
+    pull of the strength of one item holds c_i to -ln p_i, where it belongs if the members are calibrated: a class of
     five items cannot say much about it.
-
-    Parameters
-    ----------
-    L : ndarray (m, N, n)
-        Logarithms of held-out posteriors of m members.
-    codes : ndarray (N,)
-        Classes 0..n-1.
-    log_prior : ndarray (n,)
-        ln p of the training items.
     """
     m, _, n = L.shape
     counts = np.bincount(codes, minlength=n)

@@ -104,16 +104,8 @@ def compare_table(
 ) -> MethodComparison:
     """Compare the model's method with others, on its own scores: the classifier is not fitted again.
 
-    Parameters
-    ----------
-    model, file, protocol
-        See :func:`evaluate_table`.
-    methods : list of str
-        Names in the catalog; each learns from the scores that the model keeps of its training items.
-    measure : str, default="nmd"
-        Error of an estimate.
-    **how
-        See :func:`evaluate_table`.
+    The methods have names in the catalog, and learn from the scores that the model keeps of its training items; all
+    else is as in :func:`evaluate_table`.
     """
     quantifier = fitted_quantifier(model)
     if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
