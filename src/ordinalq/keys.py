@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from ordinalq.validation import Array, Index, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Index = npt.NDArray[np.intp]
 
 # How people are shown the group of the items that name none.
 MISSING = "(missing)"
@@ -53,7 +53,7 @@ class Column:
         """Return the values as people read them."""
         return [MISSING if value is None else _text(value) for value in self.tolist()]
 
-    def to_numpy(self) -> npt.NDArray[Any]:
+    def to_numpy(self) -> Array:
         """Return the values as an array, of the type that they came in if that was one of NumPy."""
         return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
 
@@ -71,7 +71,7 @@ class Column:
         # Polars has no other units.
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
-    def matches(self, value: Any) -> npt.NDArray[np.bool_]:
+    def matches(self, value: Any) -> Mask:
         """Say which rows have a value, (B,)."""
         if value is None:  # not every type finds it by this name
             return np.asarray(self.index.isna())
@@ -182,7 +182,7 @@ class Keys:
         return AND.join(self.names)
 
     @property
-    def missing(self) -> npt.NDArray[np.bool_]:
+    def missing(self) -> Mask:
         """Which groups have a missing value, (B,)."""
         return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
 
@@ -205,7 +205,7 @@ class Keys:
             raise TypeError(f"a group must be one value, got {group!r}.")
         return int(rows[0])
 
-    def to_numpy(self) -> npt.NDArray[Any]:
+    def to_numpy(self) -> Array:
         """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
         if len(self.columns) == 1:
             return self.columns[0].to_numpy()

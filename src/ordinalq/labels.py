@@ -3,16 +3,14 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Array, Codes
+
 MIN_CLASSES = 2
 MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
-def encode_labels(
-    y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y"
-) -> tuple[npt.NDArray[Any], Codes]:
+def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y") -> tuple[Array, Codes]:
     """Order the labels `y` and give each its position in the order.
 
     Numbers are ordered by value; an ordered pandas Categorical and a polars Enum keep their order; other labels
@@ -62,7 +60,7 @@ def encode_labels(
     return ordered, codes
 
 
-def encode_known_labels(y: Any, classes: npt.NDArray[Any], name: str = "labelled") -> Codes:
+def encode_known_labels(y: Any, classes: Array, name: str = "labelled") -> Codes:
     """Return the codes 0..n-1 of labels of which some are missing (None, NaN and the like), -1 for those.
 
     >>> encode_known_labels([5, None, 1], np.array([1, 3, 5])).tolist()
@@ -88,7 +86,7 @@ def check_label_count(what: str, n_distinct: int, advice: str) -> None:
         raise ValueError(f"{what} has {n_distinct} different numbers, too many for classes: {advice}.")
 
 
-def _values(y: Any, name: str) -> npt.NDArray[Any]:
+def _values(y: Any, name: str) -> Array:
     """Return the labels as a plain array without missing ones."""
     values = np.asarray(y)
     if values.dtype.kind == "c":
@@ -110,7 +108,7 @@ def _values(y: Any, name: str) -> npt.NDArray[Any]:
     return values
 
 
-def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
+def _own_order(y: Any, name: str) -> Array:
     """Return the classes in the order that `y` itself implies."""
     dtype = getattr(y, "dtype", None)
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas; polars
@@ -131,7 +129,7 @@ def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
     )
 
 
-def _check_classes(classes: Any) -> npt.NDArray[Any]:
+def _check_classes(classes: Any) -> Array:
     ordered = np.asarray(classes)
     if ordered.ndim != 1 or isinstance(classes, str | bytes):
         raise ValueError(f"classes must be a list of labels in ascending order, got {_describe(classes)}.")
@@ -142,7 +140,7 @@ def _check_classes(classes: Any) -> npt.NDArray[Any]:
     return ordered
 
 
-def _positions(values: npt.NDArray[Any], ordered: npt.NDArray[Any], name: str) -> Codes:
+def _positions(values: Array, ordered: Array, name: str) -> Codes:
     """Return the position of each value in `ordered`."""
     position = {label: i for i, label in enumerate(ordered.tolist())}
     # The distinct values are few, so the slow part (a dictionary) sees only those.
@@ -153,7 +151,7 @@ def _positions(values: npt.NDArray[Any], ordered: npt.NDArray[Any], name: str) -
     return np.array([position[v] for v in distinct], dtype=np.intp)[inverse]
 
 
-def _unique(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
+def _unique(values: Array) -> tuple[list[Any], Codes]:
     """Return distinct values and the index of each item's value; objects need not be sortable."""
     if values.dtype.kind != "O":
         distinct, inverse = np.unique(values, return_inverse=True)

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Index
 
 # Products of two entries of M that are made at once for a batch, 16 megabytes; beyond, each sample has its own product.
 MAX_PAIRS = 2**21
@@ -68,7 +67,7 @@ class Data:
 
     Q: Floats
     M: Floats
-    sizes: npt.NDArray[np.float64]
+    sizes: Floats
     n_blocks: int = 1
     background: Floats | None = None
     directions: Floats | None = None
@@ -104,7 +103,7 @@ class Data:
         V = row_product(P, self.M.T)
         return V if self.background is None else V + self.background
 
-    def take(self, rows: npt.NDArray[np.intp]) -> "Data":
+    def take(self, rows: Index) -> "Data":
         """Return the data of some samples; M is shared."""
         background = None if self.background is None else self.background[rows]
         return Data(self.Q[rows], self.M, self.sizes[rows], self.n_blocks, background, self.directions)

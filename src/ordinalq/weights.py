@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Codes, Floats, check_choice
 
 KINDS = ("survey", "frequency")
 
@@ -62,23 +61,23 @@ class Weights:
         """How many items all of them are worth."""
         return float(self.values.sum() ** 2 / self.squares.sum())
 
-    def sizes(self, codes: npt.NDArray[np.intp], n: int) -> Floats:
+    def sizes(self, codes: Codes, n: int) -> Floats:
         """Return how many items those with each code 0..n-1 are worth, (n,)."""
         total, squares = (np.bincount(codes, weights=x, minlength=n) for x in (self.values, self.squares))
         return np.divide(total**2, squares, out=np.zeros(n), where=squares > 0)
 
 
-def item_counts(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def item_counts(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return the (weighted) number of items with each code 0..n-1, (n,)."""
     return np.bincount(codes, weights=None if weights is None else weights.values, minlength=n).astype(np.float64)
 
 
-def worth(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def worth(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return how many items those with each code 0..n-1 are worth, (n,): their number where none have weights."""
     return item_counts(codes, n) if weights is None else weights.sizes(codes, n)
 
 
-def class_shares(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return the share of each item in the (weighted) mean of its class, (N,)."""
     own = 1.0 if weights is None else weights.values
     return np.asarray(own / item_counts(codes, n, weights)[codes])

@@ -13,12 +13,9 @@ its items allow. f.p0 = 1 for all items, so all covariances of f have p0 in thei
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares, item_counts, worth
-
-Codes = npt.NDArray[np.intp]
 
 # Labelled items that class means are made of at most; of larger classes every second item, or third, ... is taken.
 MOST_ITEMS = 2**15

@@ -15,14 +15,13 @@ is the covariance of the error; a mixture adds the one between its parts.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.bayes.priors import Prior
 from ordinalq.effects.model import multinomial
 from ordinalq.simplex import clean
 from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Index
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.
 RIDGE = 1e-9
@@ -65,7 +64,7 @@ class Posterior(NamedTuple):
 
     solution: Solution
     weights: Floats
-    rows: npt.NDArray[np.intp]
+    rows: Index
     shares: Floats
     parts: Floats
     information: Floats
@@ -156,7 +155,7 @@ def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
     return clean((Q - M.mean(axis=1)) @ gain.T + 1 / n)
 
 
-def _starts(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _starts(rows: Index) -> Index:
     """Return where each of the sorted rows (m,) begins, (B,)."""
     return np.flatnonzero(np.diff(rows, prepend=-1))
 

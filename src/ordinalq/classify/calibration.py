@@ -8,12 +8,11 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Array, Codes, Floats, check_choice
 from ordinalq.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")
@@ -42,7 +41,7 @@ class Calibration(BaseEstimator):
         """Refuse an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
-    def fit(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> "Calibration":
+    def fit(self, S: Floats, codes: Codes, weights: Weights | None = None) -> "Calibration":
         """Fit w and c on held-out scores S (N, n), codes (N,) and weights of the items."""
         n = S.shape[1]
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
@@ -78,8 +77,8 @@ class Calibration(BaseEstimator):
     def replicates(
         self,
         S: Floats,
-        codes: npt.NDArray[np.intp],
-        draw: Callable[[], npt.NDArray[Any]],
+        codes: Codes,
+        draw: Callable[[], Array],
         number: int,
         weights: Weights | None = None,
     ) -> list["Calibration"]:

@@ -4,11 +4,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import check_integer
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, check_integer
 
 
 def make_folds(

@@ -16,7 +16,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
@@ -27,10 +26,8 @@ from ordinalq.classify.folds import make_folds
 from ordinalq.classify.weighting import fit_weighted, usable_weights
 from ordinalq.telling import each
 from ordinalq.text import percent
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Codes, Floats, Mask
 from ordinalq.workers import Watched
-
-Codes = npt.NDArray[np.intp]
 
 # A class may lose this part of its items for lack of an out-of-bag vote.
 MAX_LOST = 0.1
@@ -93,7 +90,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        labels: npt.NDArray[Any] | None = None,
+        labels: Array | None = None,
         groups: Codes | None = None,
         sample_weight: Any = None,
     ) -> "CrossFitted":
@@ -161,7 +158,7 @@ class InSample(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        labels: npt.NDArray[Any] | None = None,
+        labels: Array | None = None,
         groups: Codes | None = None,
         sample_weight: Any = None,
     ) -> "InSample":
@@ -214,7 +211,7 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        labels: npt.NDArray[Any] | None = None,
+        labels: Array | None = None,
         groups: Codes | None = None,
         sample_weight: Any = None,
     ) -> "OutOfBag":
@@ -277,7 +274,7 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        labels: npt.NDArray[Any] | None = None,
+        labels: Array | None = None,
         groups: Codes | None = None,
         sample_weight: Any = None,
     ) -> "AlreadyFitted":
@@ -343,12 +340,12 @@ def last_step(estimator: Any) -> Any:
     return estimator[-1] if hasattr(estimator, "steps") else estimator
 
 
-def unscored(S: Floats) -> npt.NDArray[np.bool_]:
+def unscored(S: Floats) -> Mask:
     """Say which rows of S (N, n) hold no score: all NaN or all zero."""
     return np.asarray(np.isnan(S).all(axis=1) | (S == 0).all(axis=1))
 
 
-def names_of_classes(estimator: Any, classes: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def names_of_classes(estimator: Any, classes: Array, labels: Array | None) -> Array:
     """Return what an estimator is to call its classes (n,): the labels, where a part of it was fitted on them before.
 
     Parameters
@@ -362,7 +359,7 @@ def names_of_classes(estimator: Any, classes: npt.NDArray[Any], labels: npt.NDAr
     """
     if labels is None or not any(isinstance(part, FrozenEstimator) for part in (estimator, *_parts(estimator))):
         return classes
-    names: npt.NDArray[Any] = np.asarray(labels)[classes]
+    names: Array = np.asarray(labels)[classes]
     return names
 
 
@@ -371,7 +368,7 @@ def _parts(estimator: Any) -> list[Any]:
     return list(estimator.get_params(deep=True).values())
 
 
-def class_scores(model: Any, X: Any, names: npt.NDArray[Any]) -> Floats:
+def class_scores(model: Any, X: Any, names: Array) -> Floats:
     """Return the scores of a fitted model in the columns of `names` (n,); a class it does not know gets 0."""
     column = {name: j for j, name in enumerate(names.tolist())}
     known = np.asarray(model.classes_).tolist()

@@ -9,14 +9,11 @@ rare one borrows from its neighbours: all that is its own is a threshold.
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from sklearn.base import BaseEstimator
 
-from ordinalq.validation import Floats
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats, Mask
 
 # Logarithm of the square root of 2 pi.
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
@@ -156,7 +153,7 @@ def _density_ratio(t: Floats, log_masses: Floats) -> Floats:
     return np.asarray(np.exp(-0.5 * t**2 - LOG_ROOT - log_masses))
 
 
-def _bounded(spread: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _bounded(spread: Floats) -> tuple[Floats, Mask]:
     """Return the spread within its bounds, and where these do not hold it."""
     return np.clip(spread, -LARGEST_SPREAD, LARGEST_SPREAD), np.abs(spread) < LARGEST_SPREAD
 

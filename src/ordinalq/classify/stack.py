@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.sparse import issparse
@@ -25,10 +24,8 @@ from ordinalq.classify.held_out import CrossFitted, held_out, unscored
 from ordinalq.classify.members import choose
 from ordinalq.classify.probit import OrderedProbit
 from ordinalq.telling import each
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Codes, Floats
 from ordinalq.workers import Watched
-
-Codes = npt.NDArray[np.intp]
 
 N_FOLDS = 5
 # Logarithms of the posteriors of an ordered probit below this are no more believed.
@@ -94,7 +91,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
+    def fit(self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None) -> Self:
         """Fit regressors and probit on X (N, ...), y (N,); groups (N,) stay together in the folds."""
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -203,7 +200,7 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, labels: npt.NDArray[Any] | None = None, groups: Codes | None = None) -> Self:
+    def fit(self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None) -> Self:
         """Fit members and weights on X (N, ...), y (N,); labels and groups as in :class:`CrossFitted`."""
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -320,7 +317,7 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     return float(value), slope
 
 
-def _checked(X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
+def _checked(X: Any, y: Any) -> tuple[Any, Array]:
     """Return items whose rows can be picked, and labels (N,), or refuse them."""
     X = _rows(X)
     for what, number in zip(("item(s)", "feature(s)"), X.shape, strict=False):

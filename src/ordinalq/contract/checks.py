@@ -1,14 +1,11 @@
 """The functions of an item that the fit test looks at: more of them than there are classes."""
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.representations import expected_rank
 from ordinalq.samples import OneHot, Samples
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
-
-Codes = npt.NDArray[np.intp]
 
 
 class ScoreChecks:

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
@@ -16,10 +15,8 @@ from ordinalq.contract.kept import Kept
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Codes, Floats, check_choice
 from ordinalq.weights import KINDS, Weights, handed_on
-
-Codes = npt.NDArray[np.intp]
 
 
 class Fitting(Kept, BaseEstimator, ABC):

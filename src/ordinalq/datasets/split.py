@@ -3,19 +3,18 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from ordinalq.validation import Index
 
 N_TRAIN = 20_000
 SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
-
-Index = npt.NDArray[np.intp]
 
 
 class Items(NamedTuple):
     """Features X (N, d) and classes y (N,), integers in 0..n-1."""
 
     X: Any
-    y: npt.NDArray[np.intp]
+    y: Index
 
 
 class Split(NamedTuple):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.datasets.binning import Binning, bin_target
@@ -17,7 +16,7 @@ from ordinalq.datasets.files import read_table
 from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.labels import check_label_count, encode_labels
-from ordinalq.validation import Floats, check_choice, check_integer
+from ordinalq.validation import Array, Floats, Index, check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +154,7 @@ def _items(frame: "pd.DataFrame", features: Any, columns: list[str], encoder: An
     return table
 
 
-def _fitted_encoder(encoder: Any, train: Any, y: npt.NDArray[Any], table: Any, where: str) -> Any:
+def _fitted_encoder(encoder: Any, train: Any, y: Array, table: Any, where: str) -> Any:
     """Return the encoder, or the one that suits the columns, fitted on the training items."""
     if isinstance(encoder, str):
         check_choice("encoder", encoder, ("auto",))
@@ -265,7 +264,7 @@ def _check_features(table: "pd.DataFrame", where: str) -> None:
                 )
 
 
-def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], Index]:
     if classes is None and column.dtype.kind in "iuf":
         check_label_count(repr(target), column.nunique(), "give n_bins, such as n_bins=10")
     ordered, codes = encode_labels(column, classes, name=target)

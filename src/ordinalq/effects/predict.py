@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, gammaincinv
 
 from ordinalq.effects.condition import condition, log_odds
 from ordinalq.effects.model import GroupModel, multinomial
 from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.validation import Floats, check_choice
-
-Mask = npt.NDArray[np.bool_]
+from ordinalq.validation import Floats, Mask, check_choice
 
 TARGETS = ("sample", "population")
 # A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of

@@ -8,12 +8,9 @@ weighted.
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, item_counts
-
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.base import clone
 
@@ -33,9 +32,7 @@ from ordinalq.objectives import Block, MixtureObjective
 from ordinalq.samples import OneHot, Samples
 from ordinalq.search import Attempt, configurations_of
 from ordinalq.simplex import clean
-from ordinalq.validation import Floats, check_choice
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats, Mask, check_choice
 
 N_FOLDS = 10  # of cross-fitted classifiers
 HELD_OUT = 0.4  # part of L from which ACC and PACC take M
@@ -159,7 +156,7 @@ def fit_scores(
     return Scored(whole, part, part.pop("held out"), y[held_out], np.bincount(y) / len(y))
 
 
-def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tuple[Floats, Mask]:
     """Estimate the class distribution of samples by the reference's version of a quantifier.
 
     Parameters
@@ -213,7 +210,7 @@ def invert(Q: Floats, M: Floats) -> Floats:
     return clean(np.clip(P, 0.0, 1.0))
 
 
-def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floats, Mask]:
     """SLD from p_L up to the first iteration k >= 12 with mean_i |p_i^(k) - p_i^(k-1)| < 1e-4, at most 1000.
 
     Parameters

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq.validation import Index
+
 # A row of more bytes is a quoted cell that does not end, or no table.
 MAX_ROW = 1 << 24
 MAX_CELL = 1 << 22
@@ -81,7 +83,7 @@ def row_lines(block: bytes, dialect: Dialect) -> Lines:
     return np.asarray(np.flatnonzero(outside)[~empty], dtype=np.int64)
 
 
-def _at_edges(block: bytes, quotes: npt.NDArray[np.intp], dialect: Dialect) -> bool:
+def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
     """Say whether each quote opens a cell, closes one, or is one of two that stand for one.
 
     Then, and only then, a character is inside of quotes if an odd number of them is before it.

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.classify.held_out import unscored
@@ -13,9 +12,7 @@ from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats, check_integer
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats, Mask, check_integer
 
 # Samples of each half; their mean is then known to some 5 %.
 N_SAMPLES = 100
@@ -64,7 +61,7 @@ def expected_errors(
         return dict.fromkeys(keys, float("nan"))  # nobody knows
     seed = int(rng.integers(2**31))
 
-    def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> Floats:
+    def error(taught: Mask, judged: Mask) -> Floats:
         number = None if groups is None else groups[taught]
         twin = clone(quantifier).fit_scores(S[taught], codes[taught], groups=number)
         found = []
@@ -91,7 +88,7 @@ def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
     return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 
 
-def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _half(codes: Codes, rng: np.random.Generator) -> Mask:
     """Return a random half of each class, (N,)."""
     place = np.empty(len(codes), dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
@@ -99,7 +96,7 @@ def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     return np.asarray(place % 2 == 0)
 
 
-def _half_of_groups(groups: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _half_of_groups(groups: Codes, rng: np.random.Generator) -> Mask:
     """Return the items of a random half of the groups, (N,)."""
     numbers = rng.permutation(np.unique(groups))
     return np.isin(groups, numbers[::2])

@@ -3,14 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
-
-Codes = npt.NDArray[np.intp]
 
 # Functions per class, and the part of the largest variance below which a direction is redundant.
 FUNCTIONS_PER_CLASS = 4

@@ -15,10 +15,7 @@ from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
 from ordinalq.keys import Keys
 from ordinalq.labels import is_missing
-from ordinalq.validation import Floats, check_random_state, check_real
-
-Index = npt.NDArray[np.intp]
-Counts = npt.NDArray[np.int64]
+from ordinalq.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +105,7 @@ class LabelsNeeded:
         return drawn_items(self.labels, codes, free, check_random_state(random_state))
 
 
-def drawn_items(n_labels: Counts, codes: Index, free: npt.NDArray[np.bool_], rng: np.random.Generator) -> Index:
+def drawn_items(n_labels: Counts, codes: Index, free: Mask, rng: np.random.Generator) -> Index:
     """Draw n_labels[b] of the free items of each group b, given the groups of all items (N,); return them ascending."""
     order = rng.permutation(np.flatnonzero(free))
     order = order[np.argsort(codes[order], kind="stable")]
@@ -185,7 +182,7 @@ def labels_needed(
     )
 
 
-def _least(too_wide: Callable[[Floats], npt.NDArray[np.bool_]], now: Floats, width: float, most: Floats) -> Floats:
+def _least(too_wide: Callable[[Floats], Mask], now: Floats, width: float, most: Floats) -> Floats:
     """Return the least numbers (B,) up to `most` for which intervals are not too wide, `most` where none is enough."""
     low, high = np.zeros(len(most)), np.where(now <= width, 0, most)
     # Invariant: too wide at low, unless high is 0 too; narrow enough at high, or nothing is.

@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.protocols import APPOQ, Protocol, RealPrevalences
 from ordinalq.samples import Samples
 from ordinalq.strength import Auto
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights
-
-Codes = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 # How often V is split, and samples of each split. Where a single sample takes a millisecond, fewer have to do, in
 # larger batches; they are the same for all strengths.

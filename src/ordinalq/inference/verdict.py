@@ -4,11 +4,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.inference.mixture import TWO_SIDED, WANTED, Fit, Precision
 from ordinalq.text import percent
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Floats
 
 # An estimate that differs by less from the one without smoothing is not smoothed.
 MOVED = 0.001
@@ -82,7 +81,7 @@ class Diagnosis:
     """
 
     method: str
-    classes: npt.NDArray[Any]
+    classes: Array
     n_items: int
     n_training: int | None
     estimate: Floats

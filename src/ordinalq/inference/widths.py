@@ -1,18 +1,14 @@
 """Widths of intervals: percentiles of replicates, and what the training groups of a model say of them."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights, worth
-
-Codes = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 # What a correction is learned from: groups of at least so many items, but not fewer than the ten largest, and not more
 # than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.

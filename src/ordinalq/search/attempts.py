@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.contract.quantifier import Quantifier
@@ -14,7 +13,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Mask
 
 
 class Attempt(NamedTuple):
@@ -25,7 +24,7 @@ class Attempt(NamedTuple):
     """
 
     P: Floats
-    converged: npt.NDArray[np.bool_]
+    converged: Mask
     seconds: float
     message: str
 

@@ -7,7 +7,6 @@ In SLD the x are the items of the sample and r their score ratios, in IBU the ob
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.losses import Poisson
 from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
@@ -17,7 +16,7 @@ from ordinalq.simplex import clean
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.solvers.stopping import Stop, mean_change
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Counts, Floats, Mask, check_integer, check_real
 
 NO_SMOOTHING = PolynomialSmoothing(0, 0.0)
 
@@ -67,7 +66,7 @@ def em_counts(
     data: Data,
     *,
     smoothing: PolynomialSmoothing = NO_SMOOTHING,
-    max_iter: int | npt.NDArray[np.int64] = 100,
+    max_iter: int | Counts = 100,
     tol: float = 0.0,
     start: Floats | None = None,
     acceptance: Floats | None = None,
@@ -121,10 +120,10 @@ def _iterate(
     ratios: Callable[[Floats], Floats],
     prior: Floats,
     smoothing: PolynomialSmoothing,
-    max_iter: int | npt.NDArray[np.int64],
+    max_iter: int | Counts,
     tol: float,
     stop: Stop = mean_change,
-) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+) -> tuple[Floats, Counts, Mask]:
     """Iterate p = prior * ratios(prior) from the priors (b, n), at most `max_iter` times, one number or (b,).
 
     Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not asked for).

@@ -1,7 +1,6 @@
 """Quadratic functions with a logarithmic barrier on the simplex, a whole batch at once."""
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats
@@ -69,6 +68,6 @@ def _times(A: Floats, P: Floats) -> Floats:
     return np.asarray(np.matmul(A, P[:, :, None])[:, :, 0])
 
 
-def _length(x: Floats, step: Floats) -> npt.NDArray[np.float64]:
+def _length(x: Floats, step: Floats) -> Floats:
     """Return the length of each step, at most one, that leaves x (B, n) positive, (B,)."""
     return np.asarray(np.minimum(1.0, BOUNDARY / np.maximum((-step / x).max(axis=1), np.finfo(float).tiny)))

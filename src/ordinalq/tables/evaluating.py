@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
@@ -24,7 +23,7 @@ from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
 from ordinalq.telling import each, tell
-from ordinalq.validation import Floats, check_choice, check_integer
+from ordinalq.validation import Array, Codes, Floats, Index, check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +168,7 @@ def scored_samples(
 
 def _labelled(
     model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
-) -> tuple["pd.DataFrame", npt.NDArray[Any], npt.NDArray[np.intp]]:
+) -> tuple["pd.DataFrame", Array, Index]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *by]))
@@ -182,7 +181,7 @@ def _labelled(
     return frame, classes, codes
 
 
-def _warn_of_training_items(quantifier: Quantifier, codes: npt.NDArray[np.intp], table: str) -> None:
+def _warn_of_training_items(quantifier: Quantifier, codes: Codes, table: str) -> None:
     """Warn of labels that are those of the training items, in their order."""
     if hasattr(quantifier, "held_out_") and np.array_equal(quantifier.held_out_[1], codes):
         warnings.warn(
@@ -204,8 +203,8 @@ def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Float
 def _drawn(
     kind: str,
     argument: str,
-    codes: npt.NDArray[np.intp],
-    classes: npt.NDArray[Any],
+    codes: Codes,
+    classes: Array,
     n_samples: int,
     sample_size: int,
     random_state: int,

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import coded_words, dates, is_words, where
@@ -18,6 +17,7 @@ from ordinalq.keys import Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import as_pandas
+from ordinalq.validation import Index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Grouping:
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
 
-    def order(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
+    def order(self, keys: Keys) -> tuple[Index, Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
         pairs = zip(self.columns, keys.columns, strict=True)
         found, codes = Keys.of({words.name: column.typed(words) for column, words in pairs})

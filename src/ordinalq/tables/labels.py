@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.files.cells import as_words, place, short, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.labels import MAX_LABELS, check_label_count
+from ordinalq.validation import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ class Labelled(NamedTuple):
     """The rows of a table that have a label, their labels (N,), and how many rows have none."""
 
     frame: "pd.DataFrame"
-    y: npt.NDArray[Any]
+    y: Array
     n_skipped: int
 
 
@@ -74,7 +74,7 @@ def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | N
     return Labelled(rows, y, int(missing.sum()))
 
 
-def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def known_labels(frame: "pd.DataFrame", column: str, classes: Array) -> Array:
     """Return the labels in a column of a portion as classes (N,), None where there is none.
 
     Parameters
@@ -98,16 +98,14 @@ def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) 
     return np.array([known.get(word) for word in words], dtype=object)
 
 
-def _values(
-    rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _values(rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: Array) -> Array:
     """Return labels as numbers where all of them are such, else as words."""
     import pandas as pd
 
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     unreadable = ~np.isfinite(numbers)
     if not unreadable.any():
-        y: npt.NDArray[Any] = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
+        y: Array = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
         if classes is None:
             advice = f"make at most {MAX_LABELS} classes of it first"
             check_label_count(f"{where(rows)}: column {target!r}", len(np.unique(y)), advice)
@@ -127,7 +125,7 @@ def _values(
     return words.astype(str)
 
 
-def parsed_classes(classes: Any, y: npt.NDArray[Any]) -> Any:
+def parsed_classes(classes: Any, y: Array) -> Any:
     """Return the given classes as labels of the kind of `y`, None where none are given."""
     if classes is None:
         return None

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.plan import Plan
 from ordinalq.files.cells import as_words, where
@@ -13,7 +12,7 @@ from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_neede
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Reading, read_summary
-from ordinalq.validation import check_random_state
+from ordinalq.validation import Index, Mask, check_random_state
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +94,7 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     return rows.reset_index(drop=True)
 
 
-def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
     keys = [] if plan.read.keys is None else plan.read.keys.tolist()
     position = {key: row for row, key in enumerate(keys)}

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -12,8 +11,7 @@ from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, default_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.text import percent
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
 RARE = 30

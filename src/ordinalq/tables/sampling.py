@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.table import Table
 from ordinalq.keys import Keys
 from ordinalq.tables.groups import By, Grouping
-from ordinalq.validation import check_integer, check_random_state
+from ordinalq.validation import Counts, Index, check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
-
-Counts = npt.NDArray[np.int64]
 
 
 def some_rows(
@@ -93,6 +90,6 @@ def _counted(groups: Grouping, frame: pd.DataFrame) -> Summary:
     return Summary(samples.sizes, {}, (), samples.keys)
 
 
-def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
+def _places(keys: Keys, some: Keys) -> Index:
     """Return the positions of some keys among all, which are sorted."""
     return Keys.merged([keys, some])[1][1]
