@@ -30,8 +30,8 @@ NOISE = 1e-12
 class LabelledRatios:
     """Density ratios R (N, n) of labelled items, and their weights W (N, n) in the class means, M = F'W.
 
-    Of each class, `counts` (n,) are the items, or what they are worth where they have weights, and `trust` (n,),
-    lambda, says how far its mean is its own.
+    `counts` (n,) are the items of each class, or what they are worth where they have weights, and `trust` (n,), lambda,
+    says how far its mean is its own.
     """
 
     def __init__(self, R: Floats, codes: Codes, weights: Weights | None = None) -> None:
