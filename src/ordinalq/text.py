@@ -13,15 +13,6 @@ def cut(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1].rstrip() + "…"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as people list them.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def percent(part: float, digits: int | None = None) -> str:
     """Return a part of the whole in per cent, with so many digits, or as many as it has.
 
