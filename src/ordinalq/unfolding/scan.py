@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.unfolding.engine import Unfolder
 from ordinalq.validation import Floats
 
@@ -170,6 +171,8 @@ class Scan:
         How far the refolded counts are from the observed ones.
     chosen : int
         Position of the chosen strength.
+    tried : tuple of Quantifier
+        The methods among which the rule chose; the rest is of the best.
     """
 
     rule: str
@@ -178,3 +181,4 @@ class Scan:
     criterion: Floats
     deviance: Floats
     chosen: int
+    tried: tuple[Quantifier, ...]
