@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.validation import Floats, check_random_state
-
-Counts = npt.NDArray[np.int64]
+from ordinalq.validation import Array, Codes, Counts, Floats, check_random_state
 
 
 def streams(random_state: Any) -> list[np.random.Generator]:
@@ -40,11 +38,11 @@ def round_counts(P: Floats, size: int, rounding: str, minimum: int, rng: np.rand
 
 
 def draw_items(
-    codes: npt.NDArray[np.intp],
+    codes: Codes,
     counts: Counts,
     small_pool: str,
     rng: np.random.Generator,
-    names: npt.NDArray[Any],
+    names: Array,
 ) -> npt.NDArray[np.int32]:
     """Return the items of all samples, class by class within a sample; without replacement where the pool allows."""
     n = counts.shape[1]

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import sklearn
 
@@ -31,6 +30,7 @@ from ordinalq.samples import Samples
 from ordinalq.tables.groups import By, Grouping, group_values, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Portion, Reading
+from ordinalq.validation import Index
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -40,15 +40,7 @@ VERSIONS = ("ordinalq", "scikit-learn", "python")
 
 
 class Task(NamedTuple):
-    """What is done with rows, and with sums: they are estimated there, or brought here as they are.
-
-    Attributes
-    ----------
-    reading : Reading
-    level : float or None
-    plan : Plan
-    estimates : bool
-    """
+    """What is done with rows, and with sums: they are estimated there, or brought here as they are."""
 
     reading: Reading
     level: float | None
@@ -258,7 +250,7 @@ def example(task: Task) -> pd.DataFrame:
     return found
 
 
-def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
+def _places(keys: Keys, some: Keys) -> Index:
     """Return the positions of some keys among all."""
     _, (of_all, of_some) = Keys.merged([keys, some])
     place = np.empty(len(keys), dtype=np.intp)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from ordinalq.validation import Array, Index, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Index = npt.NDArray[np.intp]
 
 # How people are shown the group of the items that name none.
 MISSING = "(missing)"
@@ -24,21 +24,11 @@ UNITS = ("D", "ms", "us", "ns")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One value for each of B groups.
+    """One value for each of B groups."""
 
-    Parameters
-    ----------
-    index : pandas.Index (B,)
-        Values of whatever type the user's column has.
-    name : str, default="group"
-        Name of the user's column.
-    native : NumPy or polars type, default=None
-        What the column had before pandas took it; None where pandas has it.
-    """
-
-    index: "pd.Index[Any]"
-    name: str = UNNAMED
-    native: Any = None
+    index: "pd.Index[Any]"  # (B,) values of whatever type the user's column has
+    name: str = UNNAMED  # that of the user's column
+    native: Any = None  # NumPy or polars type that it had before pandas took it; None where pandas has it
 
     def take(self, rows: Any) -> "Column":
         """Return the values of some rows."""
@@ -53,7 +43,7 @@ class Column:
         """Return the values as people read them."""
         return [MISSING if value is None else _text(value) for value in self.tolist()]
 
-    def to_numpy(self) -> npt.NDArray[Any]:
+    def to_numpy(self) -> Array:
         """Return the values as an array, of the type that they came in if that was one of NumPy."""
         return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
 
@@ -71,7 +61,7 @@ class Column:
         # Polars has no other units.
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
-    def matches(self, value: Any) -> npt.NDArray[np.bool_]:
+    def matches(self, value: Any) -> Mask:
         """Say which rows have a value, (B,)."""
         if value is None:  # not every type finds it by this name
             return np.asarray(self.index.isna())
@@ -83,10 +73,7 @@ class Column:
 class Keys:
     """B distinct groups, sorted; ordered categories are in their own order, a missing value comes last.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        One, or several, by whose values together groups are told apart; the first is the first to sort by.
+    By the values of several columns together groups are told apart; the first is the first to sort by.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -96,13 +83,9 @@ class Keys:
     def of(cls, groups: Any) -> tuple["Keys", Index]:
         """Return the distinct groups of N items, and the position of each item's group among them.
 
-        Parameters
-        ----------
-        groups : array-like or series (N,), frame of pandas or polars or dict of these (N, k)
-            One value per item, or one of each column; None, NaN and the like are a value of their own.
+        The values are array-like or a series (N,), or several in a frame or dict (N, k); None, NaN and the like are a
+        value of their own.
 
-        Examples
-        --------
         >>> keys, codes = Keys.of(["pen", "ink", "pen"])
         >>> keys.tolist(), codes.tolist()
         (['ink', 'pen'], [1, 0, 1])
@@ -182,7 +165,7 @@ class Keys:
         return AND.join(self.names)
 
     @property
-    def missing(self) -> npt.NDArray[np.bool_]:
+    def missing(self) -> Mask:
         """Which groups have a missing value, (B,)."""
         return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
 
@@ -205,7 +188,7 @@ class Keys:
             raise TypeError(f"a group must be one value, got {group!r}.")
         return int(rows[0])
 
-    def to_numpy(self) -> npt.NDArray[Any]:
+    def to_numpy(self) -> Array:
         """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
         if len(self.columns) == 1:
             return self.columns[0].to_numpy()

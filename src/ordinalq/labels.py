@@ -3,41 +3,20 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Array, Codes
+
 MIN_CLASSES = 2
 MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
-def encode_labels(
-    y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y"
-) -> tuple[npt.NDArray[Any], Codes]:
-    """Order the labels `y` and give each its position in the order.
+def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y") -> tuple[Array, Codes]:
+    """Order the labels `y` (N,), which errors call `name`; return classes (n,) and codes: ``classes[codes] == y``.
 
     Numbers are ordered by value; an ordered pandas Categorical and a polars Enum keep their order; other labels
-    (strings) need `classes`, because their alphabetical order would be a silent mistake.
+    (strings) need `classes`, all of them in ascending order, because their alphabetical order would be a silent
+    mistake. With `every_class` each class must occur.
 
-    Parameters
-    ----------
-    y : array-like (N,)
-        Labels.
-    classes : array-like (n,), default=None
-        All classes in ascending order; None reads the order from `y`.
-    every_class : bool, default=False
-        Whether each class must occur in `y`.
-    name : str, default="y"
-        What the errors call `y`.
-
-    Returns
-    -------
-    classes : ndarray (n,)
-        Labels in ascending order, n >= 2.
-    codes : ndarray (N,)
-        Integers in 0..n-1 with ``classes[codes] == y``.
-
-    Examples
-    --------
     >>> encode_labels([5, 1, 3, 1])
     (array([1, 3, 5]), array([2, 0, 1, 0]))
     """
@@ -62,7 +41,7 @@ def encode_labels(
     return ordered, codes
 
 
-def encode_known_labels(y: Any, classes: npt.NDArray[Any], name: str = "labelled") -> Codes:
+def encode_known_labels(y: Any, classes: Array, name: str = "labelled") -> Codes:
     """Return the codes 0..n-1 of labels of which some are missing (None, NaN and the like), -1 for those.
 
     >>> encode_known_labels([5, None, 1], np.array([1, 3, 5])).tolist()
@@ -88,7 +67,7 @@ def check_label_count(what: str, n_distinct: int, advice: str) -> None:
         raise ValueError(f"{what} has {n_distinct} different numbers, too many for classes: {advice}.")
 
 
-def _values(y: Any, name: str) -> npt.NDArray[Any]:
+def _values(y: Any, name: str) -> Array:
     """Return the labels as a plain array without missing ones."""
     values = np.asarray(y)
     if values.dtype.kind == "c":
@@ -110,7 +89,7 @@ def _values(y: Any, name: str) -> npt.NDArray[Any]:
     return values
 
 
-def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
+def _own_order(y: Any, name: str) -> Array:
     """Return the classes in the order that `y` itself implies."""
     dtype = getattr(y, "dtype", None)
     if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":  # pandas; polars
@@ -131,7 +110,7 @@ def _own_order(y: Any, name: str) -> npt.NDArray[Any]:
     )
 
 
-def _check_classes(classes: Any) -> npt.NDArray[Any]:
+def _check_classes(classes: Any) -> Array:
     ordered = np.asarray(classes)
     if ordered.ndim != 1 or isinstance(classes, str | bytes):
         raise ValueError(f"classes must be a list of labels in ascending order, got {_describe(classes)}.")
@@ -142,7 +121,7 @@ def _check_classes(classes: Any) -> npt.NDArray[Any]:
     return ordered
 
 
-def _positions(values: npt.NDArray[Any], ordered: npt.NDArray[Any], name: str) -> Codes:
+def _positions(values: Array, ordered: Array, name: str) -> Codes:
     """Return the position of each value in `ordered`."""
     position = {label: i for i, label in enumerate(ordered.tolist())}
     # The distinct values are few, so the slow part (a dictionary) sees only those.
@@ -153,7 +132,7 @@ def _positions(values: npt.NDArray[Any], ordered: npt.NDArray[Any], name: str) -
     return np.array([position[v] for v in distinct], dtype=np.intp)[inverse]
 
 
-def _unique(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
+def _unique(values: Array) -> tuple[list[Any], Codes]:
     """Return distinct values and the index of each item's value; objects need not be sortable."""
     if values.dtype.kind != "O":
         distinct, inverse = np.unique(values, return_inverse=True)

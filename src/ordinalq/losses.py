@@ -12,13 +12,12 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
 from ordinalq.problem import Data, reference_column, row_product, weighted_gram
 from ordinalq.simplex import Derivatives
-from ordinalq.validation import Floats, check_choice, check_real
+from ordinalq.validation import Floats, Mask, check_choice, check_real
 
 # A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 5 had a better
 # minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.
@@ -102,14 +101,14 @@ class Loss(BaseEstimator, ABC):
         """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
         return []
 
-    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+    def counted(self, data: Data) -> Mask | None:
         """Say which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
 
         None where that is not known.
         """
         return None
 
-    def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
+    def ambiguous(self, P: Floats, data: Data) -> Mask:
         """Say which samples (B,) may have a lower minimum than the one at P (B, n)."""
         return np.zeros(len(data), dtype=bool)
 
@@ -159,7 +158,7 @@ class LeastSquares(Loss):
         W = (deviation / deviation.mean(axis=1, keepdims=True)) ** -2
         return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
 
-    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+    def counted(self, data: Data) -> Mask | None:
         """Say that all rows are: squares are strictly convex."""
         return np.ones(data.Q.shape, dtype=bool)
 
@@ -206,7 +205,7 @@ class Poisson(Loss):
             terms = V - Q - xlogy(Q, np.divide(V, Q, out=np.ones_like(V), where=Q > 0))
         return np.asarray(data.sizes * terms.sum(axis=1))
 
-    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+    def counted(self, data: Data) -> Mask | None:
         """Say that those with items are: -q ln v is strictly convex, v alone linear."""
         return data.Q > 0
 
@@ -300,11 +299,11 @@ class Hellinger(Loss):
         h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + smoothing**2)
         return mass, Q, V, h, unit
 
-    def counted(self, data: Data) -> npt.NDArray[np.bool_] | None:
+    def counted(self, data: Data) -> Mask | None:
         """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
         return data.Q > 0
 
-    def ambiguous(self, P: Floats, data: Data) -> npt.NDArray[np.bool_]:
+    def ambiguous(self, P: Floats, data: Data) -> Mask:
         """Say which samples leave misfits behind: a minimum that fits some histograms well may not be the only one."""
         return np.asarray((self._distances(P, data)[3].mean(axis=1) > MISFIT) & (not self.squared))
 

@@ -10,16 +10,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.losses import Loss
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Penalty, Regularizer
 from ordinalq.samples import Samples
 from ordinalq.simplex import Derivatives
-from ordinalq.validation import Floats
-
-Rows = npt.NDArray[np.intp]
+from ordinalq.validation import Counts, Floats, Index, Mask
 
 # Samples of a linear objective that are treated in one pass: their Hessians stay in the cache.
 PASS = 2048
@@ -41,7 +38,7 @@ class Seen(NamedTuple):
     """
 
     matrices: Floats
-    which: Rows
+    which: Index
 
 
 class Objective(ABC):
@@ -58,18 +55,18 @@ class Objective(ABC):
     nonnegative: bool = False
 
     @abstractmethod
-    def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
+    def derivatives(self, P: Floats, rows: Index) -> Derivatives:
         """Return value, gradient and Hessian of the samples `rows` (B',) at P (B', n)."""
 
-    def value(self, P: Floats, rows: Rows) -> Floats:
+    def value(self, P: Floats, rows: Index) -> Floats:
         """Return the values of the samples `rows` (B',) at P (B', n)."""
         return self.derivatives(P, rows).value
 
-    def gradient(self, P: Floats, rows: Rows) -> Floats:
+    def gradient(self, P: Floats, rows: Index) -> Floats:
         """Return the gradients of the samples `rows` (B',) at P (B', n)."""
         return self.derivatives(P, rows).gradient
 
-    def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
+    def majorizer(self, P: Floats, rows: Index) -> Floats | None:
         """Return Hessians (B', n, n) of convex functions that touch the objective at P and lie above it, or None."""
         return None
 
@@ -93,7 +90,7 @@ class Objective(ABC):
         """Return easier objectives, easiest first, whose optima lead to this one's; usually none."""
         return []
 
-    def ambiguous(self, P: Floats) -> npt.NDArray[np.bool_]:
+    def ambiguous(self, P: Floats) -> Mask:
         """Say for which samples (B,) other starts may lead to better minima than those at P (B, n)."""
         return np.zeros(self.n_samples, dtype=bool)
 
@@ -101,26 +98,20 @@ class Objective(ABC):
         """Return easier objectives whose optima are other starts; usually none."""
         return []
 
-    def seen(self, rows: Rows) -> Seen | None:
+    def seen(self, rows: Index) -> Seen | None:
         """Return in which directions the objectives of the samples `rows` (B',) change at all; None if unknown."""
         return None
 
     @abstractmethod
-    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "Objective"]]:
+    def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "Objective"]]:
         """Yield the (chosen) samples in portions that fit the cache: rows (b,) and an objective of these b alone."""
 
 
 class LinearObjective(Objective):
     """Loss between q and M p plus a regularizer [eq:system-of-linear-equations].
 
-    Parameters
-    ----------
-    loss : Loss
-    regularizer : Regularizer
-    data : Data
-        Mean embeddings of the samples and of the classes; kept as the loss compares them.
-    strengths : ndarray (B,), default=None
-        The regularizer counts so many times for each sample; None stands for once.
+    The data are kept as the loss compares them. The regularizer counts `strengths` (B,) times for each sample; None
+    stands for once.
     """
 
     def __init__(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> None:
@@ -133,7 +124,7 @@ class LinearObjective(Objective):
             type(regularizer) is NoPenalty or regularizer.penalty(data.n_classes) is not None
         )
 
-    def _penalty(self, P: Floats, rows: Rows) -> Derivatives:
+    def _penalty(self, P: Floats, rows: Index) -> Derivatives:
         """Return the regularizer of the samples `rows`, as often as it counts."""
         penalty = self.regularizer.derivatives(P, self.data.sizes[rows])
         if self.strengths is None:
@@ -146,14 +137,14 @@ class LinearObjective(Objective):
     def __repr__(self) -> str:
         return f"{self.loss} + {self.regularizer}"
 
-    def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
+    def derivatives(self, P: Floats, rows: Index) -> Derivatives:
         """Return value, gradient and Hessian of loss plus regularizer."""
         fit = self.loss.derivatives(P, self.data.take(rows))
         if type(self.regularizer) is NoPenalty:
             return fit
         return Derivatives(*(a + b for a, b in zip(fit, self._penalty(P, rows), strict=True)))
 
-    def gradient(self, P: Floats, rows: Rows) -> Floats:
+    def gradient(self, P: Floats, rows: Index) -> Floats:
         """Return the gradient of loss plus regularizer."""
         gradient = self.loss.gradient(P, self.data.take(rows))
         return gradient if type(self.regularizer) is NoPenalty else gradient + self._penalty(P, rows).gradient
@@ -164,11 +155,11 @@ class LinearObjective(Objective):
         part.data = self.data.along_simplex()
         return part
 
-    def value(self, P: Floats, rows: Rows) -> Floats:
+    def value(self, P: Floats, rows: Index) -> Floats:
         """Return loss plus regularizer."""
         return self.loss.value(P, self.data.take(rows)) + self._penalty(P, rows).value
 
-    def majorizer(self, P: Floats, rows: Rows) -> Floats | None:
+    def majorizer(self, P: Floats, rows: Index) -> Floats | None:
         """Return the loss's majorizer plus the Hessian of a convex regularizer."""
         above = self.loss.majorizer(P, self.data.take(rows))
         if above is None or not self.regularizer.convex:
@@ -198,7 +189,7 @@ class LinearObjective(Objective):
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None or self.strengths is not None else (*form, *penalty)
 
-    def ambiguous(self, P: Floats) -> npt.NDArray[np.bool_]:
+    def ambiguous(self, P: Floats) -> Mask:
         """Say for which samples the loss may have lower minima than those at P."""
         return self.loss.ambiguous(P, self.data)
 
@@ -207,7 +198,7 @@ class LinearObjective(Objective):
         parts = self.data.emphases() if self.loss.stages() else []
         return [LinearObjective(self.loss.stages()[0], self.regularizer, part, self.strengths) for part in parts]
 
-    def seen(self, rows: Rows) -> Seen | None:
+    def seen(self, rows: Index) -> Seen | None:
         """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""
         counted = self.loss.counted(self.data.take(rows))
         smoothed = self.regularizer.seen(self.n_classes)
@@ -215,7 +206,7 @@ class LinearObjective(Objective):
             return None
         D = self.data.along_simplex().columns
 
-        def matrix(kept: npt.NDArray[np.bool_]) -> Floats:
+        def matrix(kept: Mask) -> Floats:
             # The other bins enter by their sum in each histogram only.
             rest = np.where(kept[:, None], 0.0, D).reshape(self.data.n_blocks, -1, self.n_classes).sum(axis=1)
             return _in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed
@@ -229,7 +220,7 @@ class LinearObjective(Objective):
         matrices = [matrix(kept.astype(bool)) for kept in np.unpackbits(sets, axis=1, count=counted.shape[1])]
         return Seen(np.array(matrices), which.ravel())
 
-    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "LinearObjective"]]:
+    def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "LinearObjective"]]:
         """Yield portions of the samples."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         step = max(1, min(PASS, HESSIANS // self.n_classes**2))
@@ -254,7 +245,7 @@ class Block(NamedTuple):
     or 0 where a shorter sample is padded.
     """
 
-    rows: Rows
+    rows: Index
     R: Floats
     W: Floats
 
@@ -271,17 +262,8 @@ class Block(NamedTuple):
 class MixtureObjective(Objective):
     """-(1/N) sum_x ln(r(x).p) plus a regularizer: the likelihood of p under prior probability shift.
 
-    r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i. Gradient
-    -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
-
-    Parameters
-    ----------
-    ratios : ndarray (N, n)
-        r of each item of the pool.
-    samples : Samples
-        B samples of the pool.
-    regularizer : Regularizer, default=None
-        None stands for no regularization.
+    r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i; the ratios (N, n)
+    are those of the pool. Gradient -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
     """
 
     def __init__(self, ratios: Floats, samples: Samples, regularizer: Regularizer | None = None) -> None:
@@ -296,7 +278,7 @@ class MixtureObjective(Objective):
     def __repr__(self) -> str:
         return f"mixture likelihood + {self.regularizer}"
 
-    def blocks(self, rows: Rows, numbers: int = BLOCK) -> Iterator[Block]:
+    def blocks(self, rows: Index, numbers: int = BLOCK) -> Iterator[Block]:
         """Yield the ratios of the samples `rows`, a few samples of similar size at a time."""
         sizes = self.samples.sizes[rows]
         order = np.argsort(sizes, kind="stable")
@@ -309,7 +291,7 @@ class MixtureObjective(Objective):
             start += len(chosen)
             yield self._block(chosen, rows[chosen], sizes[chosen])
 
-    def _block(self, chosen: Rows, rows: Rows, sizes: npt.NDArray[np.int64]) -> Block:
+    def _block(self, chosen: Index, rows: Index, sizes: Counts) -> Block:
         if self._held is not None:
             return Block(chosen, self._held.R[rows], self._held.W[rows])
         items, offsets = self.samples.items, self.samples.offsets[rows]
@@ -331,7 +313,7 @@ class MixtureObjective(Objective):
         bare.regularizer, bare.convex = NoPenalty(), True
         return bare, penalty
 
-    def passes(self, chosen: npt.NDArray[np.bool_] | None = None) -> Iterator[tuple[Rows, "MixtureObjective"]]:
+    def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "MixtureObjective"]]:
         """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         for block in self.blocks(everyone, BLOCKS):
@@ -340,7 +322,7 @@ class MixtureObjective(Objective):
             part._held = block
             yield rows, part
 
-    def seen(self, rows: Rows) -> Seen | None:
+    def seen(self, rows: Index) -> Seen | None:
         """Return the mean of r r' over the items, plus what the regularizer sees."""
         smoothed = self.regularizer.seen(self.n_classes)
         if smoothed is None:
@@ -356,7 +338,7 @@ class MixtureObjective(Objective):
                     break
         return Seen(matrices, np.arange(len(rows)))
 
-    def derivatives(self, P: Floats, rows: Rows) -> Derivatives:
+    def derivatives(self, P: Floats, rows: Index) -> Derivatives:
         """Return value, gradient and Hessian of likelihood plus regularizer."""
         B, n = P.shape
         value, gradient, hessian = np.empty(B), np.empty((B, n)), np.empty((B, n, n))
@@ -371,7 +353,7 @@ class MixtureObjective(Objective):
         penalty = self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64))
         return Derivatives(value + penalty.value, gradient + penalty.gradient, hessian + penalty.hessian)
 
-    def value(self, P: Floats, rows: Rows) -> Floats:
+    def value(self, P: Floats, rows: Index) -> Floats:
         """Return likelihood plus regularizer; infinite where p cannot explain an item."""
         value = np.empty(len(P))
         for block in self.blocks(rows):

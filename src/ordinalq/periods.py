@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from ordinalq.validation import Counts
 
 # Names of periods, which sort as the periods follow one another; a week is that of ISO 8601.
 PERIODS = {"year": "%Y", "quarter": "%Y-Q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
@@ -39,7 +40,7 @@ def with_period(by: str) -> Asked:
     return Asked(by, None, "") if found is None else Asked(found[1], found[2], found[3] or "")
 
 
-def numbered(names: Sequence[str]) -> tuple[str, npt.NDArray[np.int64]] | None:
+def numbered(names: Sequence[str]) -> tuple[str, Counts] | None:
     """Return the period that all names are of, and the number (T,) of each on a line of all; None for other names.
 
     >>> numbered(["2023-12", "2024-03"]), numbered(["red", "blue"])

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq import reference
-from ordinalq.drawing import Counts, draw_items, round_counts, streams
+from ordinalq.drawing import draw_items, round_counts, streams
 from ordinalq.labels import encode_labels
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.samples import Samples, smoothest_mask
 from ordinalq.simplex import uniform_simplex
 from ordinalq.validation import (
+    Counts,
     Floats,
     check_choice,
     check_distributions,

@@ -9,15 +9,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
 from ordinalq.samples import OneHot
-from ordinalq.validation import Floats, check_choice, check_integer, check_real
+from ordinalq.validation import Array, Codes, Floats, Mask, check_choice, check_integer, check_real
 from ordinalq.weights import Weights, item_counts
-
-Codes = npt.NDArray[np.intp]
 
 
 class Representation(BaseEstimator, ABC):
@@ -41,7 +38,7 @@ class Representation(BaseEstimator, ABC):
     needs_posteriors: bool = True
     gives_distances: bool = False
     n_blocks_: int = 1
-    for_means_: npt.NDArray[np.bool_] | None = None
+    for_means_: Mask | None = None
 
     def check(self) -> None:
         """Refuse parameters out of range."""
@@ -308,7 +305,7 @@ ALL_REPRESENTATIONS = (
 )
 
 
-def one_hot(codes: npt.NDArray[Any], n: int) -> Floats:
+def one_hot(codes: Array, n: int) -> Floats:
     """Return rows of the identity matrix, (N, n), for codes 0..n-1 (N,)."""
     rows: Floats = np.eye(n)[codes]
     return rows

@@ -14,7 +14,7 @@ from scipy import sparse
 from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
 from ordinalq.weights import Weights
 
 # Drawn items treated at once: what belongs to them stays in the cache, and memory does not grow with the samples.
@@ -22,17 +22,9 @@ CHUNK_ITEMS = 2**16
 
 
 class OneHot:
-    """F (N, k * width) of k one-hot blocks per item, kept as the positions of the ones.
+    """F (N, k * width) of k one-hot blocks per item, kept as the positions 0..width-1 of the ones, codes (N, k)."""
 
-    Parameters
-    ----------
-    codes : integer ndarray (N, k)
-        Position 0..width-1 of the one in each block.
-    width : int
-        Length of a block.
-    """
-
-    def __init__(self, codes: npt.NDArray[Any], width: int) -> None:
+    def __init__(self, codes: Array, width: int) -> None:
         self.codes = codes
         self.width = width
         self.shape = (len(codes), codes.shape[1] * width)
@@ -45,9 +37,7 @@ class OneHot:
         ones: Floats = np.eye(self.width, dtype=dtype)[self.codes].reshape(self.shape)
         return ones
 
-    def count(
-        self, items: npt.NDArray[Any], sizes: npt.NDArray[np.int64], weights: Floats | None = None
-    ) -> npt.NDArray[Any]:
+    def count(self, items: Array, sizes: Counts, weights: Floats | None = None) -> Array:
         """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding."""
         B = len(sizes)
         first = np.repeat(np.arange(B) * self.width, sizes)
@@ -59,9 +49,9 @@ class _Rows:
     """Successive items of B samples, and what their weights make of them; see :class:`Samples`."""
 
     items: npt.NDArray[np.integer[Any]]
-    offsets: npt.NDArray[np.int64]
+    offsets: Counts
     n_items: int
-    classes: npt.NDArray[Any] | None
+    classes: Array | None
     prevalences: Floats | None
     keys: Keys | None
     weights: Weights | None
@@ -70,7 +60,7 @@ class _Rows:
         return len(self.offsets) - 1
 
     @property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Counts:
         """Number of items of each sample, (B,)."""
         return np.diff(self.offsets)
 
@@ -148,10 +138,10 @@ class Samples(_Rows):
     def __init__(
         self,
         items: npt.NDArray[np.integer[Any]],
-        offsets: npt.NDArray[np.int64],
+        offsets: Counts,
         n_items: int,
         *,
-        classes: npt.NDArray[Any] | None = None,
+        classes: Array | None = None,
         prevalences: Floats | None = None,
         keys: Keys | None = None,
         weights: Weights | None = None,
@@ -261,7 +251,7 @@ class Samples(_Rows):
         )
 
     @property
-    def groups_(self) -> npt.NDArray[Any] | None:
+    def groups_(self) -> Array | None:
         """The value that each sample stands for, (B,), or None."""
         return None if self.keys is None else self.keys.to_numpy()
 
@@ -324,8 +314,8 @@ class Samples(_Rows):
 
 def class_means(
     F: Any,
-    codes: npt.NDArray[np.intp],
-    chosen: npt.NDArray[np.bool_] | None = None,
+    codes: Codes,
+    chosen: Mask | None = None,
     weights: Weights | None = None,
 ) -> Floats:
     """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too."""
@@ -334,14 +324,14 @@ def class_means(
     return Samples.from_index(members, len(codes)).weighted(weights).average(F).T
 
 
-def smoothest_mask(P: Floats, fraction: float) -> npt.NDArray[np.bool_]:
+def smoothest_mask(P: Floats, fraction: float) -> Mask:
     """Say which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,)."""
     # Equal jaggedness may differ in the last bits (a vector and its mirror image): 12 digits make it distinct.
     xi = np.round(jaggedness(P), 12)
     return np.asarray(xi <= np.quantile(np.unique(xi), fraction))
 
 
-def _labelled(items: npt.NDArray[Any], sizes: npt.NDArray[Any], n_items: int, y: Any, classes: Any) -> Samples:
+def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any) -> Samples:
     """Return samples of items, one sample after the other; with labels, compute the prevalences."""
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     dtype = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64
@@ -354,7 +344,7 @@ def _labelled(items: npt.NDArray[Any], sizes: npt.NDArray[Any], n_items: int, y:
     return samples
 
 
-def _drawn(index: Any, n_items: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _drawn(index: Any, n_items: int) -> tuple[Array, Counts]:
     """Return the items of all samples, one after the other, and the sizes (B,) of the samples."""
     rows = _rows(index)
     sizes = np.array([len(row) for row in rows], dtype=np.int64)

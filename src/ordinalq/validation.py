@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# Arrays by what they hold: numbers, classes or groups of items, positions, counts, truth, anything.
 Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Index = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
 
 # How far the sum of a distribution may be from one.
 SUM_TOLERANCE = 1e-6

@@ -11,24 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Codes, Floats, check_choice
 
 KINDS = ("survey", "frequency")
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of N items.
-
-    Attributes
-    ----------
-    values : ndarray (N,)
-        w >= 0.
-    kind : {"survey", "frequency"}
-        What they mean, see `ordinalq.weights`.
-    """
+    """Weights w >= 0 of N items, and what kind they are of, see `ordinalq.weights`."""
 
     values: Floats
     kind: str = "survey"
@@ -62,23 +53,23 @@ class Weights:
         """How many items all of them are worth."""
         return float(self.values.sum() ** 2 / self.squares.sum())
 
-    def sizes(self, codes: npt.NDArray[np.intp], n: int) -> Floats:
+    def sizes(self, codes: Codes, n: int) -> Floats:
         """Return how many items those with each code 0..n-1 are worth, (n,)."""
         total, squares = (np.bincount(codes, weights=x, minlength=n) for x in (self.values, self.squares))
         return np.divide(total**2, squares, out=np.zeros(n), where=squares > 0)
 
 
-def item_counts(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def item_counts(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return the (weighted) number of items with each code 0..n-1, (n,)."""
     return np.bincount(codes, weights=None if weights is None else weights.values, minlength=n).astype(np.float64)
 
 
-def worth(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def worth(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return how many items those with each code 0..n-1 are worth, (n,): their number where none have weights."""
     return item_counts(codes, n) if weights is None else weights.sizes(codes, n)
 
 
-def class_shares(codes: npt.NDArray[np.intp], n: int, weights: Weights | None = None) -> Floats:
+def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return the share of each item in the (weighted) mean of its class, (N,)."""
     own = 1.0 if weights is None else weights.values
     return np.asarray(own / item_counts(codes, n, weights)[codes])
@@ -117,18 +108,11 @@ def check_weights(sample_weight: Any, n_items: int) -> Floats:
 
 
 def effective_counts(contents: Any, variances: Any) -> Floats:
-    """Return counts with the shares of weighted bin contents, whose sum is the number of items that these are worth.
+    """Return counts with the shares of weighted bin contents (..., d); their sum is what these are worth in items.
 
     contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
     is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.
 
-    Parameters
-    ----------
-    contents, variances : array-like (..., d)
-        Contents and variances of the bins of one histogram, or of several.
-
-    Examples
-    --------
     >>> effective_counts([20.0, 60.0], [40.0, 120.0])
     array([10., 30.])
     """

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.estimates import Estimates, largest_first
+from ordinalq.validation import Array, Index
 
 # Groups on one page, and in one picture, as :func:`ordinalq.plot.distributions` draws them.
 PER_PAGE, PER_PICTURE = 50, 30
@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
     least: int = 1
 
     @classmethod
-    def of(cls, query: Any, classes: npt.NDArray[Any]) -> "Wanted":
+    def of(cls, query: Any, classes: Array) -> "Wanted":
         """Read it from the address; what is no choice is ignored."""
         sort = query.get("sort", "")
         known = ["items", "mean", *(str(label) for label in classes)]
@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
         return cls(sort if sort in known else "", query.get("find", "")[:200], max(number, 1))
 
 
-def positions(estimates: Estimates, wanted: Wanted) -> npt.NDArray[np.intp]:
+def positions(estimates: Estimates, wanted: Wanted) -> Index:
     """Return the groups that are wanted, in order, as positions among all."""
     kept = np.flatnonzero(estimates.n_items >= wanted.least)
     if wanted.find and estimates.keys is not None:
@@ -78,7 +78,7 @@ def positions(estimates: Estimates, wanted: Wanted) -> npt.NDArray[np.intp]:
     return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P)]
 
 
-def drawn(which: npt.NDArray[np.intp], wanted: Wanted) -> tuple[npt.NDArray[np.intp], str]:
+def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:
     """Return the groups that a picture is given, and what is said of those that it has no room for.
 
     It draws the first in an order that was asked for; otherwise it takes the largest by itself.
@@ -89,7 +89,7 @@ def drawn(which: npt.NDArray[np.intp], wanted: Wanted) -> tuple[npt.NDArray[np.i
     return which[:PER_PICTURE] if wanted.sort else which, f", the {kind} {PER_PICTURE} of {len(which):,} groups{order}"
 
 
-def rows(estimates: Estimates, which: npt.NDArray[np.intp]) -> list[Row]:
+def rows(estimates: Estimates, which: Index) -> list[Row]:
     """Return what is shown of some groups."""
     part = estimates.take(which)
     names = ["all rows"] * len(part) if part.keys is None else part.keys.labels()

@@ -8,12 +8,11 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Array, Codes, Floats, check_choice
 from ordinalq.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")
@@ -42,7 +41,7 @@ class Calibration(BaseEstimator):
         """Refuse an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
-    def fit(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> "Calibration":
+    def fit(self, S: Floats, codes: Codes, weights: Weights | None = None) -> "Calibration":
         """Fit w and c on held-out scores S (N, n), codes (N,) and weights of the items."""
         n = S.shape[1]
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
@@ -78,23 +77,15 @@ class Calibration(BaseEstimator):
     def replicates(
         self,
         S: Floats,
-        codes: npt.NDArray[np.intp],
-        draw: Callable[[], npt.NDArray[Any]],
+        codes: Codes,
+        draw: Callable[[], Array],
         number: int,
         weights: Weights | None = None,
     ) -> list["Calibration"]:
         """Return calibrations fitted on drawn items, by one step of Newton's method from this one.
 
-        Parameters
-        ----------
-        S, codes
-            The held-out scores (N, n) and codes (N,) that this one was fitted on.
-        draw : callable
-            Gives the items (N,) of a draw.
-        number : int
-            Number of calibrations.
-        weights : Weights, default=None
-            Weights of the items, by which these are then drawn.
+        S (N, n) and codes (N,) are the held-out items that this one was fitted on, `draw` gives the items (N,) of each
+        of `number` draws; with weights these are drawn by them.
         """
         if self.kind == "none":
             return [self] * number

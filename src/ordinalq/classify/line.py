@@ -4,13 +4,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
-from ordinalq.validation import Floats, check_choice, check_real
+from ordinalq.validation import Array, Codes, Floats, check_choice, check_real
 
 # A column whose standard deviation is below this fraction of its mean is constant up to rounding.
 CONSTANT = 1e-13
@@ -22,8 +21,8 @@ class Labelled(NamedTuple):
     """Valid items: X (N, d), array or sparse, classes (n,), codes (N,) and weights (N,), of each class some above 0."""
 
     X: Any
-    classes: npt.NDArray[Any]
-    codes: npt.NDArray[np.intp]
+    classes: Array
+    codes: Codes
     weight: Floats
 
 
@@ -76,7 +75,7 @@ def _item_weights(sample_weight: Any, n_items: int) -> Floats:
     return weight
 
 
-def _class_weights(class_weight: Any, classes: npt.NDArray[Any], totals: Floats) -> Floats:
+def _class_weights(class_weight: Any, classes: Array, totals: Floats) -> Floats:
     """Return one factor per class (n,); `totals` (n,) are the summed weights of their items.
 
     "balanced" is sum(totals) / (n totals), with counts for totals the usual n_items / (n * count of class).

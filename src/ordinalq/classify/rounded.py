@@ -4,7 +4,6 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Ridge
@@ -12,7 +11,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalq.classify.line import check_labelled, moments, ordinal_tags
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Array, Floats, check_integer, check_real
 
 
 class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -45,7 +44,7 @@ class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._fit_line(X, codes.astype(np.float64), weight)
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Give the class of each item: f(x) rounded to the nearest code, clipped to 0..n-1.
 
         Parameters

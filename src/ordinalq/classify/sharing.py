@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.frozen import FrozenEstimator
 
 from ordinalq.classify.held_out import AlreadyFitted
+from ordinalq.validation import Array
 
 
-def shared_scores(classifier: Any, names: npt.NDArray[Any]) -> Any:
+def shared_scores(classifier: Any, names: Array) -> Any:
     """Return a fitted classifier whose scores of training and new items have the columns of `names` (n,).
 
     It was fitted on these labels, or on their codes 0..n-1.

@@ -5,7 +5,6 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import Bounds, minimize
 from scipy.sparse import issparse
@@ -16,7 +15,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Array, Codes, Floats, Mask, check_integer, check_real
 
 # Up to so many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
 # costs as much as some ten steps, and on correlated features (embeddings of texts) it saves hundreds.
@@ -45,7 +44,7 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @staticmethod
     @abstractmethod
-    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+    def _counted(codes: Codes, n_classes: int) -> Mask:
         """Whether threshold k counts for item i: boolean (N, n-1), from the codes (N,)."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -75,7 +74,7 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.coef_, self.theta_, self.loss_, self.n_iter_ = result
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """Give the class of each item, by the number of thresholds #{k : theta_k < w.x} below it.
 
         This is the median class of ``predict_proba``, which need not be the most probable one.
@@ -170,7 +169,7 @@ class OrdinalLogisticAT(_ThresholdLogistic):
     """
 
     @staticmethod
-    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+    def _counted(codes: Codes, n_classes: int) -> Mask:
         return np.ones((len(codes), n_classes - 1), dtype=bool)
 
 
@@ -202,7 +201,7 @@ class OrdinalLogisticIT(_ThresholdLogistic):
     """
 
     @staticmethod
-    def _counted(codes: npt.NDArray[np.intp], n_classes: int) -> npt.NDArray[np.bool_]:
+    def _counted(codes: Codes, n_classes: int) -> Mask:
         k = np.arange(n_classes - 1)
         return np.asarray((k == codes[:, None] - 1) | (k == codes[:, None]))
 
@@ -219,26 +218,11 @@ class Minimum(NamedTuple):
 def threshold_loss(
     w: Floats, theta: Floats, X: Any, side: Floats, weight: Floats, alpha: float
 ) -> tuple[float, Floats, Floats]:
-    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradient.
+    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradients by w and theta.
 
-    X is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1).
-
-    Parameters
-    ----------
-    w : ndarray (d,)
-    theta : ndarray (n-1,)
-    X : ndarray or sparse matrix (N, d)
-    side : ndarray (N, n-1)
-        +1 where the item belongs below the threshold, else -1.
-    weight : ndarray (N, n-1)
-        Weight of the item, 0 where the threshold does not count for it.
-    alpha : float
-
-    Returns
-    -------
-    value : float
-    gradient_w : ndarray (d,)
-    gradient_theta : ndarray (n-1,)
+    X (N, d) is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1). `side` (N, n-1) is +1
+    where the item belongs below the threshold, else -1; `weight` (N, n-1) that of the item, 0 where the threshold does
+    not count for it.
     """
     margin = side * (theta - (X @ w)[:, None])  # (N, n-1)
     value = -np.vdot(weight, log_expit(margin)) + alpha / 2 * (w @ w)
@@ -250,16 +234,6 @@ def minimize_thresholds(X: Any, side: Floats, weight: Floats, alpha: float, *, m
     """Minimize :func:`threshold_loss` over w and theta_0 <= ... <= theta_{n-2}.
 
     Starts at w = 0, theta_0 = 0 and increments 1, 2, ..., n-2.
-
-    Parameters
-    ----------
-    X, side, weight, alpha : see :func:`threshold_loss`
-    max_iter : int
-    tol : float
-
-    Returns
-    -------
-    Minimum
     """
     w, theta = np.zeros(X.shape[1]), np.cumsum(np.arange(side.shape[1], dtype=np.float64))
     lower = np.repeat([-np.inf, 0.0], [len(w) + 1, len(theta) - 1])  # increments are >= 0

@@ -1,27 +1,20 @@
 """The functions of an item that the fit test looks at: more of them than there are classes."""
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.representations import expected_rank
 from ordinalq.samples import OneHot, Samples
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
-
-Codes = npt.NDArray[np.intp]
 
 
 class ScoreChecks:
     """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
 
     Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
-    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold
-    many items of a class that is rare in training.
-
-    Attributes
-    ----------
-    rank_edges, top_edges : ndarray (at most 2 n - 1,), (at most n - 1,)
-        Inner edges of the bins.
+    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold many
+    items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and `top_edges` (at
+    most n - 1,).
     """
 
     def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from ordinalq.bounds import Bounds
 from ordinalq.keys import Keys
 from ordinalq.text import percent
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Floats, Mask
 
 # Pairs that are printed.
 SHOWN = 20
@@ -56,7 +56,7 @@ class Comparison:
     True
     """
 
-    classes: npt.NDArray[Any]
+    classes: Array
     a: Keys
     b: Keys
     level: float
@@ -80,7 +80,7 @@ class Comparison:
         return np.where(low & ~high, "higher", np.where(high & ~low, "lower", "crossing"))
 
     @property
-    def clear(self) -> npt.NDArray[np.bool_]:
+    def clear(self) -> Mask:
         """Whether all intervals of the cumulative difference but the last, which is zero, are on one side, (K,)."""
         below = (self.cumulative_upper[:, :-1] < 0).all(axis=1)
         return np.asarray(below | (self.cumulative_lower[:, :-1] > 0).all(axis=1))
@@ -170,7 +170,7 @@ class Side(NamedTuple):
     E: Floats
 
 
-def compared(classes: npt.NDArray[Any], A: Side, B: Side, S: Floats | None) -> Comparison:
+def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
     """Return what is known of the differences of K pairs of groups.
 
     A statistic a of A, such as its mean class, has the interval [a - l, a + h], b of B [b - l', b + h'], and r is the
@@ -181,14 +181,7 @@ def compared(classes: npt.NDArray[Any], A: Side, B: Side, S: Floats | None) -> C
     (Zou and Donner, 2008). For normal errors this is the usual one; where shares cannot be negative, intervals of
     groups are longer to one side than to the other, and so must be that of their difference. That of several pairs is
     wider by the ratio of the normal quantiles, and the probability that a mean class is higher is that of the widest
-    interval that does not hold zero.
-
-    Parameters
-    ----------
-    classes : ndarray (n,)
-    A, B : Side
-    S : ndarray (K, n, n) or None
-        What errors of both have in common, E[e_A e_B']; None for nothing.
+    interval that does not hold zero. S (K, n, n) is what errors of both have in common, E[e_A e_B']; None for nothing.
     """
     K, n = A.P.shape
     level = A.bounds.level

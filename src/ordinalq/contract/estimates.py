@@ -1,7 +1,7 @@
 """The answer for B samples: distributions, their bounds, and the groups they belong to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,7 @@ from ordinalq.contract.comparison import Comparison, Side, compared
 from ordinalq.contract.trend import Trend, trend_of
 from ordinalq.keys import Keys
 from ordinalq.text import percent
-from ordinalq.validation import Floats, check_integer
-
-Index = npt.NDArray[np.intp]
+from ordinalq.validation import Array, Counts, Floats, Index, check_integer
 
 # Samples that are printed.
 SHOWN = 10
@@ -58,16 +56,16 @@ class Estimates:
         Whether :meth:`frame` gives a frame of polars.
     """
 
-    classes: npt.NDArray[Any]
+    classes: Array
     prevalences: Floats
-    n_items: npt.NDArray[np.int64]
+    n_items: Counts
     keys: Keys | None = None
     bounds: Bounds | None = None
     covariance: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     own: Floats | None = None
     fit: npt.NDArray[np.str_] | None = None
-    n_labelled: npt.NDArray[np.int64] | None = None
+    n_labelled: Counts | None = None
     basis: npt.NDArray[np.str_] | None = None
     n_effective: Floats | None = None
     polars: bool = False
@@ -76,7 +74,7 @@ class Estimates:
         return len(self.prevalences)
 
     @property
-    def groups(self) -> npt.NDArray[Any] | None:
+    def groups(self) -> Array | None:
         """The value that each sample stands for, (B,), a tuple where groups have several columns; or None."""
         return None if self.keys is None else self.keys.to_numpy()
 
@@ -201,7 +199,7 @@ class Estimates:
         groups = [] if self.keys is None else [column.polars() for column in self.keys.columns]
         return pl.DataFrame([*groups, *pl.DataFrame(columns)])
 
-    def _said(self) -> dict[str, npt.NDArray[Any]]:
+    def _said(self) -> dict[str, Array]:
         """Return what else is known of each sample, by the name of its column."""
         known = {name: getattr(self, name) for name in SAID}
         return {name: values for name, values in known.items() if values is not None}
@@ -226,18 +224,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = (
-    "prevalences",
-    "n_items",
-    "keys",
-    "covariance",
-    "shared",
-    "own",
-    "fit",
-    "n_labelled",
-    "basis",
-    "n_effective",
-)
+PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars")]
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
 
@@ -265,8 +252,8 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
             part if part.n_effective is not None else replace(part, n_effective=part.n_items.astype(np.float64))
             for part in parts
         ]
-    fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
-    found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
+    lists = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
+    found = {name: None if values[0] is None else np.concatenate(values) for name, values in lists.items()}
     bounds = [part.bounds for part in parts if part.bounds is not None]
     together = {"keys": keys, "bounds": Bounds.united(bounds) if bounds else None}
     return replace(parts[0], **(dict.fromkeys(dropped) | found | together))
@@ -301,7 +288,7 @@ def _json(estimates: Estimates) -> dict[str, Any]:
     return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
 
 
-def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.int64], P: Floats) -> Index:
+def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats) -> Index:
     """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand."""
     names = ["items", "mean", *(str(label) for label in classes)]
     if str(by) not in names:
@@ -313,7 +300,7 @@ def largest_first(by: Any, classes: npt.NDArray[Any], n_items: npt.NDArray[np.in
     return np.argsort(-values, kind="stable")
 
 
-def check_names(classes: npt.NDArray[Any], groups: Sequence[str]) -> None:
+def check_names(classes: Array, groups: Sequence[str]) -> None:
     """Refuse classes and columns of groups that would have the name of another column of :meth:`Estimates.frame`."""
     shares = ["mean_class", *(str(label) for label in classes)]
     columns = ["n_items", *SAID, *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]

@@ -11,7 +11,7 @@ from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights
 
 
@@ -104,8 +104,8 @@ class Facts:
     def tune(
         self,
         S: Floats,
-        codes: npt.NDArray[np.intp],
-        groups: npt.NDArray[np.intp] | None = None,
+        codes: Codes,
+        groups: Codes | None = None,
         weights: Weights | None = None,
     ) -> None:
         """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...).

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import Facts
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.looks import effect_on_looks
 from ordinalq.samples import OneHot
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Codes, Floats
 from ordinalq.weights import Weights
 
-Codes = npt.NDArray[np.intp]
 T = TypeVar("T")
 
 
@@ -35,7 +33,7 @@ class Kept(Facts):
         What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
     """
 
-    classes_: npt.NDArray[Any]
+    classes_: Array
     held_out_: tuple[Floats, Codes]
     group_covariance_: Floats | None
     check_covariance_: Floats | None

@@ -3,14 +3,11 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.kept import Kept
 from ordinalq.labels import encode_known_labels
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats
 
 
 def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:

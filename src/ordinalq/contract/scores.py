@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ordinalq.classify.held_out import unscored
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Mask
 
 # How far the sum of a row of scores may be from one: single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4
@@ -72,7 +71,7 @@ def _matrix(S: Any) -> Floats:
     return matrix
 
 
-def _refuse(bad: npt.NDArray[np.bool_], S: Floats, what: str) -> None:
+def _refuse(bad: Mask, S: Floats, what: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")

@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.drawing import draw_items, streams
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Floats
 from ordinalq.weights import Weights
 
 # Samples that a score is the mean of, their size at most, and their seed.
@@ -28,9 +27,7 @@ def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[
     return samples, samples.average(np.eye(n_classes)[codes])
 
 
-def labelled_samples(
-    S: Floats, y: Any, classes: npt.NDArray[Any], weights: Weights | None
-) -> tuple[Floats, Samples, Floats]:
+def labelled_samples(S: Floats, y: Any, classes: Array, weights: Weights | None) -> tuple[Floats, Samples, Floats]:
     """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
     _, codes = encode_labels(y, classes)
     if len(S) != len(codes):

@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Counts, Floats, Index
 from ordinalq.weights import Weights
-
-Index = npt.NDArray[np.intp]
 
 # What is worked on at once: enough for whole batches, little enough for the memory.
 BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20
@@ -83,7 +81,7 @@ class Summary:
     300
     """
 
-    n_items: npt.NDArray[np.int64]
+    n_items: Counts
     totals: Mapping[str, Floats]
     items: tuple[Scored, ...] = ()
     keys: Keys | None = None
@@ -113,7 +111,7 @@ class Summary:
         return np.asarray(self.weight**2 / self.totals["weight2"])
 
     @property
-    def drawn_sizes(self) -> npt.NDArray[np.int64]:
+    def drawn_sizes(self) -> Counts:
         """The same as whole numbers, for replicates of the samples, (B,)."""
         return np.maximum(np.rint(self.sizes), 1).astype(np.int64)
 
@@ -123,7 +121,7 @@ class Summary:
         return bool((self.weight != self.totals["weight2"]).any())
 
     @property
-    def n_labelled(self) -> npt.NDArray[np.int64] | None:
+    def n_labelled(self) -> Counts | None:
         """Number of labelled items of each sample, (B,); None where no labels were given."""
         if "labels" not in self.totals:
             return None
@@ -250,7 +248,7 @@ class Summary:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
 
 
-def blocks(n_items: npt.NDArray[np.int64], *, of_items: bool) -> list[slice]:
+def blocks(n_items: Counts, *, of_items: bool) -> list[slice]:
     """Return successive samples that are worked on at once, wherever that is.
 
     At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more.
@@ -318,7 +316,7 @@ def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
     return S, Samples(items[order], offsets, len(S), weights=weights)
 
 
-def _n_items(samples: Samples) -> npt.NDArray[np.int64]:
+def _n_items(samples: Samples) -> Counts:
     """Return the number of items of each sample, (B,); a row that stands for several counts as often."""
     if samples.weights is None or not samples.weights.counts_items:
         return samples.sizes
@@ -351,7 +349,7 @@ def _double(S: npt.NDArray[np.floating[Any]]) -> Floats:
     return double if S.dtype == np.float64 else np.asarray(double / double.sum(axis=1, keepdims=True))
 
 
-def _on_disk(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _on_disk(array: Array) -> Array:
     """Return an array that is read from a file which vanishes with it."""
     with tempfile.TemporaryFile(prefix="ordinalq-") as file:
         array.tofile(file)

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc, ndtri
 
 from ordinalq.keys import Keys
 from ordinalq.periods import numbered
 from ordinalq.text import percent
-from ordinalq.validation import Floats
-
-Index = npt.NDArray[np.intp]
+from ordinalq.validation import Array, Counts, Floats, Index
 
 # Series that are printed.
 SHOWN = 20
@@ -71,7 +68,7 @@ class Trend:
     series: Keys | None
     rows: Sequence[Index]
     chi2: Floats
-    degrees_of_freedom: npt.NDArray[np.int64]
+    degrees_of_freedom: Counts
     p_value: Floats
     mean_p_value: Floats
     slope: Floats
@@ -89,7 +86,7 @@ class Trend:
         keys: dict[str, Any] = {} if self.series is None else dict(self.series.frame())
         return pd.DataFrame(keys | {"n_groups": [len(rows) for rows in self.rows]} | self._numbers())
 
-    def _numbers(self) -> dict[str, npt.NDArray[Any]]:
+    def _numbers(self) -> dict[str, Array]:
         names = ("chi2", "degrees_of_freedom", "p_value", "mean_p_value", "slope", "slope_lower", "slope_upper")
         return {name: getattr(self, name) for name in names}
 
@@ -144,20 +141,10 @@ class Trend:
 
 
 def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of: str) -> Trend:
-    """Return the trend of groups whose last column is the time.
+    """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
 
-    Parameters
-    ----------
-    keys : Keys (B,)
-        The groups; those without a time are left out.
-    P : ndarray (B, n)
-        Estimated shares.
-    own : ndarray (B, n, n)
-        Covariances of what each error does not share with the others.
-    sizes : ndarray (B,)
-        Numbers of items.
-    level, of : float, str
-        What is said of intervals.
+    P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
+    numbers of items; `level` and `of` are what is said of intervals.
     """
     dated = np.flatnonzero([value is not None and value != "" for value in keys.columns[-1].tolist()])
     series, codes = None, np.zeros(len(dated), dtype=np.intp)
@@ -197,7 +184,7 @@ class _Tests(NamedTuple):
     slope_error: float
 
 
-def _test(P: Floats, own: Floats, sizes: Floats, times: npt.NDArray[np.int64]) -> _Tests:
+def _test(P: Floats, own: Floats, sizes: Floats, times: Counts) -> _Tests:
     """Test whether T groups have the same distribution, and find how their mean class goes with the times (T,).
 
     If all are the same, the error that groups share because they share M is the same in all, and differences do not

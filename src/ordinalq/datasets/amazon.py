@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq import reference
 from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
@@ -20,7 +19,7 @@ from ordinalq.datasets.files import read_table
 from ordinalq.files.encoder import encoded_names
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import open_binary
-from ordinalq.validation import Floats, check_distributions
+from ordinalq.validation import Array, Floats, Index, check_distributions
 
 logger = logging.getLogger("ordinalq")
 
@@ -151,8 +150,8 @@ def book_prevalences(data: str | Path | None = None) -> Floats:
 class Reviews(NamedTuple):
     """Texts (N,), classes y (N,) in 0..4, and what was left out."""
 
-    texts: npt.NDArray[Any]
-    y: npt.NDArray[np.intp]
+    texts: Array
+    y: Index
     notes: tuple[str, ...]
 
 

@@ -6,9 +6,8 @@ Paper: the section on the UCI and OpenML data.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.validation import Floats, check_choice, check_integer
+from ordinalq.validation import Array, Codes, Floats, Index, Mask, check_choice, check_integer
 
 # Rectangles of candidate spans that are examined at once; bounds the memory and keeps the search best-first.
 BATCH = 4096
@@ -36,10 +35,10 @@ class Binning(NamedTuple):
     array([200, 200, 200, 200, 200])
     """
 
-    codes: npt.NDArray[np.intp]
-    kept: npt.NDArray[np.bool_]
+    codes: Codes
+    kept: Mask
     edges: Floats
-    counts: npt.NDArray[np.intp]
+    counts: Index
 
 
 def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "clip", span: Any = None) -> Binning:
@@ -89,23 +88,13 @@ def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "c
 
 
 def widest_span(target: Floats, n_bins: int, min_count: int) -> tuple[float, float]:
-    """Find the widest span whose bins all hold `min_count` items, by branch and bound.
+    """Find the widest span (lo, hi) whose bins all hold `min_count` of the targets (N,), by branch and bound.
 
     A pair (lo, hi) of distinct targets is a point, a set of pairs a rectangle of index ranges. Each inner edge
     lo + k (hi - lo) / n grows with lo and with hi, so over a rectangle it stays between its values at two corners; from
     that follows the largest number of items that bin k can hold anywhere in the rectangle. If it is below `min_count`
     the rectangle holds no solution; otherwise its widest pair is tried, and if that fails the rectangle is halved. The
     widest rectangles go first, so the search ends as soon as no open one can beat the best pair found.
-
-    Parameters
-    ----------
-    target : ndarray (N,)
-        Finite values.
-    n_bins, min_count : int
-
-    Returns
-    -------
-    lo, hi : float
     """
     t = np.sort(target)
     d = np.unique(t)
@@ -147,7 +136,7 @@ def _can_improve(width: Any, lo: Any, best: float, best_lo: float) -> Any:
     return (width > best) | ((width == best) & (lo < best_lo))
 
 
-def _bin_counts(lo: Floats, hi: Floats, t: Floats, n_bins: int) -> npt.NDArray[np.intp]:
+def _bin_counts(lo: Floats, hi: Floats, t: Floats, n_bins: int) -> Index:
     """Return the items of each bin of each span, (R, n_bins)."""
     edges = np.linspace(lo, hi, n_bins + 1, axis=1)
     below = np.searchsorted(t, edges, side="left")
@@ -155,7 +144,7 @@ def _bin_counts(lo: Floats, hi: Floats, t: Floats, n_bins: int) -> npt.NDArray[n
     return np.diff(below, axis=1)
 
 
-def _bin_bounds(rectangles: npt.NDArray[Any], t: Floats, d: Floats, n_bins: int) -> npt.NDArray[np.intp]:
+def _bin_bounds(rectangles: Array, t: Floats, d: Floats, n_bins: int) -> Index:
     """Return the largest number of items that each bin can hold in each rectangle, (R, n_bins)."""
     lo_min, lo_max, hi_min, hi_max = d[rectangles].T
     smallest = np.linspace(lo_min, hi_min, n_bins + 1, axis=1)
@@ -167,7 +156,7 @@ def _bin_bounds(rectangles: npt.NDArray[Any], t: Floats, d: Floats, n_bins: int)
     return np.asarray(upto - below)
 
 
-def _halves(rectangles: npt.NDArray[Any], d: Floats) -> npt.NDArray[Any]:
+def _halves(rectangles: Array, d: Floats) -> Array:
     """Split each rectangle at the middle of the side whose values differ most; a single pair has no halves."""
     # By values, not by their number: thousands of values next to zero move the edges less than two far from it.
     sides = d[rectangles[:, [1, 3]]] - d[rectangles[:, [0, 2]]]

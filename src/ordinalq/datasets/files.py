@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.files.cells import place, short
 from ordinalq.files.columns import natural
 from ordinalq.files.many import open_table
 from ordinalq.files.names import require_columns
+from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,23 +21,8 @@ logger = logging.getLogger("ordinalq")
 MAX_LINE = 2**16  # bytes that are looked at of a line of numbers
 
 
-def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> npt.NDArray[np.float64]:
-    """Read comma-separated numbers, no header, all rows with `n_columns`.
-
-    Parameters
-    ----------
-    stream : binary file
-        Positioned at the first row; it must be seekable.
-    name : str
-        File name for errors.
-    n_columns : int
-    first_line : int, default=1
-        Number of the line at which the stream stands.
-
-    Returns
-    -------
-    ndarray (N, n_columns)
-    """
+def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> Floats:
+    """Read comma-separated numbers without header, (N, n_columns), from a seekable file that stands at `first_line`."""
     import pandas as pd
 
     start = stream.tell()
@@ -114,9 +99,7 @@ def read_table(path: str | Path, *, nested: bool = False) -> "pd.DataFrame":
     return natural(open_table(path).read(nested=nested))
 
 
-def numeric_columns(
-    frame: "pd.DataFrame", names: Sequence[str], where: str, *, gaps: bool = False
-) -> npt.NDArray[np.float64]:
+def numeric_columns(frame: "pd.DataFrame", names: Sequence[str], where: str, *, gaps: bool = False) -> Floats:
     """Take the named columns of a frame as numbers (N, d); further columns are ignored with one log line.
 
     Empty cells are an error, unless `gaps` are allowed; then they are NaN.

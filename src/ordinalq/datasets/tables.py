@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.datasets.binning import Binning, bin_target
@@ -17,7 +16,7 @@ from ordinalq.datasets.files import read_table
 from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.labels import check_label_count, encode_labels
-from ordinalq.validation import Floats, check_choice, check_integer
+from ordinalq.validation import Array, Floats, Index, check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +154,7 @@ def _items(frame: "pd.DataFrame", features: Any, columns: list[str], encoder: An
     return table
 
 
-def _fitted_encoder(encoder: Any, train: Any, y: npt.NDArray[Any], table: Any, where: str) -> Any:
+def _fitted_encoder(encoder: Any, train: Any, y: Array, table: Any, where: str) -> Any:
     """Return the encoder, or the one that suits the columns, fitted on the training items."""
     if isinstance(encoder, str):
         check_choice("encoder", encoder, ("auto",))
@@ -175,21 +174,11 @@ def regression_dataset(
     random_state: int,
     notes: Sequence[str] = (),
 ) -> Dataset:
-    """Make the data set of a regression table of the paper.
+    """Make the data set of a regression table X (N, d), target (N,) of the paper; X is kept in single precision.
 
-    "reference": the published span, items outside in the outermost bins, 2000 test samples, at least 3 items of each
-    class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside removed, 5000
-    test samples, and no item twice and no least number of items as far as the pools allow.
-
-    Parameters
-    ----------
-    X : ndarray (N, d)
-        Kept in single precision.
-    target : ndarray (N,)
-    feature_names : d names
-    span : (lo, hi)
-    name, source, settings, random_state, notes
-        See :class:`Dataset` and :func:`load_dataset`.
+    "reference": the published span (lo, hi), items outside in the outermost bins, 2000 test samples, at least 3 items
+    of each class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside
+    removed, 5000 test samples, and no item twice and no least number of items as far as the pools allow.
     """
     check_settings(settings, random_state)
     if settings == "reference":
@@ -265,7 +254,7 @@ def _check_features(table: "pd.DataFrame", where: str) -> None:
                 )
 
 
-def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[str, ...], Index]:
     if classes is None and column.dtype.kind in "iuf":
         check_label_count(repr(target), column.nunique(), "give n_bins, such as n_bins=10")
     ordered, codes = encode_labels(column, classes, name=target)

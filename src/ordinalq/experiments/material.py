@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.datasets import Dataset, load_dataset, make_dataset
 from ordinalq.datasets.dataset import Sampling
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.store import content_hash
 from ordinalq.samples import Samples, smoothest_mask
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Index
 
 POOLS = ("validation", "test")
 
@@ -24,7 +23,7 @@ class Battery(NamedTuple):
     """
 
     samples: Samples
-    rows: dict[str, npt.NDArray[np.intp]]
+    rows: dict[str, Index]
 
     @property
     def truth(self) -> Floats:
@@ -64,7 +63,7 @@ def prepare(config: Config, data: str | Path | None = None) -> Material:
 def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int | None) -> Battery:
     """Return the samples of a pool; of given ones, at most `limit` per protocol."""
     parts: list[Samples] = []
-    rows: dict[str, npt.NDArray[np.intp]] = {}
+    rows: dict[str, Index] = {}
     for protocol in protocols:
         if protocol == "APP-OQ" and (protocol, pool) not in dataset.given:
             P = parts[0].prevalences

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.files.names import MISSING_WORDS
+from ordinalq.validation import Array, Floats, Index, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def as_words(column: Any) -> list[str | None]:
     return list(np.array([*words, None], dtype=object)[codes])
 
 
-def coded_words(column: Any) -> tuple[npt.NDArray[np.intp], list[str | None]]:
+def coded_words(column: Any) -> tuple[Index, list[str | None]]:
     """Return the code of each cell, -1 where missing, and the distinct values as words, see :func:`as_words`.
 
     The distinct values are few, and a word takes time.
@@ -92,7 +92,7 @@ def _word(value: Any) -> str | None:
     return str(value).strip()
 
 
-def numbers(frame: "pd.DataFrame", name: str) -> npt.NDArray[np.float64]:
+def numbers(frame: "pd.DataFrame", name: str) -> Floats:
     """Return a column as floats (N,), NaN where missing; the error names the row that is no number."""
     import pandas as pd
 
@@ -102,7 +102,7 @@ def numbers(frame: "pd.DataFrame", name: str) -> npt.NDArray[np.float64]:
     if pd.api.types.is_bool_dtype(column) and column.notna().any():
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got true and false.")
     if pd.api.types.is_numeric_dtype(column):
-        values: npt.NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        values: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
         missing = np.isnan(values)
     else:
         values = parsed_numbers(column)
@@ -117,7 +117,7 @@ def numbers(frame: "pd.DataFrame", name: str) -> npt.NDArray[np.float64]:
     return values
 
 
-def parsed_numbers(column: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+def parsed_numbers(column: "pd.Series[Any]") -> Floats:
     """Return the numbers in a column of words or objects (N,), NaN where there is none; true and false are none."""
     import pandas as pd
     import pyarrow as pa
@@ -130,13 +130,13 @@ def parsed_numbers(column: "pd.Series[Any]") -> npt.NDArray[np.float64]:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
     read = pd.to_numeric(column.astype(object), errors="coerce")
-    values: npt.NDArray[np.float64] = read.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    values: Floats = read.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     if column.dtype == object:
         values[[isinstance(value, bool | np.bool_) for value in column]] = np.nan
     return values
 
 
-def gaps(column: "pd.Series[Any]", unread: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
     """Say which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
@@ -146,15 +146,7 @@ def gaps(column: "pd.Series[Any]", unread: npt.NDArray[np.bool_]) -> npt.NDArray
 
 
 def dates(frame: "pd.DataFrame", name: str, style: str = "") -> "pd.Series[Any]":
-    """Return a column as UTC times, NaT where missing.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    name : str
-    style : str, default=""
-        Format of the dates, such as "%m/%d/%Y"; "" stands for ISO 8601.
-    """
+    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601."""
     import pandas as pd
 
     column = frame[name]
@@ -175,7 +167,7 @@ def dates(frame: "pd.DataFrame", name: str, style: str = "") -> "pd.Series[Any]"
     return values
 
 
-def texts(frame: "pd.DataFrame", name: str) -> npt.NDArray[Any]:
+def texts(frame: "pd.DataFrame", name: str) -> Array:
     """Return a column as strings (N,), empty where missing."""
     import pandas as pd
 
@@ -194,7 +186,7 @@ def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value)
 
 
-def categories(frame: "pd.DataFrame", name: str) -> npt.NDArray[Any]:
+def categories(frame: "pd.DataFrame", name: str) -> Array:
     """Return a column as words (N,), NaN where missing."""
     return np.array([np.nan if word is None else word for word in as_words(frame[name])], dtype=object)
 

@@ -12,7 +12,6 @@ covariance D (1 - 1/N) besides, the same for few items and for many.
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.plan import PER_MODEL, Draws
@@ -20,11 +19,8 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.validation import Floats
+from ordinalq.validation import Counts, Floats, Index
 from ordinalq.weights import Weights, class_shares, worth
-
-Index = npt.NDArray[np.intp]
-Counts = npt.NDArray[np.int64]
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
 MAX_DRAWN = 1000

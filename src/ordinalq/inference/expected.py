@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from ordinalq.classify.held_out import unscored
@@ -13,9 +12,7 @@ from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats, check_integer
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats, Mask, check_integer
 
 # Samples of each half; their mean is then known to some 5 %.
 N_SAMPLES = 100
@@ -32,26 +29,12 @@ def expected_errors(
 ) -> dict[Any, float]:
     """Return the mean NMD to expect of samples of each size, or of "groups"; NaN where too few items tell.
 
-    The scored items are halved. The method, without its classifier, learns from one half and estimates samples of the
-    other: of all distributions alike (protocol APP), or the groups themselves where there are groups. Then the halves
-    change places. Learning and judging both suffer from half the items; the squared excess over e_0, the error where
-    the method has learned from the very items that it is judged on, falls with their number, hence
-    e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Its parameters count; it is not changed.
-    S : ndarray (N, n)
-        Out-of-sample scores.
-    codes : ndarray (N,)
-        Classes 0..n-1; each has two items at least.
-    groups : ndarray (N,), default=None
-        Numbers of the groups.
-    sizes : sequence of int, default=(1000,)
-        Items of a sample, where there are no groups; never more than there are items.
-    random_state : int, default=0
-        Seed of the halves and the samples.
+    The scored items S (N, n), codes and groups (N,) are halved. The method, without its classifier, learns from one
+    half and estimates samples of the other: of all distributions alike (protocol APP), or the groups themselves where
+    there are groups. Then the halves change places. Learning and judging both suffer from half the items; the squared
+    excess over e_0, the error where the method has learned from the very items that it is judged on, falls with their
+    number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are. The quantifier is not
+    changed.
     """
     for size in sizes:
         check_integer("sizes", size, minimum=1)
@@ -64,7 +47,7 @@ def expected_errors(
         return dict.fromkeys(keys, float("nan"))  # nobody knows
     seed = int(rng.integers(2**31))
 
-    def error(taught: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> Floats:
+    def error(taught: Mask, judged: Mask) -> Floats:
         number = None if groups is None else groups[taught]
         twin = clone(quantifier).fit_scores(S[taught], codes[taught], groups=number)
         found = []
@@ -91,7 +74,7 @@ def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
     return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 
 
-def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _half(codes: Codes, rng: np.random.Generator) -> Mask:
     """Return a random half of each class, (N,)."""
     place = np.empty(len(codes), dtype=np.intp)
     order = np.lexsort((rng.random(len(codes)), codes))
@@ -99,7 +82,7 @@ def _half(codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     return np.asarray(place % 2 == 0)
 
 
-def _half_of_groups(groups: Codes, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _half_of_groups(groups: Codes, rng: np.random.Generator) -> Mask:
     """Return the items of a random half of the groups, (N,)."""
     numbers = rng.permutation(np.unique(groups))
     return np.isin(groups, numbers[::2])

@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
@@ -13,9 +12,7 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
 from ordinalq.inference.fits import GOOD, UNTESTED
-from ordinalq.validation import Floats
-
-Mask = npt.NDArray[np.bool_]
+from ordinalq.validation import Floats, Index, Mask
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10
@@ -70,7 +67,7 @@ def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) ->
     return ~np.isin(estimates.fit, (GOOD, UNTESTED))
 
 
-def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: str) -> DesignBased:
+def from_labels(summary: Summary, rows: Index, level: float, of: str) -> DesignBased:
     """Return estimates of some samples by their labels alone."""
     # In items, so that the labels count as part of all.
     unit = summary.item_unit[rows]
@@ -78,7 +75,7 @@ def from_labels(summary: Summary, rows: npt.NDArray[np.intp], level: float, of: 
     return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, of)
 
 
-def _replaced(array: Any, rows: npt.NDArray[np.intp], values: Floats | int) -> Any:
+def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
     """Return a copy with other values in some rows."""
     if array is None:
         return None
@@ -87,7 +84,7 @@ def _replaced(array: Any, rows: npt.NDArray[np.intp], values: Floats | int) -> A
     return changed
 
 
-def _merged(bounds: Bounds, rows: npt.NDArray[np.intp], found: DesignBased) -> Bounds:
+def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
     """Return bounds with those of other estimates in some rows."""
     names = [field.name for field in fields(Bounds) if field.name not in ("level", "of")]
     arrays: dict[str, Any] = {

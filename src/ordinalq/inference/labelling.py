@@ -15,10 +15,7 @@ from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
 from ordinalq.keys import Keys
 from ordinalq.labels import is_missing
-from ordinalq.validation import Floats, check_random_state, check_real
-
-Index = npt.NDArray[np.intp]
-Counts = npt.NDArray[np.int64]
+from ordinalq.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +105,7 @@ class LabelsNeeded:
         return drawn_items(self.labels, codes, free, check_random_state(random_state))
 
 
-def drawn_items(n_labels: Counts, codes: Index, free: npt.NDArray[np.bool_], rng: np.random.Generator) -> Index:
+def drawn_items(n_labels: Counts, codes: Index, free: Mask, rng: np.random.Generator) -> Index:
     """Draw n_labels[b] of the free items of each group b, given the groups of all items (N,); return them ascending."""
     order = rng.permutation(np.flatnonzero(free))
     order = order[np.argsort(codes[order], kind="stable")]
@@ -129,22 +126,8 @@ def labels_needed(
     """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
 
     Labels are taken to be like the group, as far as it is known: their shares are those of the estimate, and their
-    looks those of its items (for a model of groups) or of the held-out items of the same classes.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted.
-    summary : Summary
-        Summary of the groups; with labels where there are some already.
-    width : float, default=0.05
-        Upper minus lower bound: in classes for the mean class, in shares for a class.
-    quantity : "mean" or a class, default="mean"
-        Whose interval.
-    level : float, default=0.95
-        Level of the interval.
-    plan : Plan, default=None
-        How intervals are made.
+    looks those of its items (for a model of groups) or of the held-out items of the same classes. The other parameters
+    are those of `Services.labels_needed`; the summary has the labels that there are, if only gaps.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
     plan = Plan() if plan is None else plan
@@ -185,7 +168,7 @@ def labels_needed(
     )
 
 
-def _least(too_wide: Callable[[Floats], npt.NDArray[np.bool_]], now: Floats, width: float, most: Floats) -> Floats:
+def _least(too_wide: Callable[[Floats], Mask], now: Floats, width: float, most: Floats) -> Floats:
     """Return the least numbers (B,) up to `most` for which intervals are not too wide, `most` where none is enough."""
     low, high = np.zeros(len(most)), np.where(now <= width, 0, most)
     # Invariant: too wide at low, unless high is 0 too; narrow enough at high, or nothing is.

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc
 
 from ordinalq.inference.bootstrap import composition
@@ -12,10 +11,8 @@ from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
 from ordinalq.simplex import clean
 from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, item_counts, worth
-
-Codes = npt.NDArray[np.intp]
 
 # Half the width of a 95 % interval in standard errors, and the half width that a sample should allow.
 TWO_SIDED = 1.96

@@ -1,18 +1,14 @@
 """Widths of intervals: percentiles of replicates, and what the training groups of a model say of them."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights, worth
-
-Codes = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
 
 # What a correction is learned from: groups of at least so many items, but not fewer than the ten largest, and not more
 # than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.
@@ -69,20 +65,9 @@ def width_correction(
     tell of lower bounds, those above of upper ones, together with twenty groups like the mean of both sides. b counts
     with the Student quantile of G - 1 degrees of freedom, c as if ten more groups had shown no need for it.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted on these items.
-    S, codes, groups : ndarray (N, ...), (N,), (N,)
-        V: items with out-of-sample scores (of models that have seen no item of their group), classes and groups.
-    weights : Weights, default=None
-        Weights of the items.
-
-    Returns
-    -------
-    ndarray (2, 2, 2n + 1) or None
-        c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three groups have
-        several items.
+    S (N, ...), codes and groups (N,) are V, scored by models that have seen no item of their group. The correction
+    (2, 2, 2n + 1) is c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three
+    groups have several items.
     """
     chosen = _asked_about(worth(groups, int(groups.max()) + 1, weights))
     G = len(chosen)

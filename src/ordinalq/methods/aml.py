@@ -20,10 +20,8 @@ from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, check_choice
+from ordinalq.validation import Codes, Floats, check_choice
 from ordinalq.weights import Weights
-
-Codes = npt.NDArray[np.intp]
 
 INSTRUMENTS = ("sample", "uniform", "training")
 # Samples that are treated in one pass.

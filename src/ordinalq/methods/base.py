@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,10 +30,9 @@ from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Codes, Floats
 from ordinalq.weights import Weights, handed_on, item_counts
 
-Codes = npt.NDArray[np.intp]
 Parts = tuple[Representation, Loss, Regularizer]
 
 
@@ -124,15 +122,7 @@ class SmoothedMethod(Method):
 
 
 class MatrixMethod(SmoothedMethod):
-    """A method on the mean of a representation, q, and its class means, M.
-
-    Attributes
-    ----------
-    representation_ : Representation
-        f.
-    M_ : ndarray (d, n)
-        Mean representation of each class over the held-out training items.
-    """
+    """A method on the mean of a representation f, q, and its means over the held-out items of each class, M (d, n)."""
 
     shares_representation = True
     representation_: Representation
@@ -244,12 +234,7 @@ class MatrixMethod(SmoothedMethod):
 
 
 class LinearQuantifier(MatrixMethod):
-    """Minimizes a loss between q and M p plus a regularizer; subclasses say with which parts.
-
-    Attributes
-    ----------
-    loss_ : Loss
-    """
+    """Minimizes a loss between q and M p plus a regularizer; subclasses say with which parts."""
 
     loss_: Loss
     solver: Any
@@ -357,7 +342,7 @@ def refuse_auto(smoother: Smoother) -> None:
         )
 
 
-def check_every_class(codes: Codes, classes: npt.NDArray[Any]) -> None:
+def check_every_class(codes: Codes, classes: Array) -> None:
     """Refuse codes (N,) that leave out a class."""
     missing = np.bincount(codes, minlength=len(classes)) == 0
     if missing.any():

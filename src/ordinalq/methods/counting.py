@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ordinalq.contract.summary import Summary
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.representations import HardVotes, Posteriors, Representation
 from ordinalq.samples import OneHot
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats
+from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights
 
 
@@ -20,7 +17,7 @@ class _Counting(Method):
     adjusts = False
     _representation: Representation
 
-    def learn(self, S: Floats, codes: npt.NDArray[np.intp], weights: Weights | None = None) -> None:
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Keep the training distribution; nothing else is needed."""
         self.p_train_ = class_distribution(codes, len(self.classes_), weights)
 

@@ -16,10 +16,8 @@ from ordinalq.effects.predict import Prediction, is_unlike, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, check_real
+from ordinalq.validation import Codes, Floats, check_real
 from ordinalq.weights import Weights
-
-Codes = npt.NDArray[np.intp]
 
 # Part of a sample below which a difference of weights is a rounding error.
 ROUNDING = 1e-12

@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
@@ -27,10 +26,8 @@ from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Smoother
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Codes, Floats, check_integer, check_real
 from ordinalq.weights import Weights
-
-Codes = npt.NDArray[np.intp]
 
 # Added to correlations and, relative to its mean diagonal, to the information: what V leaves open stays solvable.
 RIDGE = 1e-8

@@ -5,7 +5,6 @@ from copy import copy
 from typing import Any, NoReturn, Self
 
 import numpy as np
-import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
@@ -23,11 +22,9 @@ from ordinalq.representations import one_hot
 from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, check_choice, check_real
+from ordinalq.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.weights import Weights, item_counts
 from ordinalq.workers import Watched
-
-Codes = npt.NDArray[np.intp]
 
 
 class _TreeMethod(Method):
@@ -368,6 +365,6 @@ def _gives_posteriors(model: Any) -> bool:
     return bool(getattr(model, "gives_posteriors_", hasattr(model, "predict_proba")))
 
 
-def _fit_side(model: Any, X: Any, right: npt.NDArray[np.bool_], w: Floats | None) -> Any:
+def _fit_side(model: Any, X: Any, right: Mask, w: Floats | None) -> Any:
     """Fit a classifier of 0 (left, the lower classes) against 1 (right), with weights (N,)."""
     return fit_weighted(clone(model), X, right.astype(np.intp), w)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.text import plain
-from ordinalq.validation import Floats, check_vectors
+from ordinalq.validation import Floats, Index, check_vectors
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
@@ -54,7 +54,7 @@ class Distributions:
             rows = np.sort(np.argsort(-self.n_items, kind="stable")[:k])
         return self.take(rows[:k])
 
-    def take(self, rows: npt.NDArray[np.intp]) -> "Distributions":
+    def take(self, rows: Index) -> "Distributions":
         """Return some of them."""
         known: list[str] = [name for name in OF_ROWS if getattr(self, name) is not None]
         parts: dict[str, Any] = {

@@ -11,7 +11,7 @@ from ordinalq.periods import named, numbered
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Values, array, distributions
 from ordinalq.text import cut, percent, plain, shortened
-from ordinalq.validation import Floats
+from ordinalq.validation import Counts, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ def _without(ends: tuple[Floats, Floats] | None, rows: Sequence[int]) -> tuple[F
     return None if ends is None else (np.delete(ends[0], rows), np.delete(ends[1], rows))
 
 
-def _axis(names: Sequence[str]) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _axis(names: Sequence[str]) -> tuple[Counts, list[str]]:
     """Return the places of groups on an axis of time, and the names of all its places: periods without a group too."""
     found = numbered(names)
     if found is None:

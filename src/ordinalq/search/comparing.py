@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
@@ -19,9 +18,7 @@ from ordinalq.labels import encode_labels
 from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats
-
-Codes = npt.NDArray[np.intp]
+from ordinalq.validation import Codes, Floats
 
 # Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
 LEVEL = 0.01

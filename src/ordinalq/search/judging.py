@@ -6,7 +6,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
@@ -18,6 +17,7 @@ from ordinalq.labels import encode_labels
 from ordinalq.parameters import same_parameters
 from ordinalq.samples import Samples
 from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all
+from ordinalq.validation import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ class Task(NamedTuple):
     configurations: list[dict[str, Any]]
     quantifiers: list[Quantifier]
     y: Any
-    classes: npt.NDArray[Any]
+    classes: Array
     protocols: dict[str, Samples]
     measures: dict[str, Any]
     keep: bool
@@ -216,7 +216,7 @@ def results(task: Task, table: Mapping[int, Judgement]) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def check_samples(samples: Any, pool: Any, classes: npt.NDArray[Any]) -> dict[str, Samples]:
+def check_samples(samples: Any, pool: Any, classes: Array) -> dict[str, Samples]:
     """Return the samples by the name of the protocol; they must fit the pool and the classes (n,)."""
     protocols = dict(samples) if isinstance(samples, Mapping) else {UNNAMED: samples}
     if not protocols:

@@ -8,10 +8,9 @@ hardly depends on the number of classes.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from ordinalq.solvers.systems import Mask, PlainSystems, Rows, Systems
-from ordinalq.validation import Floats
+from ordinalq.solvers.systems import PlainSystems, Systems
+from ordinalq.validation import Counts, Floats, Index, Mask
 
 # A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the size of the
 # terms it is the sum of: well above the errors of the small linear systems, far below what is seen in a result.
@@ -27,7 +26,7 @@ MAX_STEPS = 40
 TO_BOUNDARY = 0.995
 
 
-def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int64], Mask]:
+def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
     """Return the minima (B, n), the rounds needed, and who came to an end (B,).
 
     The guess `free` (B, n) has at least one class in every row. Without end are problems whose curvatures are rounding
@@ -61,7 +60,7 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, npt.NDArray[np.int
     return P / P.sum(axis=1, keepdims=True), n_iter, ended
 
 
-def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Rows) -> Mask:
+def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Index) -> Mask:
     """Say which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
     negative = (mu < 0) & ~free
     some = np.flatnonzero(negative.any(axis=1))
@@ -74,13 +73,13 @@ def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Rows) -
     return negative
 
 
-def _last_guess(_systems: Systems, P: Floats, _rows: Rows) -> Floats:
+def _last_guess(_systems: Systems, P: Floats, _rows: Index) -> Floats:
     """Return the last points (B', n) without what is negative; the largest of each is positive."""
     P = np.maximum(P, 0)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
-def _better_guess(systems: Systems, P: Floats, rows: Rows) -> Floats:
+def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
     """Return interior points, without classes that have next to no mass, or uniform ones where there is a penalty."""
     if not isinstance(systems, PlainSystems):
         return np.full(P.shape, 1 / P.shape[1])
@@ -89,7 +88,7 @@ def _better_guess(systems: Systems, P: Floats, rows: Rows) -> Floats:
     return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
-def one_at_a_time(systems: Systems, rows: Rows, P: Floats, most: int) -> tuple[Floats, npt.NDArray[np.int64], Mask]:
+def one_at_a_time(systems: Systems, rows: Index, P: Floats, most: int) -> tuple[Floats, Counts, Mask]:
     """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls.
 
     Starts at P (B', n) of the problems `rows` (B',) and takes at most so many moves. Returns p (B', n), the number of
@@ -126,7 +125,7 @@ def one_at_a_time(systems: Systems, rows: Rows, P: Floats, most: int) -> tuple[F
     return P, moves, ended
 
 
-def interior_points(A: Floats, b: Floats, rows: Rows) -> Floats:
+def interior_points(A: Floats, b: Floats, rows: Index) -> Floats:
     """Return nearly optimal interior points (B', n) of the problems `rows` (B',), by Mehrotra's method.
 
     With multipliers m of p >= 0 and t of sum p = 1, optimal are points with 2 A p - 2 b - m + t = 0 and p m = 0.

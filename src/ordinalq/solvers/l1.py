@@ -13,15 +13,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
-from ordinalq.objectives import HESSIANS, Objective, Rows
+from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import reference_column, weighted_gram
 from ordinalq.solvers.path_systems import normal_equations, whole_system
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
-from ordinalq.validation import Floats, check_integer
+from ordinalq.validation import Counts, Floats, Index, Mask, check_integer
 
 # Samples per pass: the residuals of a pass stay in the cache.
 CHUNK = 512
@@ -113,12 +112,12 @@ class Pull(NamedTuple):
         """Return its gradient (B, n) at P (B, n)."""
         return np.asarray(P @ self.K - self.k + self.ridge * (P - 1 / P.shape[1]))
 
-    def take(self, rows: Rows) -> "Pull":
+    def take(self, rows: Index) -> "Pull":
         """Return that of some problems."""
         return self._replace(ridge=self.ridge[rows])
 
 
-def _minimize(D: Floats, C: Floats, max_iter: int) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+def _minimize(D: Floats, C: Floats, max_iter: int) -> tuple[Floats, Floats, Counts]:
     """Return p (B, n), the duality gap (B,) and the number of steps (B,)."""
     P, y, gap, unique, n_iter = _vertices(D, C, np.full(len(C), RIDGE), max_iter)
     least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
@@ -151,7 +150,7 @@ def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float 
     """Return p (B, n) for ridges (B,), read off from interior points, y, gap, whether p is unique, and the steps."""
     nothing = np.zeros((D.shape[1], D.shape[1]))
 
-    def some(rows: Rows) -> tuple[Any, ...]:
+    def some(rows: Index) -> tuple[Any, ...]:
         pull = Pull(nothing, nothing[0], ridge[rows, None])
         P, y, _, n_iter = _interior_points(D, C[rows], pull, max_iter, wanted)
         return *_read_off(D, C[rows], P, y), n_iter
@@ -159,9 +158,7 @@ def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float 
     return _in_chunks(some, len(C), D.shape[1])
 
 
-def _nearest_to_uniform(
-    D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int
-) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _nearest_to_uniform(D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int) -> tuple[Floats, Counts]:
     """Return the optima nearest to uniform where P (B, n) is one of several, and the steps (B,) that this took.
 
     The largest ridge that costs nothing finds them; no minimum is below `least` (B,).
@@ -179,7 +176,7 @@ def _nearest_to_uniform(
     return np.where(costless[:, None], nearest, lowest), steps.reshape(k, B).sum(axis=0)
 
 
-def _in_chunks(function: Callable[[Rows], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
+def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
     """Join what a function returns for successive rows, so many at a time as fit the cache."""
     step = max(1, min(CHUNK, HESSIANS // n_classes**2))
     parts = [function(np.arange(i, min(i + step, n_samples))) for i in range(0, n_samples, step)]
@@ -189,7 +186,7 @@ def _in_chunks(function: Callable[[Rows], tuple[Any, ...]], n_samples: int, n_cl
 # long: one loop whose lines all share the state of the iteration
 def _interior_points(
     D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP, whole: bool = False
-) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Floats, Counts]:
     """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
 
     The residual is split, c - D p = up - down with up, down >= 0, and y in [-1, 1] is its multiplier; m >= 0 belongs
@@ -354,7 +351,7 @@ def _loss(D: Floats, C: Floats, P: Floats) -> Floats:
     return np.asarray(np.abs(C - P @ D.T).sum(axis=1))
 
 
-def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Mask]:
     """Return the exact p that the zero residuals and empty classes of P (B, n) determine, y, gap, and if p is unique.
 
     That p is the point nearest to uniform among those with the same zero residuals and empty classes; where it would

@@ -6,7 +6,6 @@ leave the batch. Every sample is in one :class:`State`, which says what its next
 """
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
@@ -16,9 +15,7 @@ from ordinalq.simplex import Derivatives, centred_gradient
 from ordinalq.solvers.flat import move_to_uniform
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
-from ordinalq.validation import Floats, check_integer, check_real
-
-Rows = npt.NDArray[np.intp]
+from ordinalq.validation import Counts, Floats, Index, Mask, check_integer, check_real
 
 # The optimum of a stage is only a start for the next.
 STAGE_TOL = 1e-4
@@ -167,9 +164,7 @@ def _inside(objective: Objective, P: Floats) -> Floats:
     return P
 
 
-def _minimize(
-    objective: Objective, P: Floats, max_iter: int, tol: float, steps: npt.NDArray[np.int64] | None = None
-) -> Solution:
+def _minimize(objective: Objective, P: Floats, max_iter: int, tol: float, steps: Counts | None = None) -> Solution:
     """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
     objective = objective.along_simplex()
     bare, penalty = objective.split() or (objective, None)
@@ -202,7 +197,7 @@ class _Run:
             self.r = penalty.tau * (row_product(P, penalty.C.T) - penalty.c)
             self.K = penalty.tau * penalty.C.T @ penalty.C
 
-    def minimize(self, max_iter: int, steps: npt.NDArray[np.int64]) -> Solution:
+    def minimize(self, max_iter: int, steps: Counts) -> Solution:
         """Take steps until every sample has come to an end; `steps` (B,) were taken before."""
         n_iter = steps.copy()
         open_ = np.arange(len(self.P))
@@ -228,14 +223,14 @@ class _Run:
             self._next_states(open_, moved, noise)
         return Solution(self.P, self.value, n_iter, self._converged(), self.kkt)
 
-    def _allowed(self, open_: Rows | slice = slice(None)) -> Floats:
+    def _allowed(self, open_: Index | slice = slice(None)) -> Floats:
         """Return by what the values (B',) may exceed the minima."""
         return np.asarray(np.maximum(EXCESS * np.abs(self.value[open_]), SMALL_EXCESS))
 
-    def _is(self, open_: Rows, state: int) -> npt.NDArray[np.bool_]:
+    def _is(self, open_: Index, state: int) -> Mask:
         return np.asarray(self.state[open_] == state)
 
-    def _next_states(self, open_: Rows, moved: npt.NDArray[np.bool_], noise: Floats) -> None:
+    def _next_states(self, open_: Index, moved: Mask, noise: Floats) -> None:
         """Follow the table of :class:`State` after a step."""
         small = self.promised[open_] <= noise
         # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
@@ -246,7 +241,7 @@ class _Run:
         self.state[open_[small & moved & ~halted]] = State.POLISH
         self.state[open_[~moved & ~halted]] = State.STUCK
 
-    def _converged(self) -> npt.NDArray[np.bool_]:
+    def _converged(self) -> Mask:
         """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
         if not self.objective.convex:
             return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
@@ -256,7 +251,7 @@ class _Run:
         confirmed &= (self.polished > 0) & small
         return np.asarray((self.state == State.DONE) | confirmed)
 
-    def _derivatives(self, open_: Rows, *, first: bool) -> Derivatives:
+    def _derivatives(self, open_: Index, *, first: bool) -> Derivatives:
         """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""
         at = self.objective.derivatives(self.P[open_], open_)
         steep = np.abs(at.gradient).max(axis=1) > STEEPEST * self.scale[open_]
@@ -276,11 +271,11 @@ class _Run:
         value = at.value + tau / 2 * (R * R).sum(axis=1)
         return Derivatives(value, at.gradient + row_product(self.r[open_], C), hessian)
 
-    def _values(self, P: Floats, open_: Rows) -> Floats:
+    def _values(self, P: Floats, open_: Index) -> Floats:
         value = self.objective.value(P, open_)
         return value if self.penalty is None else value + self.penalty.value(P)
 
-    def _model(self, open_: Rows, at: Derivatives) -> Floats:
+    def _model(self, open_: Index, at: Derivatives) -> Floats:
         """Return the curvatures (B', n, n) of the convex models of the samples `open_`."""
         if self.objective.convex:
             return with_ridge(at.hessian)
@@ -295,7 +290,7 @@ class _Run:
             H[bad] = along_simplex(above)
         return H
 
-    def _model_minima(self, open_: Rows, at: Derivatives, H: Floats) -> tuple[Floats, Floats | None]:
+    def _model_minima(self, open_: Index, at: Derivatives, H: Floats) -> tuple[Floats, Floats | None]:
         """Return the minima (B', n) of the models, and tau (C p - c) there where some samples are stiff."""
         P, stiff = self.P[open_], self.stiff[open_]
         b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
@@ -309,7 +304,7 @@ class _Run:
             X[~stiff] = simplex_qp(H[~stiff] / 2, b[~stiff] / 2, P[~stiff] > 0)[0]
         return X, r
 
-    def _step(self, open_: Rows, at: Derivatives, noise: Floats) -> npt.NDArray[np.bool_]:
+    def _step(self, open_: Index, at: Derivatives, noise: Floats) -> Mask:
         """Take one damped step in the samples `open_` (B',); return which could move, and note what they promised.
 
         `noise` (B',) is the rounding error of the values: a rise below it does not count.
@@ -377,7 +372,7 @@ def bent_upwards(H: Floats) -> Floats:
     return np.asarray(np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1)))
 
 
-def positive_definite(H: Floats) -> npt.NDArray[np.bool_]:
+def positive_definite(H: Floats) -> Mask:
     """Say which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
     H = H.copy()
     good = np.ones(len(H), dtype=bool)

@@ -8,10 +8,9 @@ its own (the steps of Newton's method). `active_set` finds the classes with mass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from ordinalq.objectives import Objective, Rows
+from ordinalq.objectives import Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives
@@ -21,12 +20,11 @@ from ordinalq.solvers.systems import (
     INFINITE,
     RANK,
     STIFF,
-    Mask,
     PlainSystems,
     StiffSystems,
     solve_or_least_squares,
 )
-from ordinalq.validation import Floats
+from ordinalq.validation import Counts, Floats, Index, Mask
 
 # A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
 SINGULAR = 1e-14
@@ -44,27 +42,13 @@ CORRECTIONS = 4
 
 
 class QPSolution(NamedTuple):
-    """Minima of B problems, and how the penalty's gradient follows from them.
+    """Minima of B problems, and how the penalty's gradient follows from them."""
 
-    Parameters
-    ----------
-    p : ndarray (B, n)
-        The minima.
-    n_iter : ndarray (B,)
-        Rounds needed.
-    penalty : Penalty or None
-        The penalty of all problems.
-    r : ndarray (B, m) or None
-        tau (C p - c) where the penalty is stiff.
-    regular : ndarray (B,)
-        Whether no ridge was needed, and the active sets came to an end.
-    """
-
-    p: Floats
-    n_iter: npt.NDArray[np.int64]
-    penalty: Penalty | None
-    r: Floats | None
-    regular: Mask
+    p: Floats  # (B, n) the minima
+    n_iter: Counts  # (B,) rounds needed
+    penalty: Penalty | None  # that of all problems
+    r: Floats | None  # (B, m) tau (C p - c) where the penalty is stiff
+    regular: Mask  # (B,) whether no ridge was needed, and the active sets came to an end
 
     def multipliers(self) -> Floats:
         """Return tau (C p - c), (B, m), without columns where there is no penalty."""
@@ -110,7 +94,13 @@ class QuadraticSolver(BaseEstimator):
 
 
 def _correct(
-    bare: Objective, A: Floats, penalty: Penalty | None, solution: Solution, gradient: Floats, limit: Floats, rows: Rows
+    bare: Objective,
+    A: Floats,
+    penalty: Penalty | None,
+    solution: Solution,
+    gradient: Floats,
+    limit: Floats,
+    rows: Index,
 ) -> Floats:
     """Correct the answers `rows` (B',) that are not confirmed by their own, more accurate gradients, in place.
 
@@ -137,7 +127,7 @@ def _correct(
     return G
 
 
-def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Rows) -> QPSolution:
+def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Index) -> QPSolution:
     """Return p, and r where there is a penalty, after a step from each p (B', n) on its classes with mass.
 
     The step is a correction: it has as many digits as its gradient, while p as a whole has only those of A p.
@@ -186,22 +176,11 @@ def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floa
     return step, x[k:-1]
 
 
-def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Minimise p'Ap - 2 b'p over the simplex for each row of b.
+def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, Counts]:
+    """Minimise p'Ap - 2 b'p over the simplex for each row of b (B, n); return p (B, n) and the rounds needed (B,).
 
-    Parameters
-    ----------
-    A : ndarray (n, n) or (B, n, n)
-        Symmetric, positive semidefinite on directions that sum to zero.
-    b : ndarray (B, n)
-    free : bool ndarray (B, n), default=None
-        First guess of the classes with mass; None stands for all.
-
-    Returns
-    -------
-    p : ndarray (B, n)
-    n_iter : ndarray (B,)
-        Rounds needed.
+    A (n, n) or (B, n, n) is symmetric, positive semidefinite on directions that sum to zero; `free` (B, n) is a first
+    guess of the classes with mass, None stands for all.
     """
     found = solve_qp(A, b, free)
     return found.p, found.n_iter
@@ -263,7 +242,7 @@ def _judge(A: Floats, *, scaled: bool) -> _Judged:
     return _Judged(True, float(RIDGE * min(np.sqrt(size * curvature[zero]), np.median(A.diagonal()[unit > 0]))))
 
 
-def is_stiff(penalty: Penalty, curvature: Floats) -> npt.NDArray[np.bool_]:
+def is_stiff(penalty: Penalty, curvature: Floats) -> Mask:
     """Say whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
     return np.asarray(penalty.tau / 2 * np.square(penalty.C).sum(axis=0).max() > STIFF * curvature)
 

@@ -6,14 +6,13 @@ simplex itself, and find empty classes exactly.
 """
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
 from ordinalq.solvers.newton import bent_upwards
 from ordinalq.solvers.solution import Solution, kkt_residual
-from ordinalq.validation import Floats, check_integer, check_real
+from ordinalq.validation import Floats, Index, Mask, check_integer, check_real
 
 # No latent moves by more in a step: the second-order model of an exponential holds no farther.
 LONGEST = 2.0
@@ -81,7 +80,7 @@ def _minimize(objective: Objective, max_iter: int, tol: float) -> Solution:
     return Solution(softmax(L), value, n_iter, kkt <= tol, kkt)
 
 
-def _step(objective: Objective, L: Floats, open_: npt.NDArray[np.intp], at: Derivatives) -> npt.NDArray[np.bool_]:
+def _step(objective: Objective, L: Floats, open_: Index, at: Derivatives) -> Mask:
     """Move the latents L of the samples `open_` (b,) so that their values fall; say which of them have moved."""
     D = -np.linalg.solve(bent_upwards(at.hessian), at.gradient[:, :, None])[:, :, 0]
     D *= LONGEST / np.maximum(np.abs(D).max(axis=1, keepdims=True), LONGEST)

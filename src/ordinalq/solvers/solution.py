@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.simplex import centred_gradient
-from ordinalq.validation import Floats
+from ordinalq.validation import Array, Counts, Floats, Index, Mask
 
 # An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
 EXCESS, SMALL_EXCESS = 5e-10, 5e-13
@@ -42,8 +41,8 @@ class Solution:
 
     p: Floats
     value: Floats
-    n_iter: npt.NDArray[np.int64]
-    converged: npt.NDArray[np.bool_]
+    n_iter: Counts
+    converged: Mask
     kkt: Floats
 
     @classmethod
@@ -52,11 +51,11 @@ class Solution:
         zeros = np.zeros(len(P))
         return cls(P, zeros, np.zeros(len(P), dtype=np.int64), np.ones(len(P), dtype=bool), zeros.copy())
 
-    def take(self, rows: npt.NDArray[Any]) -> "Solution":
+    def take(self, rows: Array) -> "Solution":
         """Return the solution of some samples, chosen by a mask (B,) or by positions."""
         return Solution(*(getattr(self, name)[rows] for name in self.__annotations__))
 
-    def put(self, rows: npt.NDArray[np.intp], part: "Solution") -> None:
+    def put(self, rows: Index, part: "Solution") -> None:
         """Write the solution of some samples into the rows (b,) of this one."""
         for name in self.__annotations__:
             getattr(self, name)[rows] = getattr(part, name)

@@ -8,14 +8,10 @@ rounding errors.
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
-from ordinalq.validation import Floats
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
+from ordinalq.validation import Floats, Index, Mask
 
 # A penalty is stiff where its curvature is more than this times that of A along the simplex: A keeps twelve digits.
 STIFF = 1e4
@@ -28,32 +24,23 @@ NO_PENALTY = 1e-13
 
 
 class Systems(ABC):
-    """The linear systems of B problems.
-
-    Attributes
-    ----------
-    b : ndarray (B, n)
-    """
+    """The linear systems of B problems."""
 
     b: Floats
 
     @abstractmethod
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
 
-        Returns
-        -------
-        p : ndarray (B', n)
-        mu : ndarray (B', n)
-            Multipliers of p >= 0: the gradient less its value on the free classes.
+        Return p (B', n) and the multipliers mu (B', n) of p >= 0: the gradient less its value on the free classes.
         """
 
     @abstractmethod
-    def size(self, P: Floats, rows: Rows) -> Floats:
+    def size(self, P: Floats, rows: Index) -> Floats:
         """Return the size (B', n) of the terms that mu at P is the sum of, hence of its rounding errors."""
 
     @abstractmethod
-    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
         """Return what no size of a problem exceeds, (B',)."""
 
 
@@ -68,7 +55,7 @@ class PlainSystems(Systems):
         self.A, self.b, self.alone = A, b, alone
         self._largest = np.broadcast_to(np.abs(A).max(axis=(-2, -1)), len(b)), np.abs(b).max(axis=1)
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
@@ -79,14 +66,14 @@ class PlainSystems(Systems):
             AP = row_product(P, A) if self.alone else P @ A
         return P, 2 * (AP - b - lam[:, None])
 
-    def size(self, P: Floats, rows: Rows) -> Floats:
+    def size(self, P: Floats, rows: Index) -> Floats:
         """Return |A| |p| + |b|, and its mean over p for lam."""
         A, P = self.A, np.abs(P)
         terms = row_product(P, np.abs(A)) if A.ndim == 2 else np.matmul(np.abs(A[rows]), P[:, :, None])[:, :, 0]
         terms = terms + np.abs(self.b[rows])
         return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
 
-    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
         """Return the same with the largest entries of A and b in place of each."""
         A, b = self._largest
         mass = np.abs(P).sum(axis=1)
@@ -114,7 +101,7 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
     return np.where(free, x[:, :n], 0), -x[:, n]
 
 
-def _same_rows(free: Mask) -> tuple[Rows, Rows]:
+def _same_rows(free: Mask) -> tuple[Index, Index]:
     """Return an order of the rows (B,) in which equal ones follow each other, and where each kind starts in it."""
     B = len(free)
     packed = np.packbits(free, axis=1)
@@ -165,7 +152,7 @@ class StiffSystems(Systems):
         self.r = np.zeros((len(b), len(penalty.c)))
         self._faces: dict[bytes, _Face] = {}
 
-    def solve(self, free: Mask, rows: Rows) -> tuple[Floats, Floats]:
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Return p and mu, and keep r."""
         P, mu = np.zeros(free.shape), np.zeros(free.shape)
         for i, (row, chosen) in enumerate(zip(rows, free, strict=True)):
@@ -179,7 +166,7 @@ class StiffSystems(Systems):
             mu[i] = np.where(chosen, 0.0, gradient - gradient[chosen].mean())
         return P, mu
 
-    def size(self, P: Floats, rows: Rows) -> Floats:
+    def size(self, P: Floats, rows: Index) -> Floats:
         """Return |A| |p| + |b| + |C|'|r|, and its mean over p for the value on the free classes."""
         P = np.abs(P)
         A = np.broadcast_to(self.A, (len(self.b), *self.A.shape[-2:]))[rows]
@@ -187,7 +174,7 @@ class StiffSystems(Systems):
         terms = terms + np.abs(self.r[rows]) @ np.abs(self.penalty.C)
         return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
 
-    def largest_size(self, P: Floats, rows: Rows) -> Floats:
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
         """Return the largest of the sizes: there is nothing to be saved."""
         return np.asarray(self.size(P, rows).max(axis=1))
 

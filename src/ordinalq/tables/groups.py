@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import coded_words, dates, is_words, where
@@ -18,6 +17,7 @@ from ordinalq.keys import Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import as_pandas
+from ordinalq.validation import Index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,14 +38,8 @@ class GroupColumn:
 
     In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
-    columns have a type of their own.
-
-    Parameters
-    ----------
-    by : str
-        The column, or a column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
-    format : str
-        Format of the file.
+    columns have a type of their own. `by` is the column, or a column of dates and a period, such as "date:month", and a
+    format, as "date:month:%m/%d/%Y".
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
@@ -94,15 +88,7 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in portions, by one column or by several.
-
-    Parameters
-    ----------
-    by : str or list of str
-        See :class:`GroupColumn`.
-    format : str
-        Format of the file.
-    """
+    """The groups of rows that come in portions, by one column or by several."""
 
     def __init__(self, by: By, format: str) -> None:  # noqa: A002
         self.columns = [GroupColumn(one, format) for one in as_list(by)]
@@ -144,7 +130,7 @@ class Grouping:
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
 
-    def order(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
+    def order(self, keys: Keys) -> tuple[Index, Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
         pairs = zip(self.columns, keys.columns, strict=True)
         found, codes = Keys.of({words.name: column.typed(words) for column, words in pairs})

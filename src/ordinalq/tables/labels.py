@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.files.cells import as_words, place, short, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.labels import MAX_LABELS, check_label_count
+from ordinalq.validation import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ class Labelled(NamedTuple):
     """The rows of a table that have a label, their labels (N,), and how many rows have none."""
 
     frame: "pd.DataFrame"
-    y: npt.NDArray[Any]
+    y: Array
     n_skipped: int
 
 
@@ -32,18 +32,9 @@ def check_by(by: Sequence[str], target: str) -> None:
 
 
 def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | None, skip_unlabelled: bool) -> Labelled:
-    """Return the rows that have a label, and their labels as numbers or words.
+    """Return the rows that have a label in the column `target`, and their labels as numbers or words.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        As read from a file, or any other.
-    target : str
-        Column of the labels.
-    classes : list, default=None
-        Labels in ascending order; numbers need none.
-    skip_unlabelled : bool
-        Leave out rows without a label, which are an error otherwise.
+    Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
     """
     words = as_words(frame[target])
     gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
@@ -74,18 +65,8 @@ def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | N
     return Labelled(rows, y, int(missing.sum()))
 
 
-def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the labels in a column of a portion as classes (N,), None where there is none.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As read from a file, or any other.
-    column : str
-        Column of the labels.
-    classes : ndarray (n,)
-        Those of the model.
-    """
+def known_labels(frame: "pd.DataFrame", column: str, classes: Array) -> Array:
+    """Return the labels in a column of a portion as classes of the model (N,), None where there is none."""
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
     gaps = {None, "", *MISSING_WORDS} - set(known)
@@ -98,16 +79,14 @@ def known_labels(frame: "pd.DataFrame", column: str, classes: npt.NDArray[Any]) 
     return np.array([known.get(word) for word in words], dtype=object)
 
 
-def _values(
-    rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _values(rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: Array) -> Array:
     """Return labels as numbers where all of them are such, else as words."""
     import pandas as pd
 
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     unreadable = ~np.isfinite(numbers)
     if not unreadable.any():
-        y: npt.NDArray[Any] = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
+        y: Array = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
         if classes is None:
             advice = f"make at most {MAX_LABELS} classes of it first"
             check_label_count(f"{where(rows)}: column {target!r}", len(np.unique(y)), advice)
@@ -127,7 +106,7 @@ def _values(
     return words.astype(str)
 
 
-def parsed_classes(classes: Any, y: npt.NDArray[Any]) -> Any:
+def parsed_classes(classes: Any, y: Array) -> Any:
     """Return the given classes as labels of the kind of `y`, None where none are given."""
     if classes is None:
         return None

@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.table import Table
 from ordinalq.keys import Keys
 from ordinalq.tables.groups import By, Grouping
-from ordinalq.validation import check_integer, check_random_state
+from ordinalq.validation import Counts, Index, check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
-
-Counts = npt.NDArray[np.int64]
 
 
 def some_rows(
@@ -24,19 +21,8 @@ def some_rows(
 ) -> pd.DataFrame:
     """Return at most `max_items` rows of a table, in their order: of each group the same part, and at least one row.
 
-    The table is read twice: to count the rows of each group, and to draw them, whatever its size.
-
-    Parameters
-    ----------
-    file : Table
-    columns : list of str or None
-        Columns to read, see :class:`ordinalq.files.table.Wanted`.
-    strata : str or list of str
-        Columns of the groups.
-    max_items : int
-        Number of rows.
-    random_state : int or Generator
-        Seed of the draw.
+    The groups are those of the columns `strata`. The table is read twice: to count the rows of each group, and to draw
+    them, whatever its size.
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
@@ -93,6 +79,6 @@ def _counted(groups: Grouping, frame: pd.DataFrame) -> Summary:
     return Summary(samples.sizes, {}, (), samples.keys)
 
 
-def _places(keys: Keys, some: Keys) -> npt.NDArray[np.intp]:
+def _places(keys: Keys, some: Keys) -> Index:
     """Return the positions of some keys among all, which are sorted."""
     return Keys.merged([keys, some])[1][1]

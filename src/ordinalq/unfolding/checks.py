@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import chi2
 
 from ordinalq.parameters import same_parameters
@@ -14,7 +13,7 @@ from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
 from ordinalq.unfolding.scan import RULES, Strengths, best, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
-from ordinalq.validation import Floats, check_integer, check_random_state, check_real
+from ordinalq.validation import Floats, Mask, check_integer, check_random_state, check_real
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +220,7 @@ class Toys:
             return half_length(level, self.variance + self.bias_variance, self.bias)
         return half_length(level, self.variance, np.zeros_like(self.T))
 
-    def hold(self, t: Floats, level: float, *, bias: bool) -> npt.NDArray[np.bool_]:
+    def hold(self, t: Floats, level: float, *, bias: bool) -> Mask:
         """Return which intervals, (B, n), hold the spectrum t (n,)."""
         return np.asarray(np.abs(self.T - t) <= self.half_length(level, bias=bias))
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.problem import Data
 from ordinalq.solvers.tangents import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.validation import Floats
+from ordinalq.validation import Counts, Floats, Index, Mask
 
 # Part of a standard deviation by which data are moved to see how the estimate does: small for its curvature, large
 # beside rounding errors.
@@ -31,13 +30,13 @@ class Fit:
     P: Floats
     T: Floats
     strengths: Floats
-    n_iter: npt.NDArray[np.int64]
-    converged: npt.NDArray[np.bool_]
+    n_iter: Counts
+    converged: Mask
 
     def __len__(self) -> int:
         return len(self.G)
 
-    def take(self, rows: npt.NDArray[np.intp]) -> "Fit":
+    def take(self, rows: Index) -> "Fit":
         """Return the estimates of some histograms."""
         return Fit(*(getattr(self, field.name)[rows] for field in fields(self)))
 

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.unfolding.engine import Unfolder
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, Index
 
 # Strengths of a scan.
 N_STRENGTHS = 25
@@ -152,7 +151,7 @@ def chosen(of: Strengths, criterion: Floats) -> Floats:
     return np.asarray(of.T[best(criterion), np.arange(len(of.G))])
 
 
-def best(criterion: Floats) -> npt.NDArray[np.intp]:
+def best(criterion: Floats) -> Index:
     """Return which strength (B,) has the least criterion (K, B)."""
     return np.asarray(criterion.argmin(axis=0))
 
