@@ -184,8 +184,9 @@ def _choose(scans: list[Strengths], rule: str, n_toys: int, rng: np.random.Gener
     criteria = [toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of) for of in scans]
     k = min(range(len(scans)), key=lambda k: float(criteria[k].min()))
     of, criterion, tried = scans[k], criteria[k], tuple(of.unfolder.method for of in scans)
-    row = (part[:, 0] for part in (of.strengths, of.n_df, criterion, of.deviance))
-    return of.unfolder, Scan(rule, *row, int(best(criterion)[0]), tried)
+    chosen = int(best(criterion)[0])
+    parts = of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0]
+    return of.unfolder, Scan(rule, *parts, chosen=chosen, tried=tried)
 
 
 def pilot_scan(unfolder: Unfolder, G: Floats) -> Strengths:
