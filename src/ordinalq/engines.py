@@ -40,15 +40,7 @@ VERSIONS = ("ordinalq", "scikit-learn", "python")
 
 
 class Task(NamedTuple):
-    """What is done with rows, and with sums: they are estimated there, or brought here as they are.
-
-    Attributes
-    ----------
-    reading : Reading
-    level : float or None
-    plan : Plan
-    estimates : bool
-    """
+    """What is done with rows, and with sums: they are estimated there, or brought here as they are."""
 
     reading: Reading
     level: float | None

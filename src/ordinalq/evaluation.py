@@ -106,10 +106,7 @@ def wilcoxon(a: Any, b: Any) -> float:
 def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
     """Return the p-value of each method against the one of the smallest mean error (ties: the first), itself 1.
 
-    Parameters
-    ----------
-    columns : mapping of names to array-like (B,)
-        Errors of each method on the same samples.
+    The columns are errors (B,) on the same samples, by the names of the methods.
     """
     if not columns:
         raise ValueError("columns must hold the errors of at least one method, got none.")
@@ -121,17 +118,9 @@ def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
 def not_worse_than_best(columns: Mapping[str, Any], *, level: float = 0.01) -> list[str]:
     """Return the methods that do not differ significantly from the one of the smallest mean error, p >= level.
 
-    These are bold in the paper's tables. There is no correction for the number of methods.
+    These are bold in the paper's tables. There is no correction for the number of methods. The columns are errors (B,)
+    on the same samples, by the names of the methods.
 
-    Parameters
-    ----------
-    columns : mapping of names to array-like (B,)
-        Errors of each method on the same samples.
-    level : float, default=0.01
-        In (0, 1].
-
-    Examples
-    --------
     >>> good, bad = np.linspace(0.1, 0.2, 20), np.linspace(0.2, 0.4, 20)
     >>> not_worse_than_best({"PACC": good, "CC": bad, "SLD": good[::-1]})
     ['PACC', 'SLD']

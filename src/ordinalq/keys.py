@@ -24,21 +24,11 @@ UNITS = ("D", "ms", "us", "ns")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One value for each of B groups.
+    """One value for each of B groups."""
 
-    Parameters
-    ----------
-    index : pandas.Index (B,)
-        Values of whatever type the user's column has.
-    name : str, default="group"
-        Name of the user's column.
-    native : NumPy or polars type, default=None
-        What the column had before pandas took it; None where pandas has it.
-    """
-
-    index: "pd.Index[Any]"
-    name: str = UNNAMED
-    native: Any = None
+    index: "pd.Index[Any]"  # (B,) values of whatever type the user's column has
+    name: str = UNNAMED  # that of the user's column
+    native: Any = None  # NumPy or polars type that it had before pandas took it; None where pandas has it
 
     def take(self, rows: Any) -> "Column":
         """Return the values of some rows."""
@@ -83,10 +73,7 @@ class Column:
 class Keys:
     """B distinct groups, sorted; ordered categories are in their own order, a missing value comes last.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        One, or several, by whose values together groups are told apart; the first is the first to sort by.
+    By the values of several columns together groups are told apart; the first is the first to sort by.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -96,13 +83,9 @@ class Keys:
     def of(cls, groups: Any) -> tuple["Keys", Index]:
         """Return the distinct groups of N items, and the position of each item's group among them.
 
-        Parameters
-        ----------
-        groups : array-like or series (N,), frame of pandas or polars or dict of these (N, k)
-            One value per item, or one of each column; None, NaN and the like are a value of their own.
+        The values are array-like or a series (N,), or several in a frame or dict (N, k); None, NaN and the like are a
+        value of their own.
 
-        Examples
-        --------
         >>> keys, codes = Keys.of(["pen", "ink", "pen"])
         >>> keys.tolist(), codes.tolist()
         (['ink', 'pen'], [1, 0, 1])

@@ -11,31 +11,12 @@ MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
 def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y") -> tuple[Array, Codes]:
-    """Order the labels `y` and give each its position in the order.
+    """Order the labels `y` (N,), which errors call `name`; return classes (n,) and codes: ``classes[codes] == y``.
 
     Numbers are ordered by value; an ordered pandas Categorical and a polars Enum keep their order; other labels
-    (strings) need `classes`, because their alphabetical order would be a silent mistake.
+    (strings) need `classes`, all of them in ascending order, because their alphabetical order would be a silent
+    mistake. With `every_class` each class must occur.
 
-    Parameters
-    ----------
-    y : array-like (N,)
-        Labels.
-    classes : array-like (n,), default=None
-        All classes in ascending order; None reads the order from `y`.
-    every_class : bool, default=False
-        Whether each class must occur in `y`.
-    name : str, default="y"
-        What the errors call `y`.
-
-    Returns
-    -------
-    classes : ndarray (n,)
-        Labels in ascending order, n >= 2.
-    codes : ndarray (N,)
-        Integers in 0..n-1 with ``classes[codes] == y``.
-
-    Examples
-    --------
     >>> encode_labels([5, 1, 3, 1])
     (array([1, 3, 5]), array([2, 0, 1, 0]))
     """

@@ -110,14 +110,8 @@ class Objective(ABC):
 class LinearObjective(Objective):
     """Loss between q and M p plus a regularizer [eq:system-of-linear-equations].
 
-    Parameters
-    ----------
-    loss : Loss
-    regularizer : Regularizer
-    data : Data
-        Mean embeddings of the samples and of the classes; kept as the loss compares them.
-    strengths : ndarray (B,), default=None
-        The regularizer counts so many times for each sample; None stands for once.
+    The data are kept as the loss compares them. The regularizer counts `strengths` (B,) times for each sample; None
+    stands for once.
     """
 
     def __init__(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> None:
@@ -268,17 +262,8 @@ class Block(NamedTuple):
 class MixtureObjective(Objective):
     """-(1/N) sum_x ln(r(x).p) plus a regularizer: the likelihood of p under prior probability shift.
 
-    r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i. Gradient
-    -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
-
-    Parameters
-    ----------
-    ratios : ndarray (N, n)
-        r of each item of the pool.
-    samples : Samples
-        B samples of the pool.
-    regularizer : Regularizer, default=None
-        None stands for no regularization.
+    r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i; the ratios (N, n)
+    are those of the pool. Gradient -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
     """
 
     def __init__(self, ratios: Floats, samples: Samples, regularizer: Regularizer | None = None) -> None:

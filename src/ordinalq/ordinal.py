@@ -50,23 +50,11 @@ def existing_differences(n: int, order: int = 1) -> Floats:
 
 
 def grid_difference_matrix(shape: tuple[int, ...], order: int = 1) -> Floats:
-    """Tikhonov matrix of a grid of classes: the differences C_k along each of its axes, one below the other.
+    """Tikhonov matrix (m, n_1 n_2 ...) of a grid of classes: the differences C_k along its axes, one below the other.
 
-    Classes are counted as ``numpy.ravel`` does. Axes with fewer than order + 2 bins have no differences.
+    The shape (n_1, n_2, ...) are numbers of bins; classes are counted as ``numpy.ravel`` does. Axes with fewer than
+    order + 2 bins have no differences.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of bins (n_1, n_2, ...) along the axes.
-    order : int, default=1
-        k >= 0.
-
-    Returns
-    -------
-    ndarray (m, n_1 n_2 ...)
-
-    Examples
-    --------
     >>> grid_difference_matrix((6, 5)).shape  # 4 x 5 along the first axis, 6 x 3 along the second
     (38, 30)
     """

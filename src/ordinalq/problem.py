@@ -48,29 +48,16 @@ def reference_column(M: Floats) -> Floats:
 class Data:
     """Mean embeddings of B samples and of n classes.
 
-    Attributes
-    ----------
-    Q : ndarray (B, d)
-        Mean embedding of each sample.
-    M : ndarray (d, n)
-        Mean embedding of each class.
-    sizes : ndarray (B,)
-        Number of items of each sample.
-    n_blocks : int
-        Number of histograms that the d rows consist of, all of the same length.
-    background : ndarray (B, d) or None
-        What belongs to no class and is known: q is compared with M p + o instead of M p. Q and o are in units of the
-        signal, a row of Q sums to 1 + sum(o).
-    directions : ndarray (d, n) or None
-        M less one of its columns, see :meth:`along_simplex`.
+    A `background` o (B, d) belongs to no class and is known: q is compared with M p + o instead of M p. Q and o are in
+    units of the signal, a row of Q sums to 1 + sum(o).
     """
 
-    Q: Floats
-    M: Floats
-    sizes: Floats
-    n_blocks: int = 1
+    Q: Floats  # (B, d) mean embedding of each sample
+    M: Floats  # (d, n) mean embedding of each class
+    sizes: Floats  # (B,) number of items of each sample
+    n_blocks: int = 1  # number of histograms that the d rows consist of, all of the same length
     background: Floats | None = None
-    directions: Floats | None = None
+    directions: Floats | None = None  # (d, n) M less one of its columns, see `along_simplex`
 
     def __len__(self) -> int:
         return len(self.Q)

@@ -22,15 +22,7 @@ CHUNK_ITEMS = 2**16
 
 
 class OneHot:
-    """F (N, k * width) of k one-hot blocks per item, kept as the positions of the ones.
-
-    Parameters
-    ----------
-    codes : integer ndarray (N, k)
-        Position 0..width-1 of the one in each block.
-    width : int
-        Length of a block.
-    """
+    """F (N, k * width) of k one-hot blocks per item, kept as the positions 0..width-1 of the ones, codes (N, k)."""
 
     def __init__(self, codes: Array, width: int) -> None:
         self.codes = codes

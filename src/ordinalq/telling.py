@@ -28,15 +28,7 @@ def each(what: str, items: Sequence[Item]) -> Iterator[Item]:
 
 
 class Far(logging.Handler):
-    """Adds up how far nested work has come.
-
-    Attributes
-    ----------
-    part : float
-        What is done, from 0 to 1; never less than before.
-    what : str
-        What is being done.
-    """
+    """Adds up how far nested work has come: `part`, from 0 to 1 and never less than before, and `what` is done."""
 
     def __init__(self) -> None:
         super().__init__()

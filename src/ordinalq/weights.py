@@ -19,15 +19,7 @@ KINDS = ("survey", "frequency")
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of N items.
-
-    Attributes
-    ----------
-    values : ndarray (N,)
-        w >= 0.
-    kind : {"survey", "frequency"}
-        What they mean, see `ordinalq.weights`.
-    """
+    """Weights w >= 0 of N items, and what kind they are of, see `ordinalq.weights`."""
 
     values: Floats
     kind: str = "survey"
@@ -116,18 +108,11 @@ def check_weights(sample_weight: Any, n_items: int) -> Floats:
 
 
 def effective_counts(contents: Any, variances: Any) -> Floats:
-    """Return counts with the shares of weighted bin contents, whose sum is the number of items that these are worth.
+    """Return counts with the shares of weighted bin contents (..., d); their sum is what these are worth in items.
 
     contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
     is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.
 
-    Parameters
-    ----------
-    contents, variances : array-like (..., d)
-        Contents and variances of the bins of one histogram, or of several.
-
-    Examples
-    --------
     >>> effective_counts([20.0, 60.0], [40.0, 120.0])
     array([10., 30.])
     """

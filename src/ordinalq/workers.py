@@ -23,12 +23,8 @@ _watching = threading.Event()
 class Watched:
     """A function whose worker process ends by itself when the process that started it is gone, however it ended.
 
-    Workers of joblib wait for more work otherwise, for minutes, with all that they have read in memory.
-
-    Parameters
-    ----------
-    function : callable
-        What is called in the worker, ``delayed(Watched(function))(...)``.
+    Workers of joblib wait for more work otherwise, for minutes, with all that they have read in memory. It is called in
+    the worker, ``delayed(Watched(function))(...)``.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -53,20 +49,10 @@ def _watch(parent: int) -> None:
 def in_order(
     function: Callable[..., Result], shared: Any, calls: Iterable[tuple[Any, ...]], n_jobs: int = 1
 ) -> Iterator[Result]:
-    """Yield function(shared, *call) of each call, in their order, whoever has computed it.
+    """Yield function(shared, *call) of each call, in their order, whoever of `n_jobs` processes has computed it.
 
+    The function is at the top of a module, so that workers find it; each worker gets `shared` once, and has one thread.
     Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
-
-    Parameters
-    ----------
-    function : callable
-        At the top of a module, so that workers find it.
-    shared : object
-        What all calls need; each worker gets it once.
-    calls : iterable of tuple
-        The other arguments.
-    n_jobs : int, default=1
-        Worker processes, each with one thread; 1 computes here, -1 stands for all processors.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:

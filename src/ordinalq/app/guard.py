@@ -38,13 +38,6 @@ class Guard:
     A request must name this host (a foreign name that leads here is DNS rebinding), carry the cookie of a session, and
     come from a page of ours or from the address bar; what changes anything must say its origin. The token in the
     address is exchanged for the cookie.
-
-    Parameters
-    ----------
-    app : ASGI application
-    sessions : Sessions
-    port : int
-    token : str
     """
 
     def __init__(self, app: "ASGIApp", sessions: "Sessions", port: int, token: str) -> None:

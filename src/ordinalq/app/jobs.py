@@ -36,29 +36,11 @@ def context() -> Any:
 
 
 class Job:
-    """A function that runs in another process.
+    """A function of a module that runs in another process.
 
-    Parameters
-    ----------
-    title : str
-        What is done, for people.
-    work : callable
-        Function of a module. It gets `arguments` and ``report``, a function ``report(text, part)`` by which it tells
-        what it does and which part of it is done.
-    arguments : dict
-        What the function is given.
-
-    Attributes
-    ----------
-    state : {"running", "done", "failed", "cancelled"}
-    text, part : str, float or None
-        What is done now, and how much of it.
-    notes : list of str
-        Warnings of the library.
-    result : object
-        What the function returned.
-    problem : str
-        Why it failed.
+    It gets the arguments and ``report(text, part)``, by which it tells what it does and how much of it is done. Its
+    state is "running", "done" with a result, "failed" with a problem, or "cancelled"; `notes` are warnings of the
+    library.
     """
 
     def __init__(self, title: str, work: Callable[..., Any], arguments: dict[str, Any]) -> None:

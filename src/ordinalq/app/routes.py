@@ -22,16 +22,9 @@ Endpoint = Callable[[Request, Site, Walk], Awaitable[Response]]
 
 
 def build(folder: Path, port: int, token: str) -> Starlette:
-    """Return the application.
+    """Return the application, served on this port: requests for another are refused, as are browsers without the token.
 
-    Parameters
-    ----------
-    folder : Path
-        Private, for all files of all sessions; emptied at the end.
-    port : int
-        The one it is served on: requests for another are refused.
-    token : str
-        What a browser must bring to get a session.
+    The private folder has all files of all sessions, and is emptied at the end.
     """
     site = Site(folder)
 

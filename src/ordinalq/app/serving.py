@@ -28,17 +28,7 @@ PATIENCE = 2
 
 
 def serve(port: int, say: Callable[[str], object], *, browser: bool = True) -> None:
-    """Serve the page until the program is ended.
-
-    Parameters
-    ----------
-    port : int
-        0 takes a free one.
-    say : callable
-        Told the address, which has the token.
-    browser : bool, default=True
-        Open it in the user's browser.
-    """
+    """Serve the page until the program is ended; port 0 takes a free one, `say` is told the address with the token."""
     with _listening(port) as listening, private_folder() as folder:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)

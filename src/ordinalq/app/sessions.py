@@ -24,10 +24,7 @@ BUSY = "this work is not done yet: wait for it, or cancel it."
 class Walk:
     """One way from a labelled table to estimates: its files, what was chosen, what was found, and the work under way.
 
-    Parameters
-    ----------
-    folder : Path
-        For its files; it is made here and removed by :meth:`end`.
+    Its folder is made here and removed by :meth:`end`.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -14,13 +14,7 @@ HERE = Path(__file__).parent
 
 
 class Site:
-    """What all pages share: the sessions, and how a page is written.
-
-    Parameters
-    ----------
-    folder : Path
-        Private, for all files of all sessions.
-    """
+    """What all pages share: the sessions with their private folder, and how a page is written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -28,17 +28,10 @@ NOISE = 1e-12
 
 
 class LabelledRatios:
-    """Density ratios of labelled items.
+    """Density ratios R (N, n) of labelled items, and their weights W (N, n) in the class means, M = F'W.
 
-    Attributes
-    ----------
-    R : ndarray (N, n)
-    W : ndarray (N, n)
-        Weights of the items in the class means: M = F'W.
-    counts : ndarray (n,)
-        Items of each class; what they are worth, where they have weights.
-    trust : ndarray (n,)
-        lambda: how far the mean of a class is its own.
+    `counts` (n,) are the items of each class, or what they are worth where they have weights, and `trust` (n,), lambda,
+    says how far its mean is its own.
     """
 
     def __init__(self, R: Floats, codes: Codes, weights: Weights | None = None) -> None:

@@ -46,29 +46,16 @@ class Observed(NamedTuple):
 class Posterior(NamedTuple):
     """Shares of B samples, the mean over the parts of the prior that count.
 
-    Attributes
-    ----------
-    solution : Solution
-        The shares (B, n); the worst of the parts in what concerns convergence.
-    weights : ndarray (B, c)
-        Weights of the parts of the prior.
-    rows, shares : ndarray (m,)
-        Sample and weight of each of the m problems that were solved, one per sample and part that counts.
-    parts : ndarray (m, n)
-        Their minima.
-    information : ndarray (m, n, n)
-        Their second derivatives.
-    of_sample : tuple (J, J H) of ndarray (B, n, n), or None
-        For the shares of the sample itself: covariance of its deviation from the population, and what q tells of it.
+    m problems were solved, one per sample and part that counts. For the shares of the sample itself, `of_sample` has
+    the covariance J of its deviation from the population, and J H (B, n, n), what q tells of it; else it is None.
     """
 
-    solution: Solution
-    weights: Floats
-    rows: Index
-    shares: Floats
-    parts: Floats
-    information: Floats
-
+    solution: Solution  # shares (B, n); the worst of the parts in what concerns convergence
+    weights: Floats  # (B, c) weights of the parts of the prior
+    rows: Index  # (m,) sample of each problem
+    shares: Floats  # (m,) and its weight
+    parts: Floats  # (m, n) minima
+    information: Floats  # (m, n, n) second derivatives
     of_sample: tuple[Floats, Floats] | None
 
     def covariances(self) -> Floats:

@@ -38,12 +38,7 @@ class Part(NamedTuple):
 
 
 class Prior:
-    """A mixture of distributions of the shares.
-
-    Attributes
-    ----------
-    parts : list of Part
-    """
+    """A mixture of distributions of the shares."""
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts

@@ -84,16 +84,8 @@ class Calibration(BaseEstimator):
     ) -> list["Calibration"]:
         """Return calibrations fitted on drawn items, by one step of Newton's method from this one.
 
-        Parameters
-        ----------
-        S, codes
-            The held-out scores (N, n) and codes (N,) that this one was fitted on.
-        draw : callable
-            Gives the items (N,) of a draw.
-        number : int
-            Number of calibrations.
-        weights : Weights, default=None
-            Weights of the items, by which these are then drawn.
+        S (N, n) and codes (N,) are the held-out items that this one was fitted on, `draw` gives the items (N,) of each
+        of `number` draws; with weights these are drawn by them.
         """
         if self.kind == "none":
             return [self] * number

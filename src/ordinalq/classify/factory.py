@@ -30,15 +30,9 @@ def classifier_class(name: str) -> Any:
 
 
 def make_classifier(name: str, parameters: Mapping[str, Any] | None = None, *, random_state: int = 0) -> Any:
-    """Return an unfitted classifier; all that `parameters` do not say is the default of its class.
+    """Return an unfitted classifier, one of `NAMES`; all that `parameters` do not say is the default of its class.
 
-    Parameters
-    ----------
-    name : {"forest", "logistic", "LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"}
-    parameters : mapping, default=None
-        "none" stands for None, which TOML lacks.
-    random_state : int, default=0
-        Seed of the forest and of LAD, the only ones that draw.
+    Among the parameters, "none" stands for None, which TOML lacks. Only the forest and LAD draw, by the seed.
     """
     given = {key: None if value == "none" else value for key, value in (parameters or {}).items()}
     seed = {"random_state": random_state} if name in ("forest", "LAD") else {}
@@ -56,21 +50,9 @@ def scoring_classifier(
 ) -> Any:
     """Return an unfitted classifier that gives out-of-sample scores of its training items.
 
-    Parameters
-    ----------
-    family : {"forest", "logistic"}
-        A random forest with out-of-bag scores, or logistic regression that is cross-fitted.
-    parameters : mapping, default=None
-        Parameters of scikit-learn's classifier; "none" stands for None.
-    cross_fitted : bool, default=False
-        Cross-fit the forest, too: out-of-bag scores do not keep groups together.
-    n_folds : int, default=10
-        Number of folds of what is cross-fitted.
-    n_jobs : int, default=1
-        Models or trees that are fitted at the same time. With several, a forest adds the votes of its trees in the
-        order in which they come, and rounding differs.
-    random_state : int, default=0
-        Seed of the folds or of the forest.
+    The family "forest" is a random forest with out-of-bag scores, `cross_fitted` where groups must be kept together;
+    "logistic" is logistic regression, cross-fitted. With several jobs a forest adds the votes of its trees in the order
+    in which they come, and rounding differs.
     """
     check_choice("family", family, FAMILIES)
     if family == "logistic" or cross_fitted:

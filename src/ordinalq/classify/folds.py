@@ -11,21 +11,11 @@ from ordinalq.validation import Codes, check_integer
 def make_folds(
     cv: Any, codes: Codes, groups: Codes | None = None, *, random_state: Any = 0, seen: bool = True
 ) -> list[tuple[Codes, Codes]]:
-    """Return the training and the held-out items of each fold.
+    """Return the training and the held-out items of each fold of items with codes and groups (N,).
 
-    Parameters
-    ----------
-    cv : int or splitter
-        Number of stratified, shuffled folds (fewer where no class has so many items; folds of whole groups where there
-        are groups), or a scikit-learn splitter.
-    codes : ndarray (N,)
-        Class of each item, as a number.
-    groups : ndarray (N,), default=None
-        Numbers of the groups.
-    random_state : int, default=0
-        Shuffles the folds.
-    seen : bool, default=True
-        With groups: refuse folds in which a class is held out that is not among their training items.
+    `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer where no class has so many items;
+    folds of whole groups where there are groups). With groups, `seen` refuses folds in which a class is held out that
+    is not among their training items.
     """
     with warnings.catch_warnings():
         # A class with fewer items than folds is small, not wrong.

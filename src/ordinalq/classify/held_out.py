@@ -13,7 +13,8 @@ ordinalq, and draw in packages that no estimate needs.
 """
 
 import warnings
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -33,7 +34,26 @@ from ordinalq.workers import Watched
 MAX_LOST = 0.1
 
 
-class CrossFitted(ClassifierMixin, BaseEstimator):
+class HeldOutScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose `fit` also gives ``held_out_scores_`` (N, n): its training items by models without them.
+
+    ``gives_posteriors_`` says whether scores are probabilities, not votes; columns follow ``classes_``.
+    """
+
+    scores_training_items = True
+    classes_: Array
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of the highest score, ties to the lowest class, (N,)."""
+        S = self.predict_proba(X)
+        return self.classes_[S.argmax(axis=1)]
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the scores of new items, (N, n)."""
+
+
+class CrossFitted(HeldOutScores):
     """A classifier as k models, each fitted without one of k folds.
 
     ``held_out_scores_`` holds the score of each training item by the model that has not seen it. New items get the mean
@@ -75,8 +95,6 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
     ((300, 3), 5)
     """
 
-    scores_training_items = True
-
     def __init__(
         self, estimator: Any = None, *, cv: Any = 10, refit: bool = False, n_jobs: Any = None, random_state: Any = 0
     ) -> None:
@@ -87,13 +105,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        labels: Array | None = None,
-        groups: Codes | None = None,
-        sample_weight: Any = None,
-    ) -> "CrossFitted":
+        self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
+    ) -> Self:
         """Fit one model per fold on X (N, ...), y (N,) and weights (N,); see `names_of_classes` for labels (n,).
 
         With the codes of groups (N,) no model has seen an item of the groups that it scores.
@@ -114,9 +127,7 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
             S[test] = class_scores(model, _safe_indexing(X, test), self.names_)
         self.held_out_scores_ = S
         self.estimators_ = [fit_weighted(clone(estimator), X, y, w)] if self.refit else models
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(models[0], name):
-                setattr(self, name, getattr(models[0], name))
+        remember_features(self, models[0])
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -125,13 +136,8 @@ class CrossFitted(ClassifierMixin, BaseEstimator):
         scores = [class_scores(model, X, self.names_) for model in self.estimators_]
         return np.asarray(np.mean(scores, axis=0))
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of the highest mean score, ties to the lowest class, (N,)."""
-        check_is_fitted(self, "estimators_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-
-class InSample(ClassifierMixin, BaseEstimator):
+class InSample(HeldOutScores):
     """A classifier scored on its own training items: the mistake that the others avoid.
 
     It serves to replicate the paper's EDy and PDF, whose reference implementation does this (docs/departures.md).
@@ -149,19 +155,12 @@ class InSample(ClassifierMixin, BaseEstimator):
     (300, 3)
     """
 
-    scores_training_items = True
-
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        labels: Array | None = None,
-        groups: Codes | None = None,
-        sample_weight: Any = None,
-    ) -> "InSample":
+        self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
+    ) -> Self:
         """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
         if groups is not None:
             raise ValueError(
@@ -182,39 +181,21 @@ class InSample(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return class_scores(self.estimator_, X, self.names_)
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of the highest score, (N,)."""
-        check_is_fitted(self, "estimator_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
+class OutOfBag(HeldOutScores):
+    """A forest with ``oob_score=True``, or a pipeline that ends with one: trees score items that they have not seen.
 
-class OutOfBag(ClassifierMixin, BaseEstimator):
-    """A forest whose training items are scored by the trees that have not seen them.
-
-    Parameters
-    ----------
-    estimator : forest, or pipeline that ends with one
-        With ``oob_score=True``.
-
-    Attributes
-    ----------
-    held_out_scores_ : ndarray (N, n)
-        Out-of-bag scores; NaN for items that every tree has seen.
+    ``held_out_scores_`` (N, n) are NaN for items that every tree has seen.
     """
 
-    scores_training_items = gives_posteriors_ = True
+    gives_posteriors_ = True
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        labels: Array | None = None,
-        groups: Codes | None = None,
-        sample_weight: Any = None,
-    ) -> "OutOfBag":
+        self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
+    ) -> Self:
         """Fit the forest on X (N, ...), y (N,); it needs no labels, and can do nothing with groups."""
         if groups is not None:
             raise ValueError(
@@ -251,33 +232,19 @@ class OutOfBag(ClassifierMixin, BaseEstimator):
         return class_scores(self.estimator_, X, self.classes_)
 
 
-class AlreadyFitted(ClassifierMixin, BaseEstimator):
+class AlreadyFitted(HeldOutScores):
     """A classifier that was fitted before, on other items than those that a quantifier is fitted on.
 
-    Parameters
-    ----------
-    estimator : FrozenEstimator
-        Around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any order.
-
-    Attributes
-    ----------
-    held_out_scores_ : ndarray (N, n)
-        Scores of the items given to `fit`, none of which the classifier has seen.
+    It is a `FrozenEstimator` around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any
+    order.
     """
-
-    scores_training_items = True
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        labels: Array | None = None,
-        groups: Codes | None = None,
-        sample_weight: Any = None,
-    ) -> "AlreadyFitted":
+        self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
+    ) -> Self:
         """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for; weights have no say."""
         self.classes_ = np.unique(y)
         check_is_fitted(self.estimator)
@@ -299,10 +266,6 @@ class AlreadyFitted(ClassifierMixin, BaseEstimator):
         """Return the classifier's scores, (N, n)."""
         check_is_fitted(self, "names_")
         return class_scores(self.estimator, X, self.names_)
-
-    def predict(self, X: Any) -> Any:
-        """Return the class of the highest score, (N,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 def held_out(classifier: Any) -> Any:
@@ -327,6 +290,13 @@ def held_out(classifier: Any) -> Any:
     return CrossFitted(classifier)
 
 
+def remember_features(estimator: Any, fitted: Any) -> None:
+    """Take over the number and names of features, if known, from a part that has seen all of them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+
+
 def default_classifier() -> Any:
     """Return the classifier of those who name none."""
     from sklearn.linear_model import LogisticRegression
@@ -348,24 +318,13 @@ def unscored(S: Floats) -> Mask:
 def names_of_classes(estimator: Any, classes: Array, labels: Array | None) -> Array:
     """Return what an estimator is to call its classes (n,): the labels, where a part of it was fitted on them before.
 
-    Parameters
-    ----------
-    estimator : classifier
-        With a ``FrozenEstimator`` in it, or without.
-    classes : ndarray (n,)
-        Codes, ascending.
-    labels : ndarray (m,) or None
-        What each code 0..m-1 stands for; None where the codes are the labels.
+    Classes are codes, ascending; ``labels[code]`` is what a code stands for, None where the codes are the labels.
     """
-    if labels is None or not any(isinstance(part, FrozenEstimator) for part in (estimator, *_parts(estimator))):
+    parts = (estimator, *estimator.get_params(deep=True).values())
+    if labels is None or not any(isinstance(part, FrozenEstimator) for part in parts):
         return classes
     names: Array = np.asarray(labels)[classes]
     return names
-
-
-def _parts(estimator: Any) -> list[Any]:
-    """Return all parameters of an estimator, those of its parts included."""
-    return list(estimator.get_params(deep=True).values())
 
 
 def class_scores(model: Any, X: Any, names: Array) -> Floats:

@@ -21,14 +21,7 @@ MOST_PER_TREE = 100_000
 
 
 class Choice(NamedTuple):
-    """Regressors and classifiers, unfitted, the kind of items that they are for, and a reason for each.
-
-    Attributes
-    ----------
-    members : list of regressors and classifiers
-    kind : {"few", "table", "vectors", "sparse"}
-    reasons : tuple of str
-    """
+    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each."""
 
     members: list[Any]
     kind: str
@@ -36,17 +29,9 @@ class Choice(NamedTuple):
 
 
 def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
-    """Return the members of a stack that suit the items, unfitted.
+    """Return the members of a stack that suit labelled items (N, ...), unfitted, within a budget.
 
-    Parameters
-    ----------
-    X : array-like, frame or sparse array (N, ...)
-        Labelled items; columns of a frame that are no numbers become categories.
-    groups : bool, default=False
-        Whether there are training groups.
-    budget : {"fast", "balanced", "best"}, default="balanced"
-    random_state : int, default=0
-        Seed of trees and networks.
+    Columns of a frame that are no numbers become categories; `groups` says whether there are training groups.
     """
     check_choice("budget", budget, BUDGETS)
     kind = kind_of(X)

@@ -49,14 +49,8 @@ class OrderedProbit(BaseEstimator):
     def fit(self, G: Floats, v: Floats | None, codes: Codes) -> Self:
         """Fit thresholds, location and spread.
 
-        Parameters
-        ----------
-        G : ndarray (N, m)
-            Predictions of the class index, made without the item.
-        v : ndarray (N,) or None
-            Expected absolute deviation of the predictions, or None where nobody knows.
-        codes : ndarray (N,)
-            Classes 0..n-1, each with an item.
+        G (N, m) are predictions of the class index made without the item, v (N,) their expected absolute deviations or
+        None where nobody knows, codes (N,) classes 0..n-1, each with an item.
         """
         n = int(codes.max()) + 1
         mean = G.mean(axis=1)
@@ -100,15 +94,8 @@ class OrderedProbit(BaseEstimator):
 def probit_loss(x: Floats, Z: Floats, H: Floats, codes: Codes, n: int) -> tuple[float, Floats]:
     """Return the mean negative log-likelihood with its pull, and its gradient.
 
-    Parameters
-    ----------
-    x : ndarray (n - 1 + k + s,)
-        theta_0, logarithms of the increments of theta, a (k,), b (s,).
-    Z, H : ndarray (N, k), (N, s)
-        What location and spread are linear in.
-    codes : ndarray (N,)
-    n : int
-        Number of classes.
+    x (n - 1 + k + s,) has theta_0, logarithms of the increments of theta, a (k,) and b (s,); location and spread are
+    linear in Z (N, k) and H (N, s).
     """
     k, number = Z.shape[1], len(codes)
     theta, a, b = unpack(x, n, k)

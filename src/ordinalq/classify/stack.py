@@ -13,14 +13,14 @@ from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq.classify.calibration import logarithms
 from ordinalq.classify.folds import make_folds
-from ordinalq.classify.held_out import CrossFitted, held_out, unscored
+from ordinalq.classify.held_out import CrossFitted, HeldOutScores, held_out, remember_features, unscored
 from ordinalq.classify.members import choose
 from ordinalq.classify.probit import OrderedProbit
 from ordinalq.telling import each
@@ -32,7 +32,7 @@ N_FOLDS = 5
 LEAST_LOGARITHM = -30.0
 
 
-class OrdinalProbit(ClassifierMixin, BaseEstimator):
+class OrdinalProbit(HeldOutScores):
     """A classifier made of regressors: they predict the class index, and an ordered probit turns it into posteriors.
 
         P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x)))
@@ -72,7 +72,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
     array([1, 3, 5])
     """
 
-    scores_training_items = gives_posteriors_ = True
+    gives_posteriors_ = True
     # Small posteriors are those of a distribution, not of a count of votes: see `OrdinalStack`.
     has_tails = True
 
@@ -113,7 +113,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
         self.held_out_scores_ = _posteriors(self.probit_, G, v)
-        _remember_features(self, self.estimators_[0][0])
+        remember_features(self, self.estimators_[0][0])
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -123,11 +123,6 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         predictions = np.mean([[model.predict(X) for model in models] for models in self.estimators_], axis=0)
         return _posteriors(self.probit_, predictions[:-1].T, predictions[-1])
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of the highest posterior, (N,)."""
-        check_is_fitted(self, "estimators_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
     def __sklearn_tags__(self) -> Any:
         """Take what items may look like from the regressors; where classes have no order, scores are poor."""
         tags = _with_items_of(super().__sklearn_tags__(), self.regressors)
@@ -135,7 +130,7 @@ class OrdinalProbit(ClassifierMixin, BaseEstimator):
         return tags
 
 
-class OrdinalStack(ClassifierMixin, BaseEstimator):
+class OrdinalStack(HeldOutScores):
     """Regressors and classifiers, weighted by the likelihood of items that they have not seen.
 
     The regressors become one :class:`OrdinalProbit`, every classifier is cross-fitted or scored out of bag. With the
@@ -183,7 +178,7 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
     array([0.2, 0.3, 0.3, 0.2])
     """
 
-    scores_training_items = gives_posteriors_ = True
+    gives_posteriors_ = True
 
     def __init__(
         self,
@@ -218,7 +213,7 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
         self.weights_, self.biases_ = balanced_weights(L[:, scored], codes[scored], np.log(self.prior_))
         self.held_out_scores_ = np.full(L.shape[1:], np.nan)
         self.held_out_scores_[scored] = self._posteriors(L[:, scored])
-        _remember_features(self, self.members_[0])
+        remember_features(self, self.members_[0])
         return self
 
     def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:
@@ -262,11 +257,6 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
         X = _rows(X)
         return self._posteriors(self._log_scores([member.predict_proba(X) for member in self.members_]))
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of the highest posterior, (N,)."""
-        check_is_fitted(self, "members_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
     def __sklearn_tags__(self) -> Any:
         """Take what items may look like from the members."""
         return _with_items_of(super().__sklearn_tags__(), self.members)
@@ -275,17 +265,9 @@ class OrdinalStack(ClassifierMixin, BaseEstimator):
 def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats, Floats]:
     """Return w (m,) and c (n,) that maximise sum_x ln softmax(w.L + c)_y / n_y.
 
-    A pull of the strength of one item holds c_i to -ln p_i, where it belongs if the members are calibrated: a class of
+    L (m, N, n) are logarithms of held-out posteriors of m members, `log_prior` (n,) is ln p of the training items. A
+    pull of the strength of one item holds c_i to -ln p_i, where it belongs if the members are calibrated: a class of
     five items cannot say much about it.
-
-    Parameters
-    ----------
-    L : ndarray (m, N, n)
-        Logarithms of held-out posteriors of m members.
-    codes : ndarray (N,)
-        Classes 0..n-1.
-    log_prior : ndarray (n,)
-        ln p of the training items.
     """
     m, _, n = L.shape
     counts = np.bincount(codes, minlength=n)
@@ -365,10 +347,3 @@ def _held_out(models: list[list[Any]], X: Any, folds: list[tuple[Codes, Codes]])
 
 def _posteriors(probit: OrderedProbit, G: Floats, v: Floats) -> Floats:
     return np.asarray(np.exp(log_softmax(probit.log_posteriors(G, v), axis=1)))
-
-
-def _remember_features(estimator: Any, fitted: Any) -> None:
-    """Take over the number and names of features from a part that has seen all of them."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(fitted, name):
-            setattr(estimator, name, getattr(fitted, name))

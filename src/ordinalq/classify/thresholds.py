@@ -218,26 +218,11 @@ class Minimum(NamedTuple):
 def threshold_loss(
     w: Floats, theta: Floats, X: Any, side: Floats, weight: Floats, alpha: float
 ) -> tuple[float, Floats, Floats]:
-    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradient.
+    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradients by w and theta.
 
-    X is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1).
-
-    Parameters
-    ----------
-    w : ndarray (d,)
-    theta : ndarray (n-1,)
-    X : ndarray or sparse matrix (N, d)
-    side : ndarray (N, n-1)
-        +1 where the item belongs below the threshold, else -1.
-    weight : ndarray (N, n-1)
-        Weight of the item, 0 where the threshold does not count for it.
-    alpha : float
-
-    Returns
-    -------
-    value : float
-    gradient_w : ndarray (d,)
-    gradient_theta : ndarray (n-1,)
+    X (N, d) is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1). `side` (N, n-1) is +1
+    where the item belongs below the threshold, else -1; `weight` (N, n-1) that of the item, 0 where the threshold does
+    not count for it.
     """
     margin = side * (theta - (X @ w)[:, None])  # (N, n-1)
     value = -np.vdot(weight, log_expit(margin)) + alpha / 2 * (w @ w)
@@ -249,16 +234,6 @@ def minimize_thresholds(X: Any, side: Floats, weight: Floats, alpha: float, *, m
     """Minimize :func:`threshold_loss` over w and theta_0 <= ... <= theta_{n-2}.
 
     Starts at w = 0, theta_0 = 0 and increments 1, 2, ..., n-2.
-
-    Parameters
-    ----------
-    X, side, weight, alpha : see :func:`threshold_loss`
-    max_iter : int
-    tol : float
-
-    Returns
-    -------
-    Minimum
     """
     w, theta = np.zeros(X.shape[1]), np.cumsum(np.arange(side.shape[1], dtype=np.float64))
     lower = np.repeat([-np.inf, 0.0], [len(w) + 1, len(theta) - 1])  # increments are >= 0

@@ -16,14 +16,7 @@ ENGINES = ("local", "dask", "spark")
 
 
 class Where(NamedTuple):
-    """Where rows are scored.
-
-    Attributes
-    ----------
-    engine : {"local", "dask", "spark"}
-    address : str or None
-        Address of Dask's scheduler, or of Spark's master; None starts workers on this machine.
-    """
+    """Where rows are scored: the engine, and the address of Dask's scheduler or Spark's master (None: workers here)."""
 
     engine: str = "local"
     address: str | None = None

@@ -12,13 +12,9 @@ class ScoreChecks:
     """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
 
     Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
-    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold
-    many items of a class that is rare in training.
-
-    Attributes
-    ----------
-    rank_edges, top_edges : ndarray (at most 2 n - 1,), (at most n - 1,)
-        Inner edges of the bins.
+    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold many
+    items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and `top_edges` (at
+    most n - 1,).
     """
 
     def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:

@@ -181,14 +181,7 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
     (Zou and Donner, 2008). For normal errors this is the usual one; where shares cannot be negative, intervals of
     groups are longer to one side than to the other, and so must be that of their difference. That of several pairs is
     wider by the ratio of the normal quantiles, and the probability that a mean class is higher is that of the widest
-    interval that does not hold zero.
-
-    Parameters
-    ----------
-    classes : ndarray (n,)
-    A, B : Side
-    S : ndarray (K, n, n) or None
-        What errors of both have in common, E[e_A e_B']; None for nothing.
+    interval that does not hold zero. S (K, n, n) is what errors of both have in common, E[e_A e_B']; None for nothing.
     """
     K, n = A.P.shape
     level = A.bounds.level

@@ -1,7 +1,7 @@
 """The answer for B samples: distributions, their bounds, and the groups they belong to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -224,18 +224,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = (
-    "prevalences",
-    "n_items",
-    "keys",
-    "covariance",
-    "shared",
-    "own",
-    "fit",
-    "n_labelled",
-    "basis",
-    "n_effective",
-)
+PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars")]
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
 
@@ -263,8 +252,8 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
             part if part.n_effective is not None else replace(part, n_effective=part.n_items.astype(np.float64))
             for part in parts
         ]
-    fields = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
-    found = {name: None if values[0] is None else np.concatenate(values) for name, values in fields.items()}
+    lists = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
+    found = {name: None if values[0] is None else np.concatenate(values) for name, values in lists.items()}
     bounds = [part.bounds for part in parts if part.bounds is not None]
     together = {"keys": keys, "bounds": Bounds.united(bounds) if bounds else None}
     return replace(parts[0], **(dict.fromkeys(dropped) | found | together))

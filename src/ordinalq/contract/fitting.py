@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from ordinalq.classify.held_out import held_out, unscored
+from ordinalq.classify.held_out import held_out, remember_features, unscored
 from ordinalq.classify.sharing import shared_scores
 from ordinalq.classify.weighting import usable_weights
 from ordinalq.contract.kept import Kept
@@ -143,9 +143,7 @@ class Fitting(Kept, BaseEstimator, ABC):
             raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
         self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weights)
         self.classifier_ = shared
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(classifier, name):
-                setattr(self, name, getattr(classifier, name))
+        remember_features(self, classifier)
         return self
 
     def _start(self, y: Any, classes: Any) -> Codes:

@@ -141,20 +141,10 @@ class Trend:
 
 
 def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of: str) -> Trend:
-    """Return the trend of groups whose last column is the time.
+    """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
 
-    Parameters
-    ----------
-    keys : Keys (B,)
-        The groups; those without a time are left out.
-    P : ndarray (B, n)
-        Estimated shares.
-    own : ndarray (B, n, n)
-        Covariances of what each error does not share with the others.
-    sizes : ndarray (B,)
-        Numbers of items.
-    level, of : float, str
-        What is said of intervals.
+    P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
+    numbers of items; `level` and `of` are what is said of intervals.
     """
     dated = np.flatnonzero([value is not None and value != "" for value in keys.columns[-1].tolist()])
     series, codes = None, np.zeros(len(dated), dtype=np.intp)

@@ -88,23 +88,13 @@ def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "c
 
 
 def widest_span(target: Floats, n_bins: int, min_count: int) -> tuple[float, float]:
-    """Find the widest span whose bins all hold `min_count` items, by branch and bound.
+    """Find the widest span (lo, hi) whose bins all hold `min_count` of the targets (N,), by branch and bound.
 
     A pair (lo, hi) of distinct targets is a point, a set of pairs a rectangle of index ranges. Each inner edge
     lo + k (hi - lo) / n grows with lo and with hi, so over a rectangle it stays between its values at two corners; from
     that follows the largest number of items that bin k can hold anywhere in the rectangle. If it is below `min_count`
     the rectangle holds no solution; otherwise its widest pair is tried, and if that fails the rectangle is halved. The
     widest rectangles go first, so the search ends as soon as no open one can beat the best pair found.
-
-    Parameters
-    ----------
-    target : ndarray (N,)
-        Finite values.
-    n_bins, min_count : int
-
-    Returns
-    -------
-    lo, hi : float
     """
     t = np.sort(target)
     d = np.unique(t)

@@ -44,20 +44,10 @@ def cached_copy(source: Path, name: str) -> Path:
 
 
 def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:
-    """Look for a local copy of a file.
+    """Return a local copy of the first of some file names, which may hold ``*``; None if there is none.
 
-    Parameters
-    ----------
-    patterns : file names
-        Best first; they may hold ``*``.
-    data : path, default=None
-        The file itself, or the folder that holds it; then it must be there. None looks into the folder named by
-        ORDINALQ_DATA, if that is set, and then into the cache of downloads.
-
-    Returns
-    -------
-    Path or None
-        None if `data` is None and there is no copy.
+    `data` is the file itself, or the folder that holds it; then it must be there. None looks into the folder named by
+    ORDINALQ_DATA, if that is set, and then into the cache of downloads.
     """
     if data is not None:
         path = Path(data)
@@ -82,23 +72,12 @@ def _first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
 
 
 def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | None = None) -> Path:
-    """Download a file into the cache, unless it is there already.
+    """Download a file into the cache, unless it is there already, and return its path.
 
     A transfer that breaks is resumed, in this call and in the next one, provided that the address is the same and the
-    server says that the file is, too. While another process fetches the same file, this one waits for it.
-
-    Parameters
-    ----------
-    url, file_name : str
-        Address, and name in the cache.
-    checksum : str, default=None
-        ``"sha256:..."`` or ``"md5:..."``; None where none is published.
-    advice : str, default=None
-        What to do without the network; None names the folder ORDINALQ_DATA and `data`.
-
-    Returns
-    -------
-    Path
+    server says that the file is, too. While another process fetches the same file, this one waits for it. The checksum
+    is ``"sha256:..."`` or ``"md5:..."``, None where none is published; `advice` says what to do without the network,
+    None names the folder ORDINALQ_DATA and `data`.
     """
     import pooch
     import requests

@@ -22,22 +22,7 @@ MAX_LINE = 2**16  # bytes that are looked at of a line of numbers
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> Floats:
-    """Read comma-separated numbers, no header, all rows with `n_columns`.
-
-    Parameters
-    ----------
-    stream : binary file
-        Positioned at the first row; it must be seekable.
-    name : str
-        File name for errors.
-    n_columns : int
-    first_line : int, default=1
-        Number of the line at which the stream stands.
-
-    Returns
-    -------
-    ndarray (N, n_columns)
-    """
+    """Read comma-separated numbers without header, (N, n_columns), from a seekable file that stands at `first_line`."""
     import pandas as pd
 
     start = stream.tell()

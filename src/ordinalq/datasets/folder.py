@@ -26,24 +26,10 @@ def write_folder(
     feature_names: tuple[str, ...],
     samples: Iterator[tuple[str, Samples]],
 ) -> list[Path]:
-    """Write the files of a data set; those of an earlier call go when all the new ones are written.
+    """Write the files of a data set and return their paths; those of an earlier call go once all new ones are written.
 
-    Parameters
-    ----------
-    folder : path
-        See `check_folder`.
-    description : dict
-        What ``dataset.json`` says besides the names of the files and of the column of classes.
-    parts : mapping of names to Items
-        One file ``NAME.parquet`` each.
-    feature_names : tuple of d str
-    samples : iterator of (name, Samples)
-        One file ``samples_NAME.parquet`` each; NAME is "PROTOCOL POOL".
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    ``dataset.json`` has the description, the names of the files and that of the column of classes; each part is a file
+    ``NAME.parquet``, each of the named samples a file ``samples_NAME.parquet``, NAME being "PROTOCOL POOL".
     """
     old = check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -31,18 +31,10 @@ class Split(NamedTuple):
 
 
 def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
-    """Split items at random, each class in proportion.
+    """Split items with classes y (N,) in 0..n-1 at random, each class in proportion.
 
-    20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each
-    class has at least one item in each part.
-
-    Parameters
-    ----------
-    y : ndarray (N,)
-        Classes in 0..n-1.
-    classes : n names
-        For the error message.
-    random_state : int
+    20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each class
+    has at least one item in each part; an error calls it by its name among `classes`.
     """
     available = np.bincount(y, minlength=len(classes))
     if available.min() < 3:

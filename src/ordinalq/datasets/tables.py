@@ -174,21 +174,11 @@ def regression_dataset(
     random_state: int,
     notes: Sequence[str] = (),
 ) -> Dataset:
-    """Make the data set of a regression table of the paper.
+    """Make the data set of a regression table X (N, d), target (N,) of the paper; X is kept in single precision.
 
-    "reference": the published span, items outside in the outermost bins, 2000 test samples, at least 3 items of each
-    class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside removed, 5000
-    test samples, and no item twice and no least number of items as far as the pools allow.
-
-    Parameters
-    ----------
-    X : ndarray (N, d)
-        Kept in single precision.
-    target : ndarray (N,)
-    feature_names : d names
-    span : (lo, hi)
-    name, source, settings, random_state, notes
-        See :class:`Dataset` and :func:`load_dataset`.
+    "reference": the published span (lo, hi), items outside in the outermost bins, 2000 test samples, at least 3 items
+    of each class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside
+    removed, 5000 test samples, and no item twice and no least number of items as far as the pools allow.
     """
     check_settings(settings, random_state)
     if settings == "reference":

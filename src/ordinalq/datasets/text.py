@@ -17,12 +17,7 @@ logger = logging.getLogger("ordinalq")
 def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
     """Return an unfitted TF-IDF encoder: words and pairs of words in at least 5 texts, sublinear counts.
 
-    Parameters
-    ----------
-    n_components : int, default=None
-        Reduce to this many dense columns by a truncated SVD; None keeps the sparse matrix.
-    random_state : int, default=876
-        Seed of the SVD.
+    A truncated SVD reduces to `n_components` dense columns; None keeps the sparse matrix.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer

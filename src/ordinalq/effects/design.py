@@ -52,19 +52,11 @@ class DesignBased(NamedTuple):
 
 
 def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") -> DesignBased:
-    r"""Estimate shares by the difference estimator, with intervals.
+    r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
 
     The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
-    interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's.
-
-    Parameters
-    ----------
-    labels : LabelMoments
-        Each group with at least two labels, or with all of its items labelled.
-    level : float, default=0.95
-        Level of the intervals.
-    of : {"sample", "population"}, default="sample"
-        The N items at hand, or the population that they were drawn from.
+    interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
+    group has at least two labels, or labels of all of its items.
     """
     check_choice("of", of, ("sample", "population"))
     level = check_real("level", level, low=0, high=1, open_low=True)

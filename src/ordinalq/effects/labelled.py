@@ -41,19 +41,10 @@ class GroupLabels(NamedTuple):
 def predict_labelled(
     model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, of: str = "sample"
 ) -> Prediction:
-    """Predict the shares of groups with some labelled items.
+    """Predict the shares of groups with some labelled items, a random draw of the group's.
 
-    Parameters
-    ----------
-    model : GroupModel
-    Q : ndarray (B, d)
-        Mean representation of the items without a label; any where there are none.
-    n_unlabelled : ndarray (B,)
-        Their number U.
-    labels : GroupLabels
-        A random draw of the group's items.
-    of : {"sample", "population"}, default="sample"
-        All items, labelled or not, or the population behind them.
+    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any where there are none.
+    The shares are those of all items, labelled or not, or of the population behind them.
     """
     U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
     # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.

@@ -14,14 +14,8 @@ MAX_SQUARES = 2**26
 def effect_on_looks(F: Floats, codes: Codes, groups: Codes, weights: Weights | None = None) -> Floats:
     """Return D (d, d), the covariance between groups of the mean of f within a class.
 
-    Parameters
-    ----------
-    F : ndarray (N, d)
-        Representation of labelled items, scored by models that have seen no item of their group.
-    codes, groups : ndarray (N,)
-        Their classes 0..n-1 and groups 0..G-1.
-    weights : Weights, default=None
-        Weights of the items.
+    F (N, d) represents labelled items, scored by models that have seen no item of their group; codes and groups (N,)
+    are their classes 0..n-1 and groups 0..G-1.
     """
     n_groups, d = int(groups.max()) + 1, F.shape[1]
     n_classes = int(codes.max()) + 1

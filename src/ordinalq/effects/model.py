@@ -24,45 +24,22 @@ RANK_TOLERANCE = 1e-8
 class GroupModel:
     """Means and covariances of groups; arrays and numbers only, without keys or items.
 
-    Attributes
-    ----------
-    source : {"learned", "stated", "weak"}
-        Whether the group effect was learned from labelled groups, stated by the user, or is taken to be absent.
-    mu : ndarray (n,)
-        Mean shares of a group.
-    M : ndarray (d, n)
-        Class means of f.
-    shift : ndarray (d,)
-        Mean of rbar_g over groups.
-    W : ndarray (d, d)
-        Covariance of f within a class.
-    A, D, K : ndarray (n, n), (d, d), (n, d)
-        Covariances between groups.
-    n_groups : float
-        Effective number G of labelled groups; 0 where none were used.
-    dof : float
-        Degrees of freedom of J: G and the template's; inf where nothing was learned.
-    correlation : float
-        Intraclass correlation a of the labels.
-    worst : float
-        Largest log odds of a training group for another population, see `condition.log_odds`.
-    fallback : GroupModel or None
-        The same without the learned prior of the shares, for groups that it makes incredible.
+    The effect is "learned" from labelled groups, "stated" by the user, or taken to be absent, "weak".
     """
 
     source: str
-    mu: Floats
-    M: Floats
-    shift: Floats
-    W: Floats
-    A: Floats
-    D: Floats
-    K: Floats
-    n_groups: float = 0.0
-    dof: float = np.inf
-    correlation: float = 0.0
-    worst: float = 0.0
-    fallback: "GroupModel | None" = None
+    mu: Floats  # (n,) mean shares of a group
+    M: Floats  # (d, n) class means of f
+    shift: Floats  # (d,) mean of rbar_g over groups
+    W: Floats  # (d, d) covariance of f within a class
+    A: Floats  # (n, n) covariance of the shares between groups
+    D: Floats  # (d, d) that of the looks
+    K: Floats  # (n, d) that of both
+    n_groups: float = 0.0  # effective number G of labelled groups; 0 where none were used
+    dof: float = np.inf  # degrees of freedom of J: G and the template's; inf where nothing was learned
+    correlation: float = 0.0  # intraclass correlation a of the labels
+    worst: float = 0.0  # largest log odds of a training group for another population, see `condition.log_odds`
+    fallback: "GroupModel | None" = None  # without the learned prior of the shares, for groups that it makes incredible
 
     @property
     def n_classes(self) -> int:

@@ -29,49 +29,21 @@ CHUNK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predicted shares of B groups with the covariance of their errors.
+    """Predicted shares of B groups, of these very items or their population, with the covariance of their errors."""
 
-    Attributes
-    ----------
-    of : {"sample", "population"}
-        What is predicted: the shares of these very items, or those of the population they come from.
-    prevalences : ndarray (B, n)
-        The estimate: medians of the cumulated shares, differenced.
-    mean : ndarray (B, n)
-        p_hat on the simplex, the centre of the intervals.
-    covariance : ndarray (B, n, n)
-        E, before it is widened.
-    centre : ndarray (B, n)
-        mu of the prior that was used.
-    n_items : ndarray (B,)
-        N; with labels those without one.
-    distance : ndarray (B,)
-        d^2 = z' C_qq^{-1} z.
-    rank : int
-        Expectation of d^2: the number of directions of q.
-    unlike : bool ndarray (B,)
-        Groups unlike the training groups.
-    widening : ndarray (B,)
-        Factor of E for the uncertainty of J, which grows with d^2.
-    dof, mean_dof : ndarray (B,)
-        Degrees of freedom of the errors of shares and of the mean class.
-    unlabelled : ndarray (B, n, n) or None
-        E as it was before labels of the group were used.
-    """
-
-    of: str
-    prevalences: Floats
-    mean: Floats
-    covariance: Floats
-    centre: Floats
-    n_items: Floats
-    distance: Floats
-    rank: int
-    unlike: Mask
-    widening: Floats
-    dof: Floats
-    mean_dof: Floats
-    unlabelled: Floats | None = None
+    of: str  # "sample" or "population"
+    prevalences: Floats  # (B, n) the estimate: medians of the cumulated shares, differenced
+    mean: Floats  # (B, n) p_hat on the simplex, the centre of the intervals
+    covariance: Floats  # (B, n, n) E, before it is widened
+    centre: Floats  # (B, n) mu of the prior that was used
+    n_items: Floats  # (B,) N; with labels those without one
+    distance: Floats  # (B,) d^2 = z' C_qq^{-1} z
+    rank: int  # expectation of d^2: the number of directions of q
+    unlike: Mask  # (B,) groups unlike the training groups
+    widening: Floats  # (B,) factor of E for the uncertainty of J, which grows with d^2
+    dof: Floats  # (B,) degrees of freedom of the errors of shares
+    mean_dof: Floats  # (B,) those of the error of the mean class
+    unlabelled: Floats | None = None  # (B, n, n) E as it was before labels of the group were used
 
 
 def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:

@@ -15,27 +15,13 @@ from ordinalq.weights import Weights, item_counts
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums over the labelled items of G groups.
+    """Sums over the labelled items of G groups."""
 
-    Attributes
-    ----------
-    counts : ndarray (G, n)
-        sum e: items of each class.
-    cross : ndarray (G, n, d)
-        sum e f': sums of f by class.
-    squares : ndarray (G, d, d)
-        sum f f'.
-    class_squares : ndarray (n, d, d)
-        sum f f' by class, over all groups.
-    squared : ndarray (G, n) or None
-        sum w^2 e; None where that is `counts`, as without weights.
-    """
-
-    counts: Floats
-    cross: Floats
-    squares: Floats
-    class_squares: Floats
-    squared: Floats | None = None
+    counts: Floats  # (G, n) sum e: items of each class
+    cross: Floats  # (G, n, d) sum e f': sums of f by class
+    squares: Floats  # (G, d, d) sum f f'
+    class_squares: Floats  # (n, d, d) sum f f' by class, over all groups
+    squared: Floats | None = None  # (G, n) sum w^2 e; None where that is `counts`, as without weights
 
     @classmethod
     def of(

@@ -19,14 +19,7 @@ Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
 @contextmanager
 def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
-    """Give a function that runs delayed calls and yields their results in the order in which they end.
-
-    Parameters
-    ----------
-    backend : str
-    n_jobs : int
-        Number of workers; -1 stands for all processors.
-    """
+    """Give a function that runs delayed calls in `n_jobs` workers and yields results in the order in which they end."""
     check_workers(backend, n_jobs)
     with ExitStack() as stack:
         _prepare(backend, n_workers(n_jobs), stack)

@@ -61,25 +61,13 @@ class Predictions(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The two classifiers of a configuration.
+    """The two classifiers of a configuration: trained on L, and on 60 % of it."""
 
-    Attributes
-    ----------
-    whole, part : mapping of pools to Predictions
-        By the classifier that was trained on L, and by the one that was trained on 60 % of it.
-    held_out : Predictions
-        Predictions of the latter, on the other 40 %.
-    codes : ndarray
-        Classes of the held-out items.
-    p_train : ndarray (n,)
-        Class frequencies of L.
-    """
-
-    whole: Mapping[str, Predictions]
-    part: Mapping[str, Predictions]
-    held_out: Predictions
-    codes: Codes
-    p_train: Floats
+    whole: Mapping[str, Predictions]  # predictions of each pool by the first
+    part: Mapping[str, Predictions]  # and by the second
+    held_out: Predictions  # predictions of the second, on the other 40 %
+    codes: Codes  # classes of the held-out items
+    p_train: Floats  # (n,) class frequencies of L
 
 
 def classifier_units(config: Config) -> Iterator[Unit]:
@@ -99,18 +87,9 @@ def classifier_units(config: Config) -> Iterator[Unit]:
 
 
 def hold_out(y: Codes, seed: int) -> tuple[Codes, Codes]:
-    """Split items at random, each class in proportion, into 60 % for training and 40 % for M; each has every class.
+    """Split items with classes y (N,) at random, each class in proportion, into 60 % for training and 40 % for M.
 
-    Parameters
-    ----------
-    y : ndarray (N,)
-        Classes in 0..n-1.
-    seed : int
-
-    Returns
-    -------
-    training, held_out : ndarray
-        Items, ascending.
+    Both parts have every class; items are ascending.
     """
     rng = np.random.default_rng(seed)
     parts: tuple[list[Codes], list[Codes]] = ([], [])
@@ -136,14 +115,7 @@ def fit_scores(
 ) -> Scored:
     """Fit a classifier on L and on 60 % of it, as far as the quantifiers need both, and let it score the pools.
 
-    Parameters
-    ----------
-    classifier : unfitted classifier
-    dataset : Dataset
-    split : tuple of ndarray
-        See :func:`hold_out`.
-    quantifiers : sequence of str
-        Those that will be asked for.
+    The split is that of :func:`hold_out`.
     """
     X, y = dataset.train
     training, held_out = split
@@ -157,21 +129,9 @@ def fit_scores(
 
 
 def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tuple[Floats, Mask]:
-    """Estimate the class distribution of samples by the reference's version of a quantifier.
+    """Estimate the class distribution of samples of a pool by the reference's version of CC, PCC, ACC, PACC or SLD.
 
-    Parameters
-    ----------
-    quantifier : {"CC", "PCC", "ACC", "PACC", "SLD"}
-    scored : Scored
-    pool : str
-        The one that the samples consist of.
-    samples : Samples
-
-    Returns
-    -------
-    P : ndarray (B, n)
-    converged : ndarray (B,)
-        Only SLD can fail to.
+    Return P (B, n), and whether each has converged (B,), which only SLD can fail to.
     """
     check_choice("quantifier", quantifier, QUANTIFIERS)
     n = len(scored.p_train)
@@ -192,16 +152,7 @@ def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tu
 def invert(Q: Floats, M: Floats) -> Floats:
     """M^-1 q, clipped to [0, 1] and divided by its sum; q itself where M is singular.
 
-    Parameters
-    ----------
-    Q : ndarray (B, n)
-        Mean votes or posteriors of the samples.
-    M : ndarray (n, n)
-        Those of the classes, one per column.
-
-    Returns
-    -------
-    ndarray (B, n)
+    Q (B, n) are mean votes or posteriors of the samples, M (n, n) those of the classes, one per column.
     """
     try:
         P = np.linalg.solve(M, Q.T).T
@@ -213,19 +164,8 @@ def invert(Q: Floats, M: Floats) -> Floats:
 def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floats, Mask]:
     """SLD from p_L up to the first iteration k >= 12 with mean_i |p_i^(k) - p_i^(k-1)| < 1e-4, at most 1000.
 
-    Parameters
-    ----------
-    S : ndarray (N, n)
-        Posteriors of the pool.
-    samples : Samples
-    p_train : ndarray (n,)
-        p_L, start and divisor.
-
-    Returns
-    -------
-    P : ndarray (B, n)
-    converged : ndarray (B,)
-        Whether the change has become so small.
+    S (N, n) are posteriors of the pool, p_L (n,) start and divisor. Return P (B, n), and whether the change has become
+    so small (B,).
     """
     objective = MixtureObjective(S / p_train, samples)
     P = np.tile(p_train, (len(samples), 1))

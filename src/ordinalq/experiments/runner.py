@@ -40,24 +40,12 @@ def run(
     progress: Progress | None = None,
     finish: Callable[[Outcome], Any] | None = None,
 ) -> Outcome:
-    """Run an experiment, or go on with one that was interrupted, and return what it has found.
+    """Run an experiment that is no collection, or go on with one that was interrupted, and return what it has found.
 
-    Parameters
-    ----------
-    config : Config
-        Not a collection.
-    folder : path
-        Absent, empty, or of an earlier run of the same experiment, whose parts are used.
-    data : path, default=None
-        Local copy of the data set, see :func:`ordinalq.load_dataset`.
-    n_jobs : int, default=-1
-        Number of workers; -1 stands for all processors. Results do not depend on it.
-    backend : str, default="loky"
-        A backend of joblib; see :mod:`ordinalq.experiments.backends`.
-    progress : Progress, default=None
-        Is told what goes on; None tells nobody.
-    finish : callable, default=None
-        Gets the outcome while the folder still belongs to this run, for example to write a report there.
+    The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
+    copy of the data set, see :func:`ordinalq.load_dataset`. Results do not depend on the number of workers, nor on the
+    backend of joblib, see :mod:`ordinalq.experiments.backends`. `progress` is told what goes on, and `finish` gets the
+    outcome while the folder still belongs to this run, for example to write a report there.
     """
     check_workers(backend, n_jobs)  # before the work, not after it
     progress = progress or Progress()

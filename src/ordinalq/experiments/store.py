@@ -108,14 +108,8 @@ class Store:
 def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Store]:
     """Lock the folder of an experiment, make it if it is absent, and give its store.
 
-    A folder that was made and got no results before an error is removed again.
-
-    Parameters
-    ----------
-    folder : path
-        Absent, empty, or of an earlier run of the same experiment.
-    identity : mapping
-        What distinguishes the experiment from others.
+    The folder is absent, empty, or of an earlier run of the same experiment, as its identity says. One that was made
+    and got no results before an error is removed again.
     """
     folder = Path(folder)
     check_folder(folder, identity)

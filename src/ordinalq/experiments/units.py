@@ -77,22 +77,12 @@ class Setup:
 
 @dataclass(frozen=True, eq=False)
 class Unit(ABC):
-    """Trials that share a classifier.
+    """Trials that share a classifier."""
 
-    Attributes
-    ----------
-    classifier : dict
-        Parameters of the classifier; empty where there is none.
-    trials : tuple of Trial
-    setup : Setup
-    cost : float
-        A guess of the seconds that it takes, for the order of the units and for the progress bar.
-    """
-
-    classifier: dict[str, Any]
+    classifier: dict[str, Any]  # its parameters; empty where there is none
     trials: tuple[Trial, ...]
     setup: Setup
-    cost: float
+    cost: float  # a guess of the seconds that it takes, for the order of the units and for the progress bar
 
     # The parts that `validate` makes.
     kinds: ClassVar[tuple[str, ...]] = ("validation",)
@@ -121,11 +111,7 @@ class Unit(ABC):
     def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
         """Return the parts of `kinds`: how good the trials are on the validation samples, and what was made for that.
 
-        Parameters
-        ----------
-        material : Material
-        scores : DataFrame or None
-            What `score` has made in an earlier run.
+        The scores are those that `score` has made in an earlier run, if there was one.
         """
         scores = self.score(material) if scores is None else scores
         parts = {} if scores is None else {"scores": scores}

@@ -13,33 +13,16 @@ BLOCK = 1 << 24
 
 
 class Block(NamedTuple):
-    """Successive rows of a file that have not been read yet; the same whoever reads them.
+    """Successive rows of a file that have not been read yet; the same whoever reads them."""
 
-    Attributes
-    ----------
-    start, stop : int
-        The bytes of a text file; the row groups of a Parquet file.
-    line : int
-        Line of the first row (or row, counted from 0, in Parquet).
-    n_lines : int
-    done : int
-        Bytes of the file that have been looked at after it.
-    text : bytes or None
-        The text in UTF-8; None where it can be read from the file once more.
-    rows : Rows or None
-        The rows, where they had to be read to find their end.
-    exact : bool
-        Whether only the slow reader can tell the rows of it.
-    """
-
-    start: int
-    stop: int
-    line: int
+    start: int  # from this byte of a text file, or row group of a Parquet file
+    stop: int  # to this one
+    line: int  # line of the first row (or row, counted from 0, in Parquet)
     n_lines: int
-    done: int
-    text: bytes | None = None
-    rows: "Rows | None" = None
-    exact: bool = False
+    done: int  # bytes of the file that have been looked at after it
+    text: bytes | None = None  # in UTF-8; None where it can be read from the file once more
+    rows: "Rows | None" = None  # where they had to be read to find their end
+    exact: bool = False  # whether only the slow reader can tell the rows of it
 
     def light(self, again: bool) -> "Block":
         """Return the block as it is sent to another process: without its text, where that can be read `again`."""
@@ -55,20 +38,9 @@ class Block(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some rows of a file.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    lines : range or ndarray of int
-        Line (or row, counted from 0, in Parquet) of the file of each row.
-    done : int
-        Bytes of the file that are read after it.
-    seen : frozenset of str or None
-        Columns that have a value in some row, where rows may lack columns.
-    """
+    """Some rows of a file."""
 
     table: "pa.Table"
-    lines: Any
-    done: int
-    seen: frozenset[str] | None = None
+    lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
+    done: int  # bytes of the file that are read after it
+    seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

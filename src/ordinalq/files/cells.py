@@ -146,15 +146,7 @@ def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
 
 
 def dates(frame: "pd.DataFrame", name: str, style: str = "") -> "pd.Series[Any]":
-    """Return a column as UTC times, NaT where missing.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    name : str
-    style : str, default=""
-        Format of the dates, such as "%m/%d/%Y"; "" stands for ISO 8601.
-    """
+    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601."""
     import pandas as pd
 
     column = frame[name]

@@ -46,19 +46,11 @@ def column_kinds(
     categories: Sequence[str] = (),
     dates: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Say of which kind each column is: what the caller says, or else what its values look like.
+    """Say of which kind each column of a training table is: what the caller says, or else what its values look like.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The training table.
-    columns : list of str
-        Those to look at. Columns without any value, and strings that are neither text nor category because nearly each
-        occurs once (identifiers, links), get no kind, which is logged.
-    text, categories : list of str, default=()
-        Columns whose kind the caller knows.
-    dates : dict of str to str, default=None
-        Columns of dates and their formats, such as "%m/%d/%Y".
+    The caller knows those that are `text` or `categories`, and the formats of `dates`, such as "%m/%d/%Y". Columns
+    without any value, and strings that are neither text nor category because nearly each occurs once (identifiers,
+    links), get no kind, which is logged.
     """
     dates = dict(dates or {})
     texts, groups = set(text), set(categories)

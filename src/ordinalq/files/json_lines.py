@@ -23,13 +23,7 @@ SAMPLE = 1 << 16
 
 
 class JsonLines:
-    """A table in a file of JSON lines; a row may lack keys.
-
-    Parameters
-    ----------
-    source : Source
-    encoding : str
-    """
+    """A table in a file of JSON lines; a row may lack keys."""
 
     def __init__(self, source: Source, encoding: str) -> None:
         self.source = source

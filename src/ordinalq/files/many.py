@@ -65,14 +65,7 @@ def open_table(
 
 
 class TableFiles(Table):
-    """A table in many files of one format, with the same columns.
-
-    Parameters
-    ----------
-    name : str
-        What errors about all of them call it.
-    files : list of TableFile
-    """
+    """A table in many files of one format, with the same columns; errors about all of them call it by its name."""
 
     def __init__(self, name: str, files: list[TableFile]) -> None:
         self.name = name

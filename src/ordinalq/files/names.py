@@ -19,17 +19,7 @@ MAX_COLUMNS = 100_000
 
 
 def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
-    """Refuse a table that lacks some of the columns; the error lists them.
-
-    Parameters
-    ----------
-    present : iterable of str
-        Columns of the table.
-    names : sequence of str
-        Those that it must have.
-    where : str
-        What the error calls the table: its file, or "the table".
-    """
+    """Refuse a table, called `where`, that lacks some of the columns; the error lists them."""
     present = list(present)
     known = set(present)
     missing = [name for name in names if name not in known]

@@ -54,19 +54,8 @@ def unpacked(raw: IO[bytes], ending: str) -> Any:
 class Source:
     """A file that can be read as often as needed; what comes through a pipe is kept in a temporary file.
 
-    Parameters
-    ----------
-    path : str or Path
-        "-" stands for the standard input.
-
-    Attributes
-    ----------
-    name : str
-        What errors call it.
-    path : Path
-        Where the bytes are; a temporary file vanishes with the source.
-    packing : str
-        Ending of the name of a packed file, such as ".gz"; else "".
+    The path "-" stands for the standard input. Errors call it `name`; `path` is where the bytes are, of a temporary
+    file that vanishes with the source; `packing` is the ending of the name of a packed file, such as ".gz", or "".
     """
 
     def __init__(self, path: str | Path) -> None:

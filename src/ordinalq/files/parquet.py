@@ -9,16 +9,7 @@ from ordinalq.files.opening import Source
 
 
 class Parquet:
-    """A table in a Parquet file.
-
-    Parameters
-    ----------
-    source : Source
-    batch_rows, batch_bytes : int
-        Size of a batch.
-    nested : bool
-        Whether a cell may hold a list or an object.
-    """
+    """A table in a Parquet file, read in batches of limited size; cells that hold lists or objects only if `nested`."""
 
     def __init__(self, source: Source, batch_rows: int, batch_bytes: int, nested: bool) -> None:
         self.source = source

@@ -30,31 +30,18 @@ class Dialect(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows as the slow reader gives them.
-
-    Attributes
-    ----------
-    cells : list of list of str
-    lines : list of int
-        The line of the file in which each row ends.
-    n_bytes, n_lines : int
-        Bytes and lines of all of them in the file.
-    """
+    """Rows as the slow reader gives them."""
 
     cells: list[list[str]]
-    lines: list[int]
-    n_bytes: int
-    n_lines: int
+    lines: list[int]  # the line of the file in which each row ends
+    n_bytes: int  # of all of them in the file
+    n_lines: int  # likewise
 
 
 def rows_end(block: bytes, dialect: Dialect) -> tuple[int, int] | None:
-    """Find the rows of a block that starts with one.
+    """Return bytes and lines of the complete rows of a block that starts with one; zeros if there is none.
 
-    Returns
-    -------
-    (n_bytes, n_lines) or None
-        Bytes and lines of the complete rows; zeros if there is none. None if quotes do not stand at the edges of cells,
-        so that only `exact_rows` can tell.
+    None if quotes do not stand at the edges of cells, so that only `exact_rows` can tell.
     """
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None  # lines that end as those of old computers do
@@ -100,20 +87,10 @@ def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
 
 
 def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, name: str, *, final: bool) -> Rows:
-    """Read rows one by one; the error names the line that is no row of `n_columns` cells.
+    """Read the rows of a block one by one; the error names the line that is no row of `n_columns` cells.
 
-    Parameters
-    ----------
-    block : bytes
-        UTF-8, starts with a row. Without `final`, an incomplete row at its end is left for the next block.
-    dialect : Dialect
-    n_columns : int
-    first_line : int
-        Number of the first line of the block.
-    name : str
-        Name of the file.
-    final : bool
-        Whether the file ends here.
+    The block is UTF-8, starts with a row, and its first line has the number `first_line` in the file of this name.
+    Without `final`, an incomplete row at its end is left for the next block.
     """
     lines = _lines(block.decode(errors="ignore"))  # a character may be cut at the end
     if not final and lines and not lines[-1].endswith(("\n", "\r")):

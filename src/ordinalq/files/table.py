@@ -29,14 +29,7 @@ PORTION_ROWS = 50_000
 
 
 class Table(ABC):
-    """Rows in one file or in many; see :func:`ordinalq.files.many.open_table`.
-
-    Attributes
-    ----------
-    name : str
-        What errors call it.
-    format : {"csv", "tsv", "jsonl", "parquet"}
-    """
+    """Rows in one file or in many; see :func:`ordinalq.files.many.open_table`. Errors call it by its name."""
 
     name: str
     format: str
@@ -88,12 +81,8 @@ class Table(ABC):
     ) -> Iterator["pd.DataFrame"]:
         """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
 
-        Parameters
-        ----------
-        columns, numbers, native, nested
-            See :class:`Wanted`.
-        progress : callable, default=None
-            Told how many bytes have been read so far, after each portion.
+        What is read is said by :class:`Wanted`; `progress` is told how many bytes have been read so far, after each
+        portion.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()
@@ -119,19 +108,11 @@ class Table(ABC):
 
 
 class Wanted(NamedTuple):
-    """What is to be read of a table.
+    """What is to be read of a table: some columns, all of which must exist, or all (None).
 
-    Attributes
-    ----------
-    columns : list of str or None
-        Those to read, all of which must exist; None reads all.
-    numbers : collection of str
-        Columns that are expected to hold numbers; where all cells of a block do, they come as such, otherwise as
-        they are written.
-    native : collection of str
-        Columns of Parquet files that keep their type also where values are missing: whole numbers stay whole.
-    nested : bool
-        Whether a cell of a Parquet file may hold a list or an object.
+    Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
+    written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
+    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
     """
 
     columns: Sequence[str] | None = None
@@ -148,13 +129,7 @@ class Fixed(NamedTuple):
 
 
 class TableFile(Table):
-    """A table in one file.
-
-    Attributes
-    ----------
-    fixed : dict of str to Fixed
-        Columns that have one value in all rows, and are not in the file.
-    """
+    """A table in one file; columns in `fixed` have one value in all rows, and are not in the file."""
 
     def __init__(self, source: Source, format: str, encoding: str, quoting: str) -> None:  # noqa: A002
         self.name = source.name

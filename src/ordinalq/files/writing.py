@@ -23,14 +23,8 @@ PART = re.compile(r"part-\d{5}\.parquet")
 def replacing(path: Path, *, prefix: str = "", sync: bool = False) -> Iterator[Path]:
     """Give a temporary name in the same folder, which becomes `path` at the end; an error leaves nothing behind.
 
-    Parameters
-    ----------
-    path : Path
-        A link is followed: what it points to is replaced.
-    prefix : str, default=""
-        Beginning of the temporary name, by which whoever owns the folder knows leftovers of a killed process.
-    sync : bool, default=False
-        Whether the bytes must be on the disk before the file gets its name.
+    A link is followed: what it points to is replaced. By the prefix of the name whoever owns the folder knows leftovers
+    of a killed process; with `sync` the bytes are on the disk before the file gets its name.
     """
     path = path.resolve() if path.is_symlink() else path
     try:

@@ -26,15 +26,7 @@ ITEMS_PER_FUNCTION = 10
 
 
 def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
-    """Return the diagnosis of a fitted quantifier on one sample.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted.
-    summary : Summary
-        Summary of one sample, made with ``checks=True``.
-    """
+    """Return the diagnosis of a fitted quantifier on the summary of one sample, made with ``checks=True``."""
     if len(summary) != 1:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")
     estimate = distributions(quantifier.solve(summary))[0]

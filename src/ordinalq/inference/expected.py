@@ -29,26 +29,12 @@ def expected_errors(
 ) -> dict[Any, float]:
     """Return the mean NMD to expect of samples of each size, or of "groups"; NaN where too few items tell.
 
-    The scored items are halved. The method, without its classifier, learns from one half and estimates samples of the
-    other: of all distributions alike (protocol APP), or the groups themselves where there are groups. Then the halves
-    change places. Learning and judging both suffer from half the items; the squared excess over e_0, the error where
-    the method has learned from the very items that it is judged on, falls with their number, hence
-    e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Its parameters count; it is not changed.
-    S : ndarray (N, n)
-        Out-of-sample scores.
-    codes : ndarray (N,)
-        Classes 0..n-1; each has two items at least.
-    groups : ndarray (N,), default=None
-        Numbers of the groups.
-    sizes : sequence of int, default=(1000,)
-        Items of a sample, where there are no groups; never more than there are items.
-    random_state : int, default=0
-        Seed of the halves and the samples.
+    The scored items S (N, n), codes and groups (N,) are halved. The method, without its classifier, learns from one
+    half and estimates samples of the other: of all distributions alike (protocol APP), or the groups themselves where
+    there are groups. Then the halves change places. Learning and judging both suffer from half the items; the squared
+    excess over e_0, the error where the method has learned from the very items that it is judged on, falls with their
+    number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are. The quantifier is not
+    changed.
     """
     for size in sizes:
         check_integer("sizes", size, minimum=1)

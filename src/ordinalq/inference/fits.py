@@ -45,33 +45,17 @@ CHUNK = 2048
 
 
 class FitTest(NamedTuple):
-    """What the test needs of the held-out items.
+    """What the test needs of the held-out items."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the sums in a summary.
-    L, c : ndarray (d0, k), (k,)
-        Contrasts, and their expectation.
-    R, r : ndarray (d0, n), (n,)
-        A rough estimate, p = R'q + r.
-    V, counts : ndarray (n, k, k), (n,)
-        Covariances of the contrasts within each class, and its number of held-out items.
-    D : ndarray (k, k)
-        Covariance between groups.
-    kurtosis : float
-        E (x' V^-1 x)^2 - k^2 - 2 k of single items, zero where they are normal.
-    """
-
-    name: str
-    L: Floats
-    c: Floats
-    R: Floats
-    r: Floats
-    V: Floats
-    counts: Floats
-    D: Floats
-    kurtosis: float
+    name: str  # of the sums in a summary
+    L: Floats  # (d0, k) contrasts
+    c: Floats  # (k,) their expectation
+    R: Floats  # (d0, n) a rough estimate, p = R'q + r
+    r: Floats  # (n,)
+    V: Floats  # (n, k, k) covariances of the contrasts within each class
+    counts: Floats  # (n,) held-out items of each class
+    D: Floats  # (k, k) covariance between groups
+    kurtosis: float  # E (x' V^-1 x)^2 - k^2 - 2 k of single items, zero where they are normal
 
     @classmethod
     def of(cls, quantifier: Quantifier) -> "FitTest | None":
@@ -124,15 +108,7 @@ class FitTest(NamedTuple):
 
 
 def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
-    """Say of each sample whether it looks like a mixture of the known classes; None where that cannot be tested.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted.
-    summary : Summary
-        Summary of B samples, with the sums of the checks.
-    """
+    """Say of each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
     test = quantifier.once(FitTest.of)
     if test is None or test.name not in summary.totals:
         return None

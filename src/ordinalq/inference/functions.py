@@ -15,28 +15,14 @@ REDUNDANT = 1e-6
 
 
 class Checked(NamedTuple):
-    """Functions g of the held-out items V, as directions of what a summary holds under `name`.
+    """Functions g of the held-out items V, as directions of what a summary holds under `name`."""
 
-    Attributes
-    ----------
-    name : str
-        "checks", or "f" where a representation on features serves as such.
-    g, codes : ndarray (N_V, d), (N_V,)
-        Values in V, the direction with the largest variance first, and classes.
-    centre, axes : ndarray (d0,), (d0, d)
-        From what was summed up to g: (x - centre) axes.
-    D : ndarray (d, d) or None
-        Covariance of the mean of g in a class between groups; None where nothing is known of groups.
-    weights : Weights or None
-        Weights of the items of V.
-    """
-
-    name: str
-    g: Floats
-    codes: Codes
-    centre: Floats
-    axes: Floats
-    D: Floats | None
+    name: str  # "checks", or "f" where a representation on features serves as such
+    g: Floats  # (N_V, d) values in V, the direction with the largest variance first
+    codes: Codes  # (N_V,) classes
+    centre: Floats  # (d0,) from what was summed up to g: (x - centre) axes
+    axes: Floats  # (d0, d)
+    D: Floats | None  # (d, d) covariance of the mean of g in a class between groups, if known
     weights: Weights | None = None
 
     def means(self, summary: Summary) -> Floats:

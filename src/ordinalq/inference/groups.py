@@ -16,21 +16,10 @@ from ordinalq.simplex import clean
 def estimate(
     quantifier: Quantifier, summary: Summary, level: float | None = None, plan: Plan | None = None
 ) -> Estimates:
-    """Estimate the class distributions of summarized samples, with intervals where a level is given.
+    """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted; it has made the summary.
-    summary : Summary
-        Summary of B samples.
-    level : float, default=None
-        Level of the intervals, such as 0.95; None gives none.
-    plan : Plan, default=None
-        How intervals are made; None stands for ``Plan()``.
+    The plan says how intervals are made, None stands for ``Plan()``.
 
-    Examples
-    --------
     >>> import numpy as np, ordinalq as oq
     >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     >>> q = oq.PACC().fit_scores(S, [1, 2, 3])
@@ -61,16 +50,8 @@ def estimate_block(
 ) -> tuple[Estimates, int]:
     """Return the estimates of one block of samples, and how many of them did not converge.
 
-    Whoever estimates the blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives.
-
-    Parameters
-    ----------
-    quantifier, level, plan
-        See :func:`estimate`.
-    summary : Summary
-        Summary of the samples of the block, see :func:`ordinalq.contract.summary.blocks`.
-    block : int
-        Number of the block.
+    Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
+    see :func:`ordinalq.contract.summary.blocks`.
     """
     solution = quantifier.solve(summary)
     fit = quantifier.verdicts(summary)

@@ -126,22 +126,8 @@ def labels_needed(
     """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
 
     Labels are taken to be like the group, as far as it is known: their shares are those of the estimate, and their
-    looks those of its items (for a model of groups) or of the held-out items of the same classes.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted.
-    summary : Summary
-        Summary of the groups; with labels where there are some already.
-    width : float, default=0.05
-        Upper minus lower bound: in classes for the mean class, in shares for a class.
-    quantity : "mean" or a class, default="mean"
-        Whose interval.
-    level : float, default=0.95
-        Level of the interval.
-    plan : Plan, default=None
-        How intervals are made.
+    looks those of its items (for a model of groups) or of the held-out items of the same classes. The other parameters
+    are those of `Services.labels_needed`; the summary has the labels that there are, if only gaps.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
     plan = Plan() if plan is None else plan

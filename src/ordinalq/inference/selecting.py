@@ -22,19 +22,9 @@ def select(
     What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
     text, since its own, "(other)", is.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted; it has made the summary.
-    summary : Summary
-        Summary of B groups.
-    sort : "items", "mean" or a class, default=None
-        Groups with most items, the highest mean class or the largest share of a class come first. None keeps the order,
-        but stands for "items" where only the `top` are wanted.
-    top : int, default=None
-        Number of groups to keep.
-    min_items : int, default=None
-        Groups with fewer items are among the others.
+    Groups with most "items", the highest "mean" class or the largest share of a class come first, as `sort` says; None
+    keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
+    among the others.
     """
     if summary.keys is None:
         raise ValueError("sort, top and min_items are for groups, but the summary has none.")

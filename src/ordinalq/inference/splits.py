@@ -67,20 +67,9 @@ class Ground(NamedTuple):
 
 
 def ground(auto: Auto, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
-    """Return what a strength is chosen on.
+    """Return what a strength is chosen on, as `auto` says: held-out items with codes and perhaps training groups (N,).
 
-    Parameters
-    ----------
-    auto : Auto
-        How.
-    codes : ndarray (N,)
-        Classes of the held-out items.
-    groups : ndarray (N,) or None
-        Their training groups.
-    pool : ndarray (k,)
-        The items that may enter M and samples.
-    few : bool, default=False
-        Whether each sample takes long.
+    Only those of the pool (k,) may enter M and samples; where each sample takes long, `few` have to do.
     """
     if auto.prevalences is None and groups is not None:
         sizes = np.bincount(groups[pool])

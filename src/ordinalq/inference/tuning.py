@@ -109,18 +109,10 @@ class Tuning:
 
 
 def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source: str = "smooth") -> Tuning:
-    """Choose a strength of smoothing by the mean NMD over trials.
+    """Choose a strength of smoothing, relative to a unit, by the mean NMD over trials.
 
-    Parameters
-    ----------
-    smoother : Smoother
-        Says where to begin, and how far one may go.
-    trials : iterable of Trial
-        They are kept in memory, since every strength goes through all of them.
-    unit : float, default=1.0
-        What strengths are relative to.
-    source : str, default="smooth"
-        What the samples are, see :class:`Tuning`.
+    The smoother says where to begin, and how far one may go. All trials are kept in memory, since every strength goes
+    through all of them; their source is told, see :class:`Tuning`.
     """
     trials = list(trials)
     share = np.array([trial.weights.sum() for trial in trials])
@@ -177,13 +169,7 @@ def _refined(values: list[float], error: Callable[[float], float]) -> list[float
 def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
     """Warn where a choice is no good: at the edge of its grid, or on samples all smoother than the training items.
 
-    Parameters
-    ----------
-    tuning : Tuning
-    p_train : ndarray (n,)
-        The training distribution.
-    samples : iterable of ndarray (B, n)
-        Prevalences of the samples that it was made on.
+    The samples that it was made on have prevalences (B, n) each, the training items p_train (n,).
     """
     name = tuning.parameter
     if tuning.at_edge:

@@ -26,25 +26,13 @@ NAMED = 3
 
 @dataclass(frozen=True, eq=False)
 class SmoothingEffect:
-    """What smoothing has done to an estimate.
-
-    Attributes
-    ----------
-    parameter, strength : str, float
-        Name and value of the strength.
-    moved : float
-        NMD between the estimate and the one without smoothing.
-    jaggedness_without : float
-        xi_1 without smoothing.
-    freedom : float or None
-        Degrees of freedom that the regularizer leaves, where the method knows them (RUN).
-    """
+    """What smoothing has done to an estimate: name and value of its strength, and the difference to no smoothing."""
 
     parameter: str
     strength: float
-    moved: float
-    jaggedness_without: float
-    freedom: float | None
+    moved: float  # NMD between the estimate and the one without smoothing
+    jaggedness_without: float  # xi_1 without smoothing
+    freedom: float | None  # degrees of freedom that the regularizer leaves, where the method knows them (RUN)
 
     @property
     def is_active(self) -> bool:

@@ -65,20 +65,9 @@ def width_correction(
     tell of lower bounds, those above of upper ones, together with twenty groups like the mean of both sides. b counts
     with the Student quantile of G - 1 degrees of freedom, c as if ten more groups had shown no need for it.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted on these items.
-    S, codes, groups : ndarray (N, ...), (N,), (N,)
-        V: items with out-of-sample scores (of models that have seen no item of their group), classes and groups.
-    weights : Weights, default=None
-        Weights of the items.
-
-    Returns
-    -------
-    ndarray (2, 2, 2n + 1) or None
-        c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three groups have
-        several items.
+    S (N, ...), codes and groups (N,) are V, scored by models that have seen no item of their group. The correction
+    (2, 2, 2n + 1) is c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three
+    groups have several items.
     """
     chosen = _asked_about(worth(groups, int(groups.max()) + 1, weights))
     G = len(chosen)

@@ -58,13 +58,8 @@ class OACC(LinearQuantifier):
     ----------
     classifier, solver
         See :class:`ACC`.
-    tau : float or "auto", default=1e-3
-        Pull towards smooth p; ``tau=0`` is ACC. "auto" takes the best value for smooth samples of the held-out
-        training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
-    order : int, default=1
-        C is ``difference_matrix(n, order)``.
-    centre : array-like (n,), default=None
-        Penalize C (p - centre) instead of C p.
+    tau, order, centre
+        See :class:`OPACC`; ``tau=0`` is ACC.
     """
 
     paper_name = "o-ACC"

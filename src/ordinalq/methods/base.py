@@ -122,15 +122,7 @@ class SmoothedMethod(Method):
 
 
 class MatrixMethod(SmoothedMethod):
-    """A method on the mean of a representation, q, and its class means, M.
-
-    Attributes
-    ----------
-    representation_ : Representation
-        f.
-    M_ : ndarray (d, n)
-        Mean representation of each class over the held-out training items.
-    """
+    """A method on the mean of a representation f, q, and its means over the held-out items of each class, M (d, n)."""
 
     shares_representation = True
     representation_: Representation
@@ -242,12 +234,7 @@ class MatrixMethod(SmoothedMethod):
 
 
 class LinearQuantifier(MatrixMethod):
-    """Minimizes a loss between q and M p plus a regularizer; subclasses say with which parts.
-
-    Attributes
-    ----------
-    loss_ : Loss
-    """
+    """Minimizes a loss between q and M p plus a regularizer; subclasses say with which parts."""
 
     loss_: Loss
     solver: Any

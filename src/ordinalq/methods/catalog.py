@@ -32,15 +32,7 @@ PATH = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of the catalog.
-
-    Attributes
-    ----------
-    cls : type
-        The estimator class; its name is the method's id.
-    group : {"non-ordinal", "ordinal", "new ordinal", "beyond the paper"}
-        As in the paper's tables.
-    """
+    """A method of the catalog: its class, whose name is the method's id, and its group in the paper's tables."""
 
     cls: type[Quantifier]
     group: str
@@ -56,14 +48,9 @@ class Entry:
         return str(self.cls.paper_name)
 
     def grid(self, n_classes: int, settings: str = "reference") -> dict[str, list[Any]]:
-        """Return the paper's grid: parameter -> values (tab:hyperparameter).
+        """Return the paper's grid: parameter -> values (tab:hyperparameter); those of RUN, PDF and o-PDF depend on n.
 
-        Parameters
-        ----------
-        n_classes : int
-            n, on which the grids of RUN, PDF and o-PDF depend.
-        settings : {"reference", "paper"}, default="reference"
-            What the authors' program did, or what the text says, where they differ.
+        Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
         """
         check_choice("settings", settings, ("reference", "paper"))
         printed = settings == "paper"

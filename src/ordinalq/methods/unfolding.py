@@ -281,17 +281,11 @@ class IBU(MatrixMethod):
 
 
 def degrees_of_freedom(tau: Any, H: Floats, K: Floats) -> Floats:
-    """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer leaves, (B,).
+    """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer of strengths tau >= 0 (B,) leaves, (B,).
 
-    Parameters
-    ----------
-    tau : ndarray (B,)
-        Strengths >= 0.
-    H : ndarray (B, n, n)
-        Hessians of the likelihood, positive semidefinite; directions that it says nothing of have no freedom.
-    K : ndarray (B, n, n)
-        Hessians of the regularizer per unit of strength, positive semidefinite; e_i are its eigenvalues in the basis
-        in which H is the identity.
+    H and K (B, n, n) are positive semidefinite Hessians of the likelihood and of the regularizer per unit of strength;
+    e_i are the eigenvalues of K in the basis in which H is the identity. Directions that H says nothing of have no
+    freedom.
     """
     e, lost = _whitened(H, K)
     return np.asarray((1 / (1 + np.asarray(tau, dtype=np.float64)[:, None] * e)).sum(axis=1) - lost)

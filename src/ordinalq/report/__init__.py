@@ -18,38 +18,19 @@ __all__ = ["write_report", "write_summary"]
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write the tables, figures and the page of an experiment.
+    """Write the tables, figures and the page of an experiment; return the path of the page.
 
-    Parameters
-    ----------
-    outcome : Outcome
-    folder : path
-        Gets ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``. Tables of
-        equal outcomes are the same, byte by byte.
-
-    Returns
-    -------
-    Path
-        The page.
+    The folder gets ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``. Tables
+    of equal outcomes are the same, byte by byte.
     """
     tables, pictures = all_tables(outcome), list(all_pictures(outcome))
     return _write(Path(folder), tables, pictures, run_page(outcome, tables, pictures))
 
 
 def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
-    """Write what several experiments say together: their errors side by side, and ranks over data sets.
+    """Write what several experiments say together, as :func:`write_report`: errors side by side, ranks over data sets.
 
-    Parameters
-    ----------
-    outcomes : iterable of Outcome
-        One per data set, of kind "quantifiers".
-    folder : path
-        As in :func:`write_report`.
-
-    Returns
-    -------
-    Path
-        The page.
+    There is one outcome per data set, of kind "quantifiers".
     """
     found: Sequence[Outcome] = list(outcomes)
     if not found:

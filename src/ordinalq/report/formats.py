@@ -60,28 +60,16 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table.
+    """A table: the name of its files, a title for the caption, cells, footnotes, and its place on the page.
 
-    Attributes
-    ----------
-    name : str
-        Name of its files.
-    title : str
-        One line for the caption.
-    columns, rows : tuple
-    data : DataFrame
-        The same content as numbers in full precision, one row per fact, for CSV.
-    notes : tuple of str
-        Footnotes.
-    section, fold : str
-        Where it stands on the page: a section, and the title of what must be opened there to see it.
+    The place is a section, and the title of what must be opened there to see it (`fold`).
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    data: pd.DataFrame
+    data: pd.DataFrame  # the same content as numbers in full precision, one row per fact, for CSV
     notes: tuple[str, ...] = ()
     section: str = "results"
     fold: str = ""

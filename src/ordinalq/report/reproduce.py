@@ -30,18 +30,9 @@ def reproduce_experiment(
 ) -> Path:
     """Run an experiment, or all of a collection, write the report, and return the path of its page.
 
-    Parameters
-    ----------
-    name, profile, settings
-        See :func:`ordinalq.experiments.config.load_config`.
-    data : path, default=None
-        Local copy of the data; for a collection, a folder with all of them.
-    folder : path, default=None
-        Where to write; None stands for ``results/NAME``, with profile and settings where they are not the default.
-    n_jobs, backend
-        See :func:`ordinalq.experiments.runner.run`.
-    quiet : bool, default=False
-        Show no progress and no table.
+    See :func:`ordinalq.experiments.config.load_config` and :func:`ordinalq.experiments.runner.run` for the parameters.
+    The folder None stands for ``results/NAME``, with profile and settings where they are not the default. `quiet` shows
+    no progress and no table.
     """
     config = load_config(name, profile, settings)
     folder = _default_folder(config) if folder is None else folder

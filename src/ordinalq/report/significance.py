@@ -14,28 +14,14 @@ DECIMALS = 13
 
 @dataclass(frozen=True)
 class Ranking:
-    """Average ranks, 1 is best.
+    """Average ranks, 1 is best."""
 
-    Attributes
-    ----------
-    ranks : dict
-        Method -> average rank; ties share their mean rank.
-    n_blocks : int
-        Data sets or samples over which ranks were averaged.
-    statistic, p_value : float
-        Friedman's test of "all methods are equally good", corrected for ties; NaN for fewer than two methods.
-    difference : float
-        Nemenyi's critical difference: ranks that are closer do not differ significantly.
-    level : float
-        Level of the critical difference.
-    """
-
-    ranks: dict[str, float]
-    n_blocks: int
-    statistic: float
-    p_value: float
-    difference: float
-    level: float
+    ranks: dict[str, float]  # method -> average rank; ties share their mean rank
+    n_blocks: int  # data sets or samples over which ranks were averaged
+    statistic: float  # of Friedman's test of "all methods are equally good", corrected for ties
+    p_value: float  # of that test; NaN for fewer than two methods
+    difference: float  # Nemenyi's critical difference: ranks that are closer do not differ significantly
+    level: float  # of the critical difference
 
     def groups(self) -> list[list[str]]:
         """Return the longest runs of methods, best first, whose ranks lie within the critical difference."""
@@ -52,21 +38,12 @@ class Ranking:
 
 
 def rank(errors: Mapping[str, Any], *, level: float = 0.05) -> Ranking:
-    """Rank methods in every block and average.
+    """Rank methods by their errors (N,) on the same data sets or samples in every block, and average.
 
-    With k methods, N blocks and average ranks R_j, Friedman's statistic is
-    12 N / (k (k+1)) sum_j (R_j - (k+1)/2)^2, divided by 1 - sum(t^3 - t) / (N k (k^2-1)) for ties of size t, and the
-    critical difference is q sqrt(k (k+1) / (6 N)), q the quantile of the studentized range over sqrt(2).
+    With k methods, N blocks and average ranks R_j, Friedman's statistic is 12 N / (k (k+1)) sum_j (R_j - (k+1)/2)^2,
+    divided by 1 - sum(t^3 - t) / (N k (k^2-1)) for ties of size t, and the critical difference is
+    q sqrt(k (k+1) / (6 N)), q the quantile of the studentized range over sqrt(2).
 
-    Parameters
-    ----------
-    errors : mapping of names to array-like (N,)
-        Error of each method on the same data sets or samples.
-    level : float, default=0.05
-        In (0, 1).
-
-    Examples
-    --------
     >>> ranking = rank({"a": [0.1, 0.2, 0.1], "b": [0.3, 0.2, 0.4], "c": [0.5, 0.6, 0.3]})
     >>> [round(r, 2) for r in ranking.ranks.values()]
     [1.17, 2.17, 2.67]

@@ -46,25 +46,10 @@ def estimate_all(
 ) -> Iterator[Attempt]:
     """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
 
-    Quantifiers that say that they share their representation share that of the items, M and q where these are the
-    same, so that for instance all strengths of a regularizer cost one representation.
-
-    Parameters
-    ----------
-    quantifiers : iterable of Quantifier
-        All on scores of the same classifier, or all on features; they stay unfitted.
-    S : ndarray (N, n)
-        Out-of-sample scores (or features) of the training items.
-    y : array-like (N,)
-        Labels of the training items.
-    S_pool : ndarray (N', n)
-        Scores (or features) of the pool.
-    samples : Samples
-        B samples of the pool.
-    classes : array-like (n,), default=None
-        All labels in ascending order.
-    groups : array-like (N,), default=None
-        The groups of the training items.
+    S (N, n) are out-of-sample scores (or features) of the training items with labels y and perhaps groups, S_pool those
+    of the pool that the samples are of. The quantifiers stay unfitted. Those that say that they share their
+    representation share that of the items, M and q where these are the same, so that for instance all strengths of a
+    regularizer cost one representation.
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:

@@ -37,13 +37,9 @@ def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
 
 
 def configured(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quantifier:
-    """Return an unfitted copy of the quantifier with the parameters of a configuration.
+    """Return an unfitted copy of the quantifier with the parameters of a configuration, nested ones as ``a__b``.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-    configuration : dict of parameters, nested ones as ``classifier__max_depth``
-        Parts in it, such as classifiers, are copied.
+    Parts in it, such as classifiers, are copied.
     """
     result: Quantifier = clone(quantifier)
     # Outer parameters first: they may bring the objects that the inner ones belong to.

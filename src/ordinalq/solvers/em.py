@@ -31,23 +31,9 @@ def em_mixture(
 ) -> Solution:
     """p_i^(k) = (1/N) sum_x [p~_i r_i(x)] / [sum_j p~_j r_j(x)], p~ the smoothed p^(k-1) [eq:sld].
 
-    Parameters
-    ----------
-    objective : MixtureObjective
-        Score ratios and samples; its regularizer plays no part.
-    prior : ndarray (n,)
-        p~ of the first iteration.
-    smoothing : PolynomialSmoothing
-        From p^(k) to the prior of the next iteration.
-    max_iter : int, default=100
-        Number of iterations.
-    tol : float, default=0.0
-        Stop where the mean absolute change of p is at most this; 0 never stops early.
-
-    Returns
-    -------
-    Solution
-        The last, unsmoothed p; value and kkt are those of the likelihood.
+    The prior (n,) is p~ of the first iteration; the regularizer of the objective plays no part. It stops after
+    `max_iter` iterations, or where the mean absolute change of p is at most `tol`; 0 never stops early. The Solution is
+    the last, unsmoothed p; value and kkt are those of the likelihood.
     """
     P, n_iter = np.empty((objective.n_samples, objective.n_classes)), np.empty(objective.n_samples, dtype=np.int64)
     converged = np.empty(objective.n_samples, dtype=bool)
@@ -74,22 +60,13 @@ def em_counts(
 ) -> Solution:
     """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1) [eq:ibu].
 
-    The q of the data are the observed fractions, M is the response matrix; the other parameters are as for
-    :func:`em_mixture`. Without smoothing the limit is the maximum of the Poisson likelihood.
+    The q of the data are the observed fractions, M is the response matrix. Without smoothing the limit is the maximum
+    of the Poisson likelihood. A background o is one more cause, whose share is known: the denominator is
+    sum_l M_jl p~_l + o_j, and what is left for the classes is made a distribution.
 
-    A background o is one more cause, whose share is known: the denominator is sum_l M_jl p~_l + o_j, and what is left
-    for the classes is made a distribution.
-
-    Parameters
-    ----------
-    max_iter : int or ndarray (B,), default=100
-        Number of iterations, also one per sample.
-    start : ndarray (n,), default=None
-        p~ of the first iteration; None stands for the uniform one.
-    acceptance : ndarray (n,), default=None
-        Share a_i of the items of class i that are observed; `stop` looks at N p_i / a_i.
-    stop : callable, default=mean_change
-        Statistic of two successive estimates that `tol` is compared with, see `ordinalq.solvers.stopping`.
+    It begins with `start` (n,), None being the uniform one, and ends as :func:`em_mixture` does, after a number of
+    iterations that may be each sample's own (B,), or where the statistic `stop` of two successive estimates (see
+    `ordinalq.solvers.stopping`) is at most `tol`. With an acceptance a (n,) that looks at N p_i / a_i.
     """
     objective = LinearObjective(Poisson(), NoPenalty(), data)
     data = objective.data

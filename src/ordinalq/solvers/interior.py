@@ -15,20 +15,9 @@ BOUNDARY = 0.99
 def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Floats) -> Solution:
     r"""Minimise p'Ap/2 - b'p - sum_i k_i ln p_i over the simplex; the minimum has mass in every class.
 
-    Newton's method on the conditions A p - b - y = const, p_i y_i = k_i in p and y together (primal and dual). In p
-    alone its steps would be short wherever a share is small.
-
-    Parameters
-    ----------
-    A : ndarray (B, n, n)
-        Positive semidefinite.
-    b : ndarray (B, n)
-    k : ndarray (B, n)
-        Positive.
-    start : ndarray (B, n)
-        Positive shares to start from.
-    scale : ndarray (B,)
-        By which gradients are divided in the optimality measure.
+    A (B, n, n) is positive semidefinite, k (B, n) positive, `start` (B, n) too; gradients are divided by `scale` (B,)
+    in the optimality measure. Newton's method on the conditions A p - b - y = const, p_i y_i = k_i in p and y together
+    (primal and dual). In p alone its steps would be short wherever a share is small.
     """
     B, n = b.shape
     P = start / start.sum(axis=1, keepdims=True)

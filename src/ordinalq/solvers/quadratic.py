@@ -42,27 +42,13 @@ CORRECTIONS = 4
 
 
 class QPSolution(NamedTuple):
-    """Minima of B problems, and how the penalty's gradient follows from them.
+    """Minima of B problems, and how the penalty's gradient follows from them."""
 
-    Parameters
-    ----------
-    p : ndarray (B, n)
-        The minima.
-    n_iter : ndarray (B,)
-        Rounds needed.
-    penalty : Penalty or None
-        The penalty of all problems.
-    r : ndarray (B, m) or None
-        tau (C p - c) where the penalty is stiff.
-    regular : ndarray (B,)
-        Whether no ridge was needed, and the active sets came to an end.
-    """
-
-    p: Floats
-    n_iter: Counts
-    penalty: Penalty | None
-    r: Floats | None
-    regular: Mask
+    p: Floats  # (B, n) the minima
+    n_iter: Counts  # (B,) rounds needed
+    penalty: Penalty | None  # that of all problems
+    r: Floats | None  # (B, m) tau (C p - c) where the penalty is stiff
+    regular: Mask  # (B,) whether no ridge was needed, and the active sets came to an end
 
     def multipliers(self) -> Floats:
         """Return tau (C p - c), (B, m), without columns where there is no penalty."""
@@ -191,21 +177,10 @@ def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floa
 
 
 def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, Counts]:
-    """Minimise p'Ap - 2 b'p over the simplex for each row of b.
+    """Minimise p'Ap - 2 b'p over the simplex for each row of b (B, n); return p (B, n) and the rounds needed (B,).
 
-    Parameters
-    ----------
-    A : ndarray (n, n) or (B, n, n)
-        Symmetric, positive semidefinite on directions that sum to zero.
-    b : ndarray (B, n)
-    free : bool ndarray (B, n), default=None
-        First guess of the classes with mass; None stands for all.
-
-    Returns
-    -------
-    p : ndarray (B, n)
-    n_iter : ndarray (B,)
-        Rounds needed.
+    A (n, n) or (B, n, n) is symmetric, positive semidefinite on directions that sum to zero; `free` (B, n) is a first
+    guess of the classes with mass, None stands for all.
     """
     found = solve_qp(A, b, free)
     return found.p, found.n_iter

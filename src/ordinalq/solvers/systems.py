@@ -24,12 +24,7 @@ NO_PENALTY = 1e-13
 
 
 class Systems(ABC):
-    """The linear systems of B problems.
-
-    Attributes
-    ----------
-    b : ndarray (B, n)
-    """
+    """The linear systems of B problems."""
 
     b: Floats
 
@@ -37,11 +32,7 @@ class Systems(ABC):
     def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
 
-        Returns
-        -------
-        p : ndarray (B', n)
-        mu : ndarray (B', n)
-            Multipliers of p >= 0: the gradient less its value on the free classes.
+        Return p (B', n) and the multipliers mu (B', n) of p >= 0: the gradient less its value on the free classes.
         """
 
     @abstractmethod

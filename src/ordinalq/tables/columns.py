@@ -19,17 +19,9 @@ MAX_TERMS = 50_000
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
-    """Takes the columns it knows of a table, in their order, and reads them by their kind.
+    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.files.columns`.
 
-    Parameters
-    ----------
-    kinds : dict of str to {"text", "number", "date", "category"}
-        The columns, see `ordinalq.files.columns`.
-
-    Attributes
-    ----------
-    categories_ : dict of str to ndarray of str
-        Those of the training table, by column.
+    ``categories_`` are those of the training table, by column.
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
@@ -79,17 +71,10 @@ def as_pandas(frame: Any) -> "pd.DataFrame":
 
 
 def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
-    """Return the unfitted transformer that makes numbers of typed columns.
+    """Return the unfitted transformer that makes numbers of the typed columns of a training table.
 
     Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
     :func:`ordinalq.files.encoder.table_encoder`, numbers being scaled to unit variance.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The training table, typed.
-    kinds : dict
-        See :class:`TypedColumns`.
     """
     from sklearn.compose import ColumnTransformer
 

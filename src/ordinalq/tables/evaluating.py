@@ -37,58 +37,20 @@ def evaluate_table(
     protocol: str = "app",
     *,
     by: By | None = None,
-    target: str | None = None,
-    n_samples: int = 1000,
-    sample_size: int = 100,
     level: float = 0.95,
-    skip_unlabelled: bool = False,
     random_state: int = 0,
+    **how: Any,
 ) -> "pd.DataFrame":
     """Measure the errors of a model on samples of a labelled table, beside simple estimates.
 
-    Parameters
-    ----------
-    model : TableModel or quantifier
-        See :func:`ordinalq.tables.predicting.predict_table`.
-    file : Table
-        Labelled, and none of the items that the model was fitted on.
-    protocol : str, default="app"
-        "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random.
-    by : str or list of str, default=None
-        Columns whose groups are the samples, or periods such as "date:month"; then nothing is drawn.
-    target : str, default=None
-        Column of the labels; None takes that of the training.
-    n_samples, sample_size : int, default=1000, 100
-        Number of samples (before "app-oq" chooses among them) and of items in each. Where a class has fewer items than
-        a sample needs, they are repeated, which is logged.
-    level : float, default=0.95
-        Level of the intervals whose coverage is measured, with groups.
-    skip_unlabelled : bool, default=False
-        Leave out rows without a label, which are an error otherwise.
-    random_state : int, default=0
-        Seed of the samples.
-
-    Returns
-    -------
-    DataFrame
-        One row per estimate: name, mean and standard deviation of NMD, of RNOD and of the error of the mean class in
-        classes over the samples. With groups, the means over items too (``nmd_by_items``, ``mean_class_by_items``), and
-        of the model how often its intervals hold and how wide they are (``covered``, ``mean_class_covered``,
-        ``width``). ``attrs`` has n_samples and n_items; with groups n_single, the groups of one item, paired
-        ``comparisons`` with the others, and the ``verdict`` in one sentence.
+    The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
+    NMD, of RNOD and of the error of the mean class in classes over the samples. With groups, the means over items too
+    (``nmd_by_items``, ``mean_class_by_items``), and of the model how often its intervals at the level hold and how wide
+    they are (``covered``, ``mean_class_covered``, ``width``). ``attrs`` has n_samples and n_items; with groups
+    n_single, the groups of one item, paired ``comparisons`` with the others, and the ``verdict`` in one sentence.
     """
     quantifier = fitted_quantifier(model)
-    S, samples = scored_samples(
-        model,
-        file,
-        protocol,
-        by=by,
-        target=target,
-        n_samples=n_samples,
-        sample_size=sample_size,
-        skip_unlabelled=skip_unlabelled,
-        random_state=random_state,
-    )
+    S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
         table = judged(_estimates(quantifier, S, samples), samples)
     else:
@@ -104,16 +66,8 @@ def compare_table(
 ) -> MethodComparison:
     """Compare the model's method with others, on its own scores: the classifier is not fitted again.
 
-    Parameters
-    ----------
-    model, file, protocol
-        See :func:`evaluate_table`.
-    methods : list of str
-        Names in the catalog; each learns from the scores that the model keeps of its training items.
-    measure : str, default="nmd"
-        Error of an estimate.
-    **how
-        See :func:`evaluate_table`.
+    The methods have names in the catalog, and learn from the scores that the model keeps of its training items; all
+    else is as in :func:`evaluate_table`.
     """
     quantifier = fitted_quantifier(model)
     if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
@@ -146,7 +100,14 @@ def scored_samples(
     skip_unlabelled: bool = False,
     random_state: int = 0,
 ) -> tuple[Floats, Samples]:
-    """Return the scores (N, n) of the labelled rows of a table, and samples of them with their prevalences."""
+    """Return the scores (N, n) of the labelled rows of a table, and samples of them with their prevalences.
+
+    The table has none of the items that the model was fitted on; `target` is the column of the labels, None that of the
+    training. Without `by`, samples are drawn: "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth
+    of them; "npp": rows drawn at random. Where a class has fewer items than a sample needs, they are repeated, which is
+    logged. With `by`, the groups of these columns, or periods such as "date:month", are the samples. Rows without a
+    label are an error, or skipped.
+    """
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")

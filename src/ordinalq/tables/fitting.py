@@ -34,22 +34,10 @@ def build_quantifier(
 ) -> Quantifier:
     """Return an unfitted quantifier for encoded tables.
 
-    Parameters
-    ----------
-    method : str, default=None
-        Name in the catalog, or path package.module:Class of a method of one's own. None is :class:`ordinalq.Default`,
-        or its method, :class:`ordinalq.AML`, where a classifier is named.
-    parameters : dict, default=None
-        Parameters of the method, by name.
-    classifier : {"logistic", "forest"}, default=None
-        Logistic regression, cross-fitted, or a random forest with out-of-bag scores. None is "logistic" where the
-        method needs one.
-    groups : bool, default=False
-        Whether it will be fitted with groups: the forest is cross-fitted then, so that folds keep groups together.
-    n_jobs : int, default=None
-        Models or trees that are fitted at the same time.
-    random_state : int, default=0
-        Seed of the folds and of the forests.
+    The method has a name in the catalog, or is the path package.module:Class of one's own; None is
+    :class:`ordinalq.Default`, or its method, :class:`ordinalq.AML`, where a classifier is named. That is "logistic",
+    logistic regression, cross-fitted, or "forest", a random forest with out-of-bag scores; with groups the forest is
+    cross-fitted, so that folds keep groups together. None is "logistic" where the method needs one.
     """
     named = method is not None
     if method is None:
@@ -96,21 +84,8 @@ def fit_table(
 ) -> TableModel:
     """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
 
-    Parameters
-    ----------
-    file : Table
-        See :func:`ordinalq.files.many.open_table`.
-    target : str
-        Column of the labels.
-    quantifier, text, features, categories, dates
-        See :class:`TableModel`.
-    by, classes, skip_unlabelled, weight, weights
-        See :meth:`TableModel.fit`.
-    max_items : int, default=None
-        Rows to learn from at most: the same part of each group (without `by`, of each class), drawn at random. None
-        takes all.
-    random_state : int, default=0
-        Seed of that draw.
+    At most `max_items` rows are learned from, drawn at random: the same part of each group (without `by`, of each
+    class). The other parameters are those of :class:`TableModel` and of its `fit`.
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)

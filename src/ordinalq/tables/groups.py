@@ -38,14 +38,8 @@ class GroupColumn:
 
     In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
-    columns have a type of their own.
-
-    Parameters
-    ----------
-    by : str
-        The column, or a column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
-    format : str
-        Format of the file.
+    columns have a type of their own. `by` is the column, or a column of dates and a period, such as "date:month", and a
+    format, as "date:month:%m/%d/%Y".
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
@@ -94,15 +88,7 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in portions, by one column or by several.
-
-    Parameters
-    ----------
-    by : str or list of str
-        See :class:`GroupColumn`.
-    format : str
-        Format of the file.
-    """
+    """The groups of rows that come in portions, by one column or by several."""
 
     def __init__(self, by: By, format: str) -> None:  # noqa: A002
         self.columns = [GroupColumn(one, format) for one in as_list(by)]

@@ -32,18 +32,9 @@ def check_by(by: Sequence[str], target: str) -> None:
 
 
 def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | None, skip_unlabelled: bool) -> Labelled:
-    """Return the rows that have a label, and their labels as numbers or words.
+    """Return the rows that have a label in the column `target`, and their labels as numbers or words.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        As read from a file, or any other.
-    target : str
-        Column of the labels.
-    classes : list, default=None
-        Labels in ascending order; numbers need none.
-    skip_unlabelled : bool
-        Leave out rows without a label, which are an error otherwise.
+    Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
     """
     words = as_words(frame[target])
     gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
@@ -75,17 +66,7 @@ def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | N
 
 
 def known_labels(frame: "pd.DataFrame", column: str, classes: Array) -> Array:
-    """Return the labels in a column of a portion as classes (N,), None where there is none.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        As read from a file, or any other.
-    column : str
-        Column of the labels.
-    classes : ndarray (n,)
-        Those of the model.
-    """
+    """Return the labels in a column of a portion as classes of the model (N,), None where there is none."""
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
     gaps = {None, "", *MISSING_WORDS} - set(known)

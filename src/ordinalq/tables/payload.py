@@ -138,10 +138,7 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 class _Nodes:
     """Walks the tree as skops will: a node whose number was seen before is that earlier node, whatever it holds.
 
-    Attributes
-    ----------
-    n_bytes : int
-        Bytes of all arrays, each as often as it is read.
+    `n_bytes` are those of all arrays, each as often as it is read.
     """
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:

@@ -41,12 +41,8 @@ def plan_labels(
 ) -> LabelPlan:
     """Say how many rows of a table, or of each group of its rows, to label.
 
-    Parameters
-    ----------
-    model, file, by, labels, **how
-        See :func:`ordinalq.tables.predicting.predict_table`.
-    width, quantity, level, plan
-        See :func:`ordinalq.inference.labelling.labels_needed`.
+    The parameters are those of :func:`ordinalq.tables.predicting.predict_table` and
+    :func:`ordinalq.inference.labelling.labels_needed`.
     """
     groups = None if by is None else Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
@@ -56,23 +52,11 @@ def plan_labels(
 
 
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
-    """Draw the rows to label at random within each group.
+    """Draw the rows to label at random within each group; the table of the plan is read twice more.
 
-    Parameters
-    ----------
-    file : Table
-        The table the plan was made for; it is read twice more.
-    plan : LabelPlan
-    target : str, default=None
-        Column for the labels, which the result has, empty, if the table does not.
-    random_state : int, default=0
-        Seed of the draw.
-
-    Returns
-    -------
-    DataFrame
-        The rows with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
-        one with the name of the file, where there are many.
+    The rows come with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
+    one with the name of the file, where there are many. A column `target` for the labels is added, empty, if the table
+    lacks it.
     """
     import pandas as pd
 

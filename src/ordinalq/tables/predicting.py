@@ -38,29 +38,15 @@ def predict_table(
 ) -> Estimates:
     """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
 
-    Parameters
-    ----------
-    model : TableModel or quantifier
-        A quantifier must have been fitted on a frame of numbers, whose columns the table has.
-    file : Table
-        The table, of any size.
-    by : str or list of str, default=None
-        Column whose values are the groups, or several. They keep their type and their order; in text files they are
-        whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a group of
-        their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
-        with a zone in UTC). None takes all rows as one group, "all".
-    labels : str, default=None
-        Column with labels of some rows, a random draw of each group, and gaps.
-    level : float, default=None
-        Level of the intervals, such as 0.95; None gives none.
-    plan : Plan, default=None
-        How intervals are made.
-    weight : str, default=None
-        Column of weights of the rows.
-    weights : {"survey", "frequency"}, default="survey"
-        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
-    **how
-        Number of workers and the like, see :func:`ordinalq.tables.reading.read_summary`.
+    The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
+    has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text
+    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a
+    group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
+    with a zone in UTC). None takes all rows as one group, "all".
+
+    The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
+    of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    :func:`ordinalq.tables.reading.read_summary`.
     """
     quantifier = fitted_quantifier(model)
     level = None if level is None else check_level(level)
@@ -123,17 +109,7 @@ class Diagnoses(NamedTuple):
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
-    """Say how far the estimates of a summarized table can be trusted.
-
-    Parameters
-    ----------
-    quantifier : Quantifier
-        The quantifier of the model.
-    summary : Summary
-        As :func:`summarize_table` gives it.
-    groups : bool
-        Whether groups with at least ten items per class are looked at one by one.
-    """
+    """Say how far the estimates of a summarized table can be trusted; with `groups`, of large ones one by one, too."""
     found = {}
     if groups and summary.keys is not None:
         names = summary.keys.labels()

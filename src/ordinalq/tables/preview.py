@@ -25,22 +25,15 @@ ENOUGH = 2 * MAX_LABELS
 class ColumnPreview(NamedTuple):
     """A column of a table.
 
-    Attributes
-    ----------
-    name : str
-    kind : str
-        See :mod:`ordinalq.files.columns`; "" for a column of no use, such as identifiers, "nested" for one of lists.
-    words : tuple of (str, int)
-        Its values as words, with how often each occurs, in the order of numbers if all are, else of their appearance;
-        none where they are too many for classes. Of the whole table if it was read as a whole.
-    n_missing : int
-        Cells without a value, or with a word such as NA.
+    Its kind is one of :mod:`ordinalq.files.columns`, "" for a column of no use, such as identifiers, "nested" for one
+    of lists. The words are its values with how often each occurs, in the order of numbers if all are, else of their
+    appearance; none where they are too many for classes. They are of the whole table if it was read as a whole.
     """
 
     name: str
     kind: str
     words: tuple[tuple[str, int], ...]
-    n_missing: int
+    n_missing: int  # cells without a value, or with a word such as NA
 
     @property
     def is_numeric(self) -> bool:
@@ -68,15 +61,9 @@ class TablePreview(NamedTuple):
 def preview_table(
     file: TableFile, *, whole: bool = False, progress: Callable[[int], object] | None = None
 ) -> TablePreview:
-    """Look at a table.
+    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion.
 
-    Parameters
-    ----------
-    file : TableFile
-    whole : bool, default=False
-        Read all of it, to know the values of columns that may hold the labels; otherwise only the first portion.
-    progress : callable, default=None
-        Told how many bytes have been read so far.
+    `progress` is told how many bytes have been read so far.
     """
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}

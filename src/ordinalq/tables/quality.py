@@ -24,26 +24,12 @@ LONGEST_SCALE = 12
 
 
 def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None = None) -> dict[str, Any] | None:
-    """Say how good the classifier of a fitted quantifier is; None where it has none.
+    """Say how good the classifier of a quantifier is that was fitted on items with codes and groups; None: it has none.
 
-    Parameters
-    ----------
-    quantifier : Quantifier
-        Fitted on these items.
-    X : array-like (N, ...)
-        Training items.
-    codes : ndarray (N,)
-        Their classes 0..n-1.
-    groups : ndarray (N,), default=None
-        Their groups.
-
-    Returns
-    -------
-    dict
-        accuracy, and share of the largest class: part of the items that are found, held out, and by always saying the
-        largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
-        than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
-        there are too few items).
+    accuracy, and share of the largest class: part of the items that are found, held out, and by always saying the
+    largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
+    than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
+    there are too few items).
     """
     S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
     if S is None:

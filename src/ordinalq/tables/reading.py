@@ -40,20 +40,11 @@ Progress = Callable[[int, int], object]
 
 
 class Portion(NamedTuple):
-    """What a block of rows has given.
-
-    Attributes
-    ----------
-    summary : Summary
-    strings : tuple of bool
-        Whether each column of groups had strings, see :class:`ordinalq.tables.groups.GroupColumn`.
-    seen : frozenset of str
-        Columns that some row had, where rows may lack columns.
-    """
+    """What a block of rows has given."""
 
     summary: Summary
-    strings: tuple[bool, ...]
-    seen: frozenset[str]
+    strings: tuple[bool, ...]  # whether each column of groups had strings, see `ordinalq.tables.groups.GroupColumn`
+    seen: frozenset[str]  # columns that some row had, where rows may lack columns
 
     @property
     def n_items(self) -> int:
@@ -62,24 +53,10 @@ class Portion(NamedTuple):
 
 
 class Reading:
-    """What is done with rows: they are read, scored and summed up.
+    """What is done with rows: they are read, scored and summed up, as :func:`predict_table` says.
 
-    Parameters
-    ----------
-    model : TableModel or quantifier
-        See :func:`ordinalq.tables.predicting.predict_table`.
-    groups : Grouping, default=None
-        The groups of rows; None takes all rows as one.
-    labels : str, default=None
-        Column with labels of some rows.
-    with_gaps : bool, default=False
-        Make room for labels to come, where there are none.
-    compact : bool, default=True
-        Keep scores in single precision, where a method needs those of all items.
-    weight : str, default=None
-        Column of weights of the rows.
-    weights : {"survey", "frequency"}, default="survey"
-        What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+    `with_gaps` makes room for labels to come, where there are none; `compact` keeps scores in single precision, where a
+    method needs those of all items.
     """
 
     def __init__(
@@ -149,12 +126,7 @@ def _empty(summary: Summary) -> Summary:
 class Finished:
     """A folder that keeps the portions of blocks under a hash of all that determines them.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    identity : str
-        What determines a portion besides the rows: the model, the columns of groups, how files are read.
+    That is the rows, and the `identity`: the model, the columns of groups, how files are read.
     """
 
     def __init__(self, folder: Path, identity: str) -> None:
@@ -205,19 +177,10 @@ def read_summary(
     finished: Finished | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Return the summary of a table with the keys as they are read.
+    """Return the summary of a table of any size, with the keys as they are read by `n_jobs` processes.
 
-    Parameters
-    ----------
-    reading : Reading
-    file : Table
-        The table, of any size.
-    n_jobs : int, default=1
-        Processes that read and score; -1 stands for all processors.
-    finished : Finished, default=None
-        Portions of an earlier run that are used, and where those of this one are kept.
-    progress : callable, default=None
-        Told how many bytes and rows have been read so far.
+    Portions of an earlier run that are `finished` are used, and those of this one kept there; `progress` is told how
+    many bytes and rows have been read so far.
     """
     reading.check(file)
     seen: set[str] = set()

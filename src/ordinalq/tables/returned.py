@@ -26,12 +26,8 @@ AGREE = 0.5
 class ReturnedLabels:
     """Labels of rows of a table, by the line (or row, in Parquet) that they are in.
 
-    Parameters
-    ----------
-    file : TableFile
-        What :func:`ordinalq.tables.planning.rows_to_label` gave, with labels in its column `target`.
-    target : str
-        Column of the labels; rows without one are left out.
+    They are in the column `target` of what :func:`ordinalq.tables.planning.rows_to_label` gave; rows without one are
+    left out.
     """
 
     def __init__(self, file: TableFile, target: str) -> None:
@@ -90,17 +86,8 @@ def join_labels(
 ) -> None:
     """Write a table in its own format with the labels in one more column, or in the gaps of that column.
 
-    Parameters
-    ----------
-    file : TableFile
-        The table that the rows are from.
-    labels : ReturnedLabels
-    out : Path
-        File to write; text is UTF-8, and separated by commas where the format is CSV.
-    encoding : str, default="utf-8"
-        How JSON lines are written in `file`.
-    progress : callable, default=None
-        Told how many bytes have been read so far.
+    Text is written as UTF-8, and separated by commas where the format is CSV; `encoding` is that of JSON lines in
+    `file`.
     """
     if file.format == "parquet":
         _join_parquet(file, labels, out, progress)

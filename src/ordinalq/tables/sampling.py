@@ -21,19 +21,8 @@ def some_rows(
 ) -> pd.DataFrame:
     """Return at most `max_items` rows of a table, in their order: of each group the same part, and at least one row.
 
-    The table is read twice: to count the rows of each group, and to draw them, whatever its size.
-
-    Parameters
-    ----------
-    file : Table
-    columns : list of str or None
-        Columns to read, see :class:`ordinalq.files.table.Wanted`.
-    strata : str or list of str
-        Columns of the groups.
-    max_items : int
-        Number of rows.
-    random_state : int or Generator
-        Seed of the draw.
+    The groups are those of the columns `strata`. The table is read twice: to count the rows of each group, and to draw
+    them, whatever its size.
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
