@@ -51,13 +51,7 @@ class Auto(BaseEstimator):
 
 
 class Smoother(BaseEstimator):
-    """Something whose strength says how much it smooths.
-
-    Attributes
-    ----------
-    strength : str or None
-        Name of the parameter that is the strength; None where there is none.
-    """
+    """Something that smooths; `strength` is the name of the parameter that says how much, None where there is none."""
 
     strength: str | None = None
 

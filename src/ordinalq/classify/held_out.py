@@ -13,7 +13,7 @@ ordinalq, and draw in packages that no estimate needs.
 """
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +34,7 @@ from ordinalq.workers import Watched
 MAX_LOST = 0.1
 
 
-class HeldOutScores(ClassifierMixin, BaseEstimator):
+class HeldOutScores(ClassifierMixin, BaseEstimator, ABC):
     """A classifier whose `fit` also gives ``held_out_scores_`` (N, n): its training items by models without them.
 
     ``gives_posteriors_`` says whether scores are probabilities, not votes; columns follow ``classes_``.

@@ -23,7 +23,7 @@ def plan(
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
+        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Say how many rows of each group to label, so that intervals are as narrow as one wants, and draw these rows."""

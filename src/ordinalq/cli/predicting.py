@@ -42,7 +42,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Table to write: .csv, .tsv, .jsonl, .parquet; no ending: a folder of Parquet files."
+            "--out", "-o", help="Table to write: .csv, .tsv, .jsonl, .parquet; no ending: a folder of Parquet files."
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,

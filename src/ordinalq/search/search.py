@@ -123,10 +123,6 @@ class SampleSearch(Services, BaseEstimator):
             All labels in ascending order; needed for strings.
         groups : array-like (N,), default=None
             The group of each training item, see :meth:`ordinalq.CC.fit`.
-
-        Returns
-        -------
-        self
         """
         task = prepared(self, y, X_pool, classes)._replace(groups=groups)
         check_consistent_length(X, y)

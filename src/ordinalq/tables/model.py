@@ -93,10 +93,6 @@ class _Answers:
             Weights of the rows, or their column.
         weights : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
-
-        Returns
-        -------
-        Estimates
         """
         summary = _summary(self, frame, by, labelled, weight, weights)
         found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
@@ -206,10 +202,6 @@ class TableModel(_Answers, BaseEstimator):
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
         weights : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.fit`.
-
-        Returns
-        -------
-        self
         """
         asked = self.asked_columns(target)
         frame = as_pandas(frame)

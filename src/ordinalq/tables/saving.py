@@ -30,7 +30,7 @@ from ordinalq.tables.payload import (
     shared_once,
     types_of,
 )
-from ordinalq.text import plain
+from ordinalq.text import first_of, plain
 
 PAYLOAD = "model.skops"
 MAX_META = 1 << 24
@@ -302,5 +302,4 @@ def _refuse_untrusted(payload: bytes, trusted: Sequence[str], path: Path) -> lis
 
 
 def _listed(names: Any) -> str:
-    names = [plain(str(name))[:80] for name in names]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") if names else "nothing"
+    return first_of([plain(str(name))[:80] for name in names]) or "nothing"
