@@ -35,10 +35,6 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     **how
         `level`, `plan`, `labelled`, `weight` and `weights`, see :meth:`ordinalq.TableModel.predict_groups`; labels and
         weights are columns of the frame.
-
-    Returns
-    -------
-    Estimates
     """
     task = core.prepared(model, frame.columns, by, **how)
     sent = _delayed(core.payload(task))

@@ -31,17 +31,7 @@ KNEE = 1e-9
 
 
 class Penalty(NamedTuple):
-    """tau/2 ||C p - c||^2, in parts.
-
-    Parameters
-    ----------
-    tau : float
-        Strength.
-    C : ndarray (m, n)
-        What is penalized.
-    c : ndarray (m,)
-        Where it is zero.
-    """
+    """tau/2 ||C p - c||^2, in parts: C (m, n) says what is penalized, c (m,) where it is zero."""
 
     tau: float
     C: Floats
@@ -84,6 +74,10 @@ class Regularizer(Smoother, ABC):
     def seen(self, n_classes: int) -> Floats | None:
         """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
         return None
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return multiples of the unit: tau is relative to the loss."""
+        return tuple(unit * tau for tau in TAUS)
 
     def limits(self, unit: float) -> tuple[float, float]:
         """Return multiples of the unit beyond which nothing changes."""
@@ -178,10 +172,6 @@ class Tikhonov(Regularizer):
         centre = np.zeros(n_classes) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 and len(C) else None
 
-    def strengths(self, unit: float) -> tuple[float, ...]:
-        """Return multiples of the unit: tau is relative to the loss."""
-        return tuple(unit * tau for tau in TAUS)
-
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return C'C for each sample."""
         C = differences(P.shape[1], self.order, self.shape)
@@ -231,10 +221,6 @@ class Entropy(Regularizer):
         """Return the identity, or zeros without strength: every change is seen."""
         return np.eye(n_classes) if self.tau > 0 else np.zeros((n_classes, n_classes))
 
-    def strengths(self, unit: float) -> tuple[float, ...]:
-        """Return multiples of the unit: tau is relative to the loss."""
-        return tuple(unit * tau for tau in TAUS)
-
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return diag(1/p)."""
         return np.asarray((1 / np.maximum(P, KNEE))[:, :, None] * np.eye(P.shape[1]))
@@ -273,22 +259,20 @@ class LogTikhonov(Regularizer):
         Tikhonov(self.tau, order=self.order, shape=self.shape).check(n_classes)
         check_acceptance(self.acceptance, n_classes)
 
-    def _corrections(self) -> Floats:
-        """Return 1 / a, (n,)."""
-        return 1 / np.asarray(self.acceptance, dtype=np.float64)
-
-    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
+    def _scale(self, P: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return c = 1 / a (n,), c.p (B, 1), z (B, n), dz_i/dw_i (B, n) and dw_i/dp_j (B, i, j), w = c p / (c.p)."""
         n = P.shape[1]
-        c = self._corrections()
-        C = differences(n, self.order, self.shape)
+        c = 1 / np.asarray(self.acceptance, dtype=np.float64)
         m = np.maximum(sizes - n, 1)[:, None]
         total = (P @ c)[:, None]
         w = c * P / total
-        z = np.log10(1 + m * w)
-        # dw_i/dp_j = (c_i [i = j] - w_i c_j) / (c.p), as J (B, i, j)
         J = (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
-        slope = m / (1 + m * w) / np.log(10)  # dz_i/dw_i
+        return c, total, np.log10(1 + m * w), m / (1 + m * w) / np.log(10), J
+
+    def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
+        """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
+        c, total, z, slope, J = self._scale(P, sizes)
+        C = differences(P.shape[1], self.order, self.shape)
         pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
         Z = slope[:, :, None] * J
         G = np.matmul(pull[:, None, :], Z)[:, 0]
@@ -300,20 +284,10 @@ class LogTikhonov(Regularizer):
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
-    def strengths(self, unit: float) -> tuple[float, ...]:
-        """Return multiples of the unit: tau is relative to the loss."""
-        return tuple(unit * tau for tau in TAUS)
-
     def curvature(self, P: Floats, sizes: Floats) -> Floats:
         """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
-        n = P.shape[1]
-        c = self._corrections()
-        m = np.maximum(sizes - n, 1)[:, None]
-        total = (P @ c)[:, None]
-        w = c * P / total
-        slope = m / (1 + m * w) / np.log(10)
-        Z = slope[:, :, None] * (np.eye(n) * c - w[:, :, None] * c) / total[:, :, None]
-        CZ = np.matmul(differences(n, self.order, self.shape), Z)
+        _, _, _, slope, J = self._scale(P, sizes)
+        CZ = np.matmul(differences(P.shape[1], self.order, self.shape), slope[:, :, None] * J)
         return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
 
 

@@ -13,6 +13,15 @@ def cut(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1].rstrip() + "…"
 
 
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Join the first names, and say how many there are besides.
+
+    >>> first_of(["a", "b"]), first_of("abcdefgh")
+    ('a, b', 'a, b, c, d, e and 3 more')
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
 def percent(part: float, digits: int | None = None) -> str:
     """Return a part of the whole in per cent, with so many digits, or as many as it has.
 

@@ -177,37 +177,29 @@ def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report
             classes=choices.classes or None,
             skip_unlabelled=choices.skip_unlabelled,
         )
-    info = save_model(model, out, overwrite=True)
-    errors = _errors(model.fitted())
-    if errors is not None:
-        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
-    counts = (model.n_items_, model.n_skipped_, model.n_groups_)
-    said = _quality(info, model.quality_)
-    return Fitted(info, *counts, said, errors, getattr(model.fitted(), "training_", None))
+    return _looked(model, save_model(model, out, overwrite=True), picture)
 
 
 def look(model: Path, picture: Path, report: Report) -> Fitted:
     """Load a model that was saved, as the command line does, and draw its errors."""
-    loaded, info = load_model_and_info(model)
-    quantifier = fitted_quantifier(loaded)
+    return _looked(*load_model_and_info(model), picture)
+
+
+def _looked(model: Any, info: ModelInfo, picture: Path) -> Fitted:
+    """Return what is known of a model, and draw its errors."""
+    quantifier, known = fitted_quantifier(model), vars(model)
     errors = _errors(quantifier)
     if errors is not None:
         _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
-    known = vars(loaded)
     return Fitted(
         info,
         known.get("n_items_", info.n_held_out or 0),
         known.get("n_skipped_", 0),
         known.get("n_groups_"),
-        _quality(info, known.get("quality_")),
+        tuple(sentences(known.get("quality_"), info.classes, unit(info.target, info.classes))),
         errors,
         getattr(quantifier, "training_", None),
     )
-
-
-def _quality(info: ModelInfo, found: dict[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """Return what is said of the classifier, a word and a sentence each."""
-    return tuple(sentences(found, info.classes, unit(info.target, info.classes)))
 
 
 def _errors(quantifier: Quantifier) -> Floats | None:

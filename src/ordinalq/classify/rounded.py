@@ -35,10 +35,6 @@ class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Numbers, ordered by value; at least two classes.
         sample_weight : array-like (N,), default=None
             Non-negative weights of the items, multiplied by those of the classes.
-
-        Returns
-        -------
-        self : object
         """
         X, self.classes_, codes, weight = check_labelled(self, X, y, sample_weight)
         self._fit_line(X, codes.astype(np.float64), weight)

@@ -58,10 +58,6 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Numbers, ordered by value; at least two classes.
         sample_weight : array-like (N,), default=None
             Non-negative weights of the items, multiplied by those of the classes.
-
-        Returns
-        -------
-        self : object
         """
         alpha = check_real("alpha", self.alpha, low=0)
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)

@@ -22,11 +22,15 @@ from ordinalq.cli.app import (
 )
 from ordinalq.cli.job import columns_of
 from ordinalq.cli.wording import listed, say, say_json
+from ordinalq.text import first_of
 
 if TYPE_CHECKING:
     from ordinalq.methods.default import Training
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.model import TableModel
+
+# Columns that `fit` names; `info --json` has all.
+COLUMNS = 30
 
 
 @app.command()
@@ -56,7 +60,7 @@ def fit(
         typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet, a folder, a pattern; - is stdin."),
     ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
-    out: Annotated[Path, typer.Option("--out", help="Model file to write, such as model.oq.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
     method: Annotated[
         str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
@@ -102,7 +106,7 @@ def fit(
     file = open_table(table, format, encoding, quoting)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not saving.is_model(out):
-        raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
+        raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
     quantifier = build_quantifier(
         method,
         _parameters(set or [], tau) | ({} if budget is None else {"budget": budget}),
@@ -169,7 +173,7 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     say(f"{out}: {info.method} on {counted(model.n_items_, 'item')}{groups}{strength}")
     if model.n_skipped_:
         say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
-    say(f"columns:   {', '.join(f'{name} ({kind})' for name, kind in info.columns.items())}")
+    say(f"columns:   {first_of([f'{name} ({kind})' for name, kind in info.columns.items()], COLUMNS)}")
     say(f"training:  {percentages(info.p_train, info.classes)}")
     what = unit(model.target_, info.classes)
     for word, text in sentences(model.quality_, info.classes, what):

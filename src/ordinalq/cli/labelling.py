@@ -23,7 +23,7 @@ def plan(
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
+        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Say how many rows of each group to label, so that intervals are as narrow as one wants, and draw these rows."""
@@ -42,7 +42,7 @@ def plan(
         job.output(out)
     kind = writing.table_format(out) if out else ""
     if job.weight is not None:
-        raise ValueError("--weight is not for plan: how many rows to label is known only for a draw without weights.")
+        raise ValueError("--weight is not for plan: how many rows to label is known only without weights.")
     with job.reading() as how:
         del how["weight"], how["weights"]
         found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)

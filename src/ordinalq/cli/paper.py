@@ -35,7 +35,9 @@ def datasets(
 @app.command()
 def extract(
     name: Annotated[str, typer.Argument(help="Name of a data set, see `ordinalq datasets`.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write: absent, empty, or written by an earlier call.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write: absent, empty, or written by an earlier call.")
+    ],
     data: DataOption = None,
     settings: Annotated[
         str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
@@ -65,7 +67,8 @@ def reproduce(
     ] = "reference",
     data: DataOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write; default: results/NAME. An interrupted run goes on.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder to write; default: results/NAME. An interrupted run goes on."),
     ] = None,
     n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
     backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",
@@ -83,7 +86,9 @@ def reproduce(
 @app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders of finished experiments.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the comparison of several experiments.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the comparison of several experiments.")
+    ] = None,
 ) -> None:
     """Write the report of a finished experiment again, or compare several of them by ranks."""
     from ordinalq.report.reproduce import report_experiments

@@ -49,10 +49,6 @@ class Fitting(Kept, BaseEstimator, ABC):
             covariances. Items of weight zero are left out.
         weights : {"survey", "frequency"}, default="survey"
             What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items.
-
-        Returns
-        -------
-        self
         """
         X, y, groups, w = _weighted(X, y, groups, sample_weight, weights)
         codes = self._start(y, classes)
@@ -86,10 +82,6 @@ class Fitting(Kept, BaseEstimator, ABC):
             The group of each item; its score comes from a model that has seen no item of the group.
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`fit`.
-
-        Returns
-        -------
-        self
         """
         if not self.fits_scores:
             raise TypeError(
@@ -137,7 +129,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
         """
         if self.on == "features":
-            raise TypeError(f"{type(self).__name__} looks at the features and takes no scores: use fit(X, y).")
+            raise TypeError(f"{type(self).__name__} works on features, not on scores: use fit(X, y).")
         shared = shared_scores(classifier, encode_labels(y, classes)[0])
         if self.needs_posteriors and not shared.gives_posteriors_:
             raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")

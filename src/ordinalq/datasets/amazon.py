@@ -61,22 +61,12 @@ def from_reviews(
     max_reviews: int = MAX_REVIEWS,
     real: Any = None,
 ) -> Dataset:
-    """Extract a data set from raw reviews: filter, split, encode the texts, and sample.
+    """Extract a data set from raw reviews: filter, split, encode the texts by an encoder that is fitted here, sample.
 
-    Parameters
-    ----------
-    data : path or None
-        File of reviews (JSON lines, ``.gz`` or not, CSV or Parquet) or its folder; None looks for a local copy and
-        then downloads the category Books.
-    encoder : transformer
-        From texts to vectors, such as :func:`ordinalq.datasets.text.tfidf`; fitted on the training reviews.
-    name : str
-    settings, random_state
-        See :func:`load_dataset`.
-    max_reviews : int, default=300000
-        Where more reviews pass the filter, a random subset of this size is kept.
-    real : array-like (k, 5), default=None
-        Star distributions for the protocol "real"; None reads the published 8873 distributions of books.
+    The reviews are a file (JSON lines, ``.gz`` or not, CSV or Parquet) or its folder; None looks for a local copy and
+    then downloads the category Books. Where more than `max_reviews` pass the filter, a random subset of this size is
+    kept. The protocol "real" has the star distributions `real` (k, 5); None reads the published 8873 distributions of
+    books.
     """
     from sklearn.base import clone
 

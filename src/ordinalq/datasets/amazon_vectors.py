@@ -62,19 +62,14 @@ def _vector_folder(data: str | Path | None) -> Path | None:
 
 
 def convert_vectors(source: Path, folder: Path) -> None:
-    """Convert the published text files: each distinct row once, and samples as indices of rows.
+    """Convert the published text files, an archive or the folder ``roberta``: distinct rows once, samples as indices.
 
     The source is read as a stream, file by file. In memory are one sample, eight bytes and an index for each distinct
     row, and the samples' indices: below 2 GB for the whole of the published data.
 
-    Parameters
-    ----------
-    source : path
-        Archive, or the folder ``roberta``.
-    folder : path
-        For each part P of train, validation and test ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,), distinct
-        rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m) int32 and
-        so on, which rows there are. It appears when everything is done.
+    For each part P of train, validation and test the folder gets ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,),
+    distinct rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m)
+    int32 and so on, which rows there are. It appears when everything is done.
     """
     with complete_folder(folder) as partial:
         _convert(source, partial)

@@ -61,10 +61,6 @@ def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "c
     span : (lo, hi), default=None
         Use this span instead of searching; then `min_count` has no effect.
 
-    Returns
-    -------
-    Binning
-
     Examples
     --------
     >>> binning = bin_target([0, 1, 2, 3, 4, 5, 90], n_bins=3, min_count=2)

@@ -70,10 +70,6 @@ def make_dataset(
     random_state : int, default=876
         Determines the split and all samples.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> import pandas as pd

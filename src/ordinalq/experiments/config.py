@@ -110,15 +110,9 @@ def config_names() -> list[str]:
 
 
 def load_config(name: str | Path, profile: str = "full", settings: str = "reference") -> Config:
-    """Read an experiment.
+    """Read one of the paper's experiments, such as "fried", or a TOML file by its path.
 
-    Parameters
-    ----------
-    name : str or path
-        One of the paper's experiments, such as "fried", or the path of a TOML file.
-    profile : {"full", "quick"}, default="full"
-    settings : {"reference", "paper"}, default="reference"
-        What the authors' program did, or what the text says, where they differ.
+    Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
     """
     for what, value, known in (("profile", profile, PROFILES), ("settings", settings, ("reference", "paper"))):
         if value not in known:

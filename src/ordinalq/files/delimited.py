@@ -167,7 +167,8 @@ class _Reader:
         self.kept = head.names if columns is None else list(columns)
         self.chosen = list(range(len(head.names))) if columns is None else [position[name] for name in columns]
         self.n_columns = len(head.names)
-        self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in numbers}
+        wanted = set(numbers)
+        self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in wanted}
         self.dialect = head.dialect
         self.name = name
 

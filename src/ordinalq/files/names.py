@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ordinalq.periods import PERIODS
+from ordinalq.text import first_of
 
 # What pandas takes for a missing value by default.
 MISSING_WORDS = (
@@ -47,10 +48,4 @@ def check_names(names: Sequence[str], where: str) -> None:
 
 
 def _first(names: Sequence[Any]) -> str:
-    """Return the first five names.
-
-    >>> _first(["a", "b"]), _first(range(8))
-    ("'a', 'b'", '0, 1, 2, 3, 4 and 3 more')
-    """
-    listed = [text if len(text := repr(name)) <= 60 else text[:57] + "..." for name in names[:5]]
-    return ", ".join(listed) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return first_of([text if len(text := repr(name)) <= 60 else text[:57] + "..." for name in names])

@@ -98,10 +98,6 @@ class Services(ABC):
             How intervals are made, see :class:`ordinalq.Plan`.
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`predict_groups`.
-
-        Returns
-        -------
-        Estimates
         """
         level = check_level(level)
         return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
@@ -153,10 +149,6 @@ class Services(ABC):
             The items of the sample.
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`predict_groups`.
-
-        Returns
-        -------
-        Diagnosis
         """
         quantifier = self.fitted()
         summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weights=weights)

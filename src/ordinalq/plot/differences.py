@@ -33,10 +33,6 @@ def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 3
         The first so many are drawn; a note says how many there are.
     xlabel : str, default=""
         What the classes are.
-
-    Returns
-    -------
-    Axes
     """
     check_integer("max_pairs", max_pairs, minimum=1)
     return _cuts(found, ax, xlabel) if len(found) == 1 else _pairs(found, ax, max_pairs)

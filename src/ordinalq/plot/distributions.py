@@ -71,10 +71,6 @@ def distribution(
     log : bool, default=False
         With edges: whether the axis of the shares is logarithmic.
 
-    Returns
-    -------
-    Axes
-
     Examples
     --------
     >>> from ordinalq.plot import distribution
@@ -257,14 +253,12 @@ def estimate_against_truth(
 
 def _panels(given: Distributions, ax: "Axes | None") -> AxesArray:
     """Draw estimates against the truth, a class in each panel."""
-    from matplotlib.figure import Figure
-
     if ax is not None:
         raise ValueError("ax must be None with panels=True: there is a panel for every class.")
     assert given.truth is not None
     n = len(given.classes)
     columns = _n_columns(n)
-    figure = Figure(figsize=(1.9 * columns + 0.6, 1.9 * -(-n // columns) + 0.6), layout="constrained")
+    figure = style.new_figure((1.9 * columns + 0.6, 1.9 * -(-n // columns) + 0.6))
     grid = figure.subplots(-(-n // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     high = max(float(given.P.max()), float(given.truth.max())) * 1.04
     alpha = 0.8 if len(given.P) <= 50 else 0.3 if len(given.P) <= MAX_POINTS else 0.05
@@ -327,13 +321,10 @@ def _n_columns(k: int) -> int:
 
 
 def _new_figure(given: Distributions, columns: int, width: float) -> Any:
-    from matplotlib.figure import Figure
-
     k = len(given.P)
     # Names of classes stand below the last row, and below the one before where the last is not full.
     named = style.name_height(given.classes, width, style.LETTER_SMALL, upright=True) * (1 if k % columns == 0 else 2)
-    size = (width * columns + 0.6, 1.5 * -(-k // columns) + 0.7 + named)
-    return Figure(figsize=size, layout="constrained")
+    return style.new_figure((width * columns + 0.6, 1.5 * -(-k // columns) + 0.7 + named))
 
 
 def _titles(given: Distributions, width: float) -> list[str]:
@@ -369,8 +360,7 @@ def _points(ax: "Axes", given: Distributions, high: float) -> None:
         marker = style.MARKERS[i % len(style.MARKERS)]
         label = cut(name, style.NAME_LENGTH)
         ax.scatter(given.truth[:, i], given.P[:, i], color=color, marker=marker, label=label, zorder=3, **look)
-    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
-    legend = ax.legend(title="class", ncols=1 if len(given.classes) <= MAX_COLUMN else 2, **place)
+    legend = ax.legend(title="class", ncols=1 if len(given.classes) <= MAX_COLUMN else 2, **style.BESIDE)
     style.literal(legend.get_texts())
 
 

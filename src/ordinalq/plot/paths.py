@@ -37,10 +37,6 @@ def tau_path(
     ax : Axes, default=None
         None stands for a new figure.
 
-    Returns
-    -------
-    Axes
-
     Examples
     --------
     >>> from ordinalq.plot import tau_path

@@ -38,6 +38,8 @@ NAME_LENGTH = 22
 MAX_NAMES = 30
 # Mean width of a letter in inches, in matplotlib's usual sizes "medium" and "small".
 LETTER, LETTER_SMALL = 0.083, 0.07
+# A legend beside the axes.
+BESIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
 # For pictures that are files of their own, whatever the caller's settings are.
 FILE_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -56,11 +58,17 @@ FILE_STYLE: dict[Any, Any] = {
 }
 
 
-def new_axes(size: tuple[float, float]) -> "Axes":
-    """Return axes of a new figure, of a size in inches, that pyplot does not know."""
+def new_figure(size: tuple[float, float]) -> Any:
+    """Return a new figure, of a size in inches, that pyplot does not know."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=size, layout="constrained").subplots()
+    return Figure(figsize=size, layout="constrained")
+
+
+def new_axes(size: tuple[float, float]) -> "Axes":
+    """Return axes of a new figure."""
+    axes: Axes = new_figure(size).subplots()
+    return axes
 
 
 def figure_of(ax: "Axes") -> Any:

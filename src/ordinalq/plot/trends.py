@@ -76,7 +76,7 @@ def trend(
         given, ends = given.take(np.delete(np.arange(len(keys)), undated)), _without(ends, undated)
     x, ticks = _axis(given.groups)
     width = min(max(3.6 + 0.32 * len(ticks), 4.6), 10.0)
-    figure = _figure(width, 4.6 + style.name_height(ticks, width)) if figure is None else figure
+    figure = style.new_figure((width, 4.6 + style.name_height(ticks, width))) if figure is None else figure
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
     _line(top, x, _means(given.P), None if ends is None else (ends[0], ends[1]), style.LOOKS[0])
     _finish_means(top, xlabel, getattr(estimate, "level", None))
@@ -97,12 +97,6 @@ def _axis(names: Sequence[str]) -> tuple[Counts, list[str]]:
         return np.arange(len(names)), list(names)
     x = found[1] - found[1].min()
     return x, named(found[0], int(found[1].min()), int(x.max()) + 1)
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> tuple[Floats, Floats] | None:
@@ -162,8 +156,7 @@ def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
     ax.set_ylabel("share of items, %")
     handles, labels = ax.get_legend_handles_labels()
     # The highest class on top, as in the picture.
-    place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
-    legend = ax.legend(handles[::-1], labels[::-1], ncols=1 if len(labels) <= 16 else 2, **place)
+    legend = ax.legend(handles[::-1], labels[::-1], ncols=1 if len(labels) <= 16 else 2, **style.BESIDE)
     style.literal(legend.get_texts())
 
 
@@ -177,7 +170,7 @@ def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: s
     x[dated] = at
     x = x[of_group]
     width = min(max(4.6 + 0.32 * len(names), 5.6), 10.0)
-    figure = _figure(width, 3.4 + style.name_height(names, width)) if figure is None else figure
+    figure = style.new_figure((width, 3.4 + style.name_height(names, width))) if figure is None else figure
     ax: Axes = figure.subplots()
     means, shown = _means(given.P), min(len(series), MAX_SERIES)
     for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
@@ -185,8 +178,7 @@ def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: s
         part = None if ends is None else (ends[0][rows], ends[1][rows])
         _line(ax, x[rows], means[rows], part, style.LOOKS[k], name)
     _finish_means(ax, xlabel, given.level)
-    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
-    style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **place).get_texts())
+    style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **style.BESIDE).get_texts())
     ax.set_xlim(-0.6, len(names) - 0.4)
     style.name_classes(ax, names, width=width - 2)
     if shown < len(series):

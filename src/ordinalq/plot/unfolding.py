@@ -74,12 +74,10 @@ def spectrum(
 
 def _rows(series: dict[str, Floats], edges: Any, limits: Any, xlabel: str) -> Any:
     """Draw a panel for each bin of the second axis of series (n1, n2); return the panels."""
-    from matplotlib.figure import Figure
-
     n, k = series["estimate"].shape
     columns = k if k <= 3 else int(np.ceil(np.sqrt(k)))
     rows = -(-k // columns)
-    figure = Figure(figsize=(min(2.0 + 0.12 * n, 4.0) * columns + 0.4, 2.1 * rows + 0.8), layout="constrained")
+    figure = style.new_figure((min(2.0 + 0.12 * n, 4.0) * columns + 0.4, 2.1 * rows + 0.8))
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for m, ax in enumerate(grid[:k]):
         below = m + columns >= k
@@ -130,10 +128,6 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
         ``unfolding.scan``.
     ax : Axes, default=None
         None stands for a new figure.
-
-    Returns
-    -------
-    Axes
     """
     ax = style.new_axes((4.8, 3.4)) if ax is None else ax
     shown = np.isfinite(scan.criterion)
@@ -169,10 +163,6 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
         What `closure_test`, `bottom_line_test` or `coverage_test` return.
     ax : Axes, default=None
         None stands for a new figure.
-
-    Returns
-    -------
-    Axes
     """
     columns = outcome.columns
     if outcome.name == "bottom line":

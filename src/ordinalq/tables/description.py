@@ -23,39 +23,17 @@ META = "meta.json"
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model file says about itself.
+    """What a model file says about itself."""
 
-    Attributes
-    ----------
-    format : int
-        Version of the file format.
-    versions : dict of str to str
-        Versions of python, ordinalq, scikit-learn, numpy and skops that made the model.
-    method : str
-        Name in the catalog, or of the class.
-    parameters : dict of str to str
-        As text.
-    classes : list
-        In ascending order.
-    p_train : list of float
-        Class distribution of the training items.
-    n_held_out : int or None
-        Held-out items that are kept for intervals.
-    columns : dict of str to str
-        Name and kind of each column of a table that the model needs; "" where the kind is not known.
-    target : str or None
-        Column of the labels in the training table.
-    """
-
-    format: int
-    versions: dict[str, str]
-    method: str
-    parameters: dict[str, str]
-    classes: list[Any]
-    p_train: list[float]
-    n_held_out: int | None
-    columns: dict[str, str]
-    target: str | None
+    format: int  # version of the file format
+    versions: dict[str, str]  # of python, ordinalq, scikit-learn, numpy and skops that made the model
+    method: str  # name in the catalog, or of the class
+    parameters: dict[str, str]  # as text
+    classes: list[Any]  # in ascending order
+    p_train: list[float]  # class distribution of the training items
+    n_held_out: int | None  # held-out items that are kept for intervals
+    columns: dict[str, str]  # name and kind of each column that the model needs; "" where the kind is not known
+    target: str | None  # column of the labels in the training table
 
 
 def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
@@ -96,7 +74,7 @@ def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
     """Check format, versions, checksum and fields, in this order: a newer file may do everything differently."""
     number = meta.get("format")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{path}: {META} in it names no format of ordinalq, got {shown(number)}.")
+        raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {shown(number)}.")
     versions = meta.get("versions")
     versions = versions if isinstance(versions, dict) else {}
     if number > FORMAT:
@@ -163,7 +141,7 @@ def _check_versions(versions: dict[str, str], path: Path) -> None:
         then = _release(versions.get(package))
         now = _release(here)
         if then is None or now is None:
-            raise ValueError(f"{path}: names no version of {package} that made it, got {shown(versions.get(package))}.")
+            raise ValueError(f"{path}: does not say which {package} made it, got {shown(versions.get(package))}.")
         if then > now or then[0] != now[0]:
             raise ValueError(
                 f"{path}: was made with {package} {plain(versions[package])[:40]}, but {here} is installed: install "

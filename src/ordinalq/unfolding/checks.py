@@ -105,7 +105,7 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
 
 
 def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
-    """Compare models with the data before and after unfolding: it must not make them look worse than the data do.
+    """Compare models with the data before and after unfolding, which must not make a model look worse.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
     -------
     Check
         Columns: chi-square and p-value of the folded model and the counts, and of the model and the estimate, with all
-        that is uncertain. Models with a p-value below 0.01 before unfolding say nothing of it; where there is no
-        other, the test is not passed.
+        that is uncertain. Models with a p-value below 0.01 before unfolding do not count; if there is no other, the
+        test is not passed.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def coverage_test(
     ----------
     unfolding : Unfolding
         What `ordinalq.unfold` returns; toys are unfolded with the same method, and the same rule for the strength.
-        Where it has systematic errors, each toy has a response, acceptance and background that are off by them.
+        With systematic errors, every toy has its own response, acceptance and background.
     truth : array-like of the true shape, default=None
         Spectrum of the toys; None stands for the estimate, which is smoother than the truth may be.
     n_toys : int, default=500

@@ -70,13 +70,13 @@ def unfold(
         ``IBU(interpolation=0.0, stop="ks", tol=0.01)``. None stands for :class:`RUN` on the logarithm of the spectrum,
         from six bins on with the better of orders 1 and 2. An acceptance that it lacks is filled in.
     acceptance : array-like of the true shape, histogram or "columns", default=None
-        Probability a_i in (0, 1] that an event of true bin i is observed; None stands for one, "columns" for the sums
-        of the columns of `response`.
+        Probability a_i in (0, 1] that an event of true bin i is observed; None means one, "columns" the sums of the
+        columns of `response`.
     background : array-like of the observed shape, or histogram, default=None
         Expected events b_j that belong to no true bin.
     tau : float or {"information", "gcv", "lcurve", "global-correlation", "toys"}, default=None
-        Strength of the regularizer (for IBU a rule chooses the number of iterations). None stands for "information"
-        where `method` is None, else for what the method says.
+        Strength of the regularizer (for IBU a rule chooses the number of iterations). None means "information"
+        if `method` is None, else what the method says.
     n_df : float, default=None
         Effective degrees of freedom instead of `tau`, see :class:`RUN`.
     variances : array-like of the observed shape, default=None
@@ -86,7 +86,7 @@ def unfold(
     systematics : mapping of names to sources, default=None
         What is uncertain: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`Alternative`.
     propagation : {"linear", "toys"}, default="linear"
-        How `systematics` are propagated: to first order, or by `n_toys` unfoldings with other M, a and b each.
+        How `systematics` are propagated: to first order, or by `n_toys` unfoldings, each with other M, a and b.
     n_toys : int, default=100
         Number of toys for ``tau="toys"`` and ``propagation="toys"``.
     random_state : int, Generator or None, default=0
