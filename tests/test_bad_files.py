@@ -371,12 +371,12 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
     fit = ["fit", new, "--target", "stars", "--text", "review", "--out"]
     predict = ["predict", model, new]
     for arguments, message in {
-        (*fit, thesis): "thesis.txt: exists and is no model of ordinalq; name another file, or use --force",
-        (*fit, new): "expected another file to write than the one that is read",
+        (*fit, thesis): "thesis.txt: exists and is not an ordinalq model; name another file, or use --force",
+        (*fit, new): "expected the output to be a different file from the input",
         (*fit, tmp_path): "got a folder",
         (*fit, tmp_path / "absent" / "model.oq"): "absent: no such folder",
-        (*predict, "--out", model): "expected another file to write than the one that is read",
-        (*predict, "--out", new): "expected another file to write than the one that is read",
+        (*predict, "--out", model): "expected the output to be a different file from the input",
+        (*predict, "--out", new): "expected the output to be a different file from the input",
         (*predict, "--out", tmp_path / "result.xlsx"): "expected a name that ends with .csv, .tsv, .jsonl or .parquet",
         (*predict, "--plot", tmp_path / "result.gif"): "expected a name that ends with .png, .svg or .pdf",
         (*predict, "--plot", tmp_path / "absent" / "result.png"): "absent: no such folder",

@@ -339,7 +339,7 @@ def test_predict_shows_the_groups_that_matter(tables, tmp_path, capsys):
 def test_predict_says_what_is_wrong_with_the_choice_of_groups(tables, capsys):
     call = ["predict", tables / "model.oq", tables / "new.csv"]
     for arguments, message in {
-        ("--top", "2"): "--sort, --top and --min-items are about groups: give --by COLUMN",
+        ("--top", "2"): "--sort, --top and --min-items are for groups: give --by COLUMN",
         ("--by", "shop", "--top", "0"): "--top must be an integer >= 1",
         ("--by", "shop", "--min-items", "-1"): "--min-items must be",
         ("--by", "shop", "--sort", "size"): "--sort must be 'items', 'mean' or a class (1, 2, 3, 4)",

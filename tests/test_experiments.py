@@ -178,7 +178,7 @@ def test_invalid_config_names_line_and_key(tmp_path, old, new, message):
         ("outside_methods:Missing", r"line 3: .*cannot be imported: AttributeError"),
         ("outside_methods:numbers", r"line 3: .*must be a class that derives from Quantifier"),
         ("sklearn.svm:SVC", r"line 3: .*must be a class that derives from Quantifier"),
-        ("../outside:Method", r"line 3: .*'../outside:Method' is no path of a class, such as 'package.module:Class'"),
+        ("../outside:Method", r"line 3: .*'../outside:Method' is not a path of a class such as 'package.module:Class'"),
         ("outside_methods:CC", r"line 3: methods must differ in name, but there is another 'CC'"),
     ],
 )
@@ -481,7 +481,7 @@ def test_folder_of_others_is_refused_and_left_alone(finished, tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": "ordinalq experiment 999", "experiment": {}}'])
 def test_folder_with_a_strange_description_is_refused(finished, tmp_path, content):
     (tmp_path / "run.json").write_text(content)
-    with pytest.raises(FileExistsError, match=r"run\.json is damaged or not ours"):
+    with pytest.raises(FileExistsError, match=r"run\.json is damaged, or ordinalq did not write it"):
         check_folder(tmp_path, {})
 
 

@@ -512,7 +512,7 @@ def test_a_fold_without_a_class_keeps_the_weights_of_the_others(classifier, rng)
         (LeastAbsoluteDeviation(tol=0.0), "tol must be a finite number > 0, got 0.0"),
         (LeastAbsoluteDeviation(max_iter=0), "max_iter must be an integer >= 1, got 0"),
         (OrdinalRidge(class_weight="even"), "class_weight must be one of 'balanced', got 'even'"),
-        (OrdinalRidge(class_weight={0: 1, "1": 2}), "class_weight has '1', which is none of the classes"),
+        (OrdinalRidge(class_weight={0: 1, "1": 2}), "class_weight has '1', which is not one of the classes"),
         (OrdinalRidge(class_weight={0: -1}), r"class_weight\[0\] must be a finite number >= 0, got -1"),
         (OrdinalLogisticAT(class_weight={2: 0}), "The class 2 has weight zero"),
     ],

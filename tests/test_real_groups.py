@@ -235,8 +235,8 @@ def test_mistakes_in_training_groups_are_named(rng):
     for bad, message in (
         (groups[:5], "groups must have one value per item, 360, got 5"),
         ([None, *groups[1:].tolist()], "groups must have no missing values, got 1"),
-        (np.zeros(360), "groups must be at least two"),
-        (np.repeat([0, 1], 180), "groups must number at least 3"),
+        (np.zeros(360), "there must be at least two groups"),
+        (np.repeat([0, 1], 180), "there must be at least 3 groups"),
     ):
         with pytest.raises(ValueError, match=message):
             oq.BLP(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=bad)

@@ -190,7 +190,7 @@ def test_models_are_replaced_but_other_files_are_not(model, saved, tmp_path):
     oq.save_model(model, saved)
     thesis = tmp_path / "thesis.oq"
     thesis.write_text("mine")
-    with pytest.raises(FileExistsError, match=r"thesis.oq: exists and is no model .* say overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"thesis.oq: exists and is not an ordinalq model; .* set overwrite=True"):
         oq.save_model(model, thesis)
     assert thesis.read_text() == "mine"
     oq.save_model(model, thesis, overwrite=True)
@@ -349,10 +349,10 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("left", 10**6, "no tree"),
-        ("right", 0, "no tree"),
-        ("feature_idx", 99, "features that there are not"),
-        ("feature_idx", -1, "features that there are not"),
+        ("left", 10**6, "not a tree"),
+        ("right", 0, "not a tree"),
+        ("feature_idx", 99, "features that do not exist"),
+        ("feature_idx", -1, "features that do not exist"),
         ("is_categorical", 1, "by categories"),
     ],
 )
@@ -369,9 +369,9 @@ def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"left_child": 10_000_000}, "no tree"),
-        ({"right_child": 0}, "no tree"),
-        ({"feature": 10_000_000}, "features that there are not"),
+        ({"left_child": 10_000_000}, "not a tree"),
+        ({"right_child": 0}, "not a tree"),
+        ({"feature": 10_000_000}, "features that do not exist"),
     ],
 )
 def test_forged_decision_trees_are_refused(change, message, data, saved):
@@ -432,13 +432,13 @@ def test_honest_trees_are_loaded(classifier, data, saved):
     [
         ({"format": 4}, r"made by a newer ordinalq \(.*format 4; this is format 3\): upgrade"),
         ({"format": 2}, r"made by an older ordinalq \(format 2; this is format 3\): fit the model again"),
-        ({"format": "1"}, "names no format"),
-        ({"format": True}, "names no format"),
-        ({"versions": {}}, "names no version of ordinalq"),
+        ({"format": "1"}, "does not name a format"),
+        ({"format": True}, "does not name a format"),
+        ({"versions": {}}, "does not say which ordinalq"),
         ({"versions": {"ordinalq": "0.99.0", "scikit-learn": "1.6.0"}}, "made with ordinalq 0.99.0, but"),
         ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "1.999.0"}}, "made with scikit-learn 1.999.0, but"),
         ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "0.24.2"}}, "install scikit-learn 0.24, or fit"),
-        ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "new"}}, "names no version of scikit-learn"),
+        ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "new"}}, "does not say which scikit-learn"),
     ],
 )
 def test_newer_and_incompatible_versions_are_refused(meta, message, saved):
@@ -537,8 +537,8 @@ def test_archives_of_something_else_are_refused(saved, model):
     ("text", "message"),
     [
         ("{", "meta.json in it cannot be read"),
-        ("[]", "it is no JSON object"),
-        ("{}", "names no format"),
+        ("[]", "it is not a JSON object"),
+        ("{}", "does not name a format"),
         ("[" * 100_000, "cannot be read"),
         ('{"format": 3}', "is incomplete: versions, method"),
     ],

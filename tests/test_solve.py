@@ -24,8 +24,8 @@ from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.stopping import STOPS
 
-# Expected counts, whose answer is known, are no whole numbers.
-pytestmark = pytest.mark.filterwarnings("ignore:q has counts that are no whole numbers")
+# Expected counts, whose answer is known, are not whole numbers.
+pytestmark = pytest.mark.filterwarnings("ignore:q has counts that are not whole numbers")
 
 # Each takes the order 0 too, so that two classes will do.
 UNREGULARIZED = [
@@ -698,7 +698,7 @@ def test_mistakes_in_histograms_are_named(rng):
         (lambda: oq.solve(q, M.copy().reset()), "M must have entries >= 0, and some in every true bin"),
         (
             lambda: oq.solve(q, M, acceptance="columns"),
-            "acceptance must be one number per class where M is a histogram",
+            "acceptance must be one number per class if M is a histogram",
         ),
         (lambda: oq.solve(q, M, background=two), "background must be a histogram with 1 axis, got 2"),
         (lambda: oq.solve(q, M, background=other), "the axis of background must be the observed one, Regular"),

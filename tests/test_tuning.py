@@ -251,7 +251,7 @@ def test_solve_refuses_auto_for_want_of_training_items(method):
     [
         (oq.OPACC(tau="automatic"), "tau must be a finite number >= 0, got 'automatic'"),
         (oq.OSLD(interpolation="best"), r"interpolation must be a number in \[0, 1\], got 'best'"),
-        (oq.SLD(tau="auto", solver="em"), "EM knows no regularizer"),
+        (oq.SLD(tau="auto", solver="em"), "EM has no regularizer"),
         (oq.RUN(tau="auto", n_df=4), "n_df must be None with tau='auto'"),
         (oq.RUN(n_df=2), r"n_df must be a number in \(2, 6\], got 2"),
         (oq.RUN(n_df=7), r"n_df must be a number in \(2, 6\], got 7"),

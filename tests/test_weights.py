@@ -285,7 +285,7 @@ def test_partition_takes_weights(rng):
         ([1.0, -1.0, 1.0], "finite numbers >= 0, got -1 for item 1"),
         ([1.0, np.nan, 1.0], "got nan for item 1"),
         ([np.inf, 1.0, 1.0], "got inf for item 0"),
-        ([0.0, 0.0, 0.0], "zeros only"),
+        ([0.0, 0.0, 0.0], "all are zero"),
         ([1.0, 1.0], "one number per item, 3, got 2"),
         ([[1.0], [1.0], [1.0]], "must be 1D"),
         (1.0, "must be 1D"),
@@ -363,7 +363,7 @@ def test_weighted_histograms_are_worth_fewer_items(rng):
 
 def test_counts_that_are_no_whole_numbers_are_noted():
     M = [[0.9, 0.2], [0.1, 0.8]]
-    with pytest.warns(UserWarning, match="counts that are no whole numbers"):
+    with pytest.warns(UserWarning, match="counts that are not whole numbers"):
         oq.solve([10.5, 20.25], M, oq.RUN(order=0))
     # Nothing is said where it makes no difference, or is settled.
     oq.solve([10.5, 20.25], M, oq.ACC())

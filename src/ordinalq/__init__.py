@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     names: list[str] = import_module(f"{__name__}.public").__all__
-    return sorted({*globals(), *names})
+    return sorted({*globals(), *names} - {"Any", "TYPE_CHECKING", "find_spec", "import_module"})

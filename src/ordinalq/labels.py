@@ -99,7 +99,7 @@ def _own_order(y: Any, name: str) -> Array:
         distinct = np.unique(values)
         if len(distinct) > max(20, len(values) / 2) and (distinct != np.round(distinct)).any():
             raise ValueError(
-                f"{name} has {len(distinct)} different values in {len(values)} items, as a measurement has: make "
+                f"{name} has {len(distinct)} different values in {len(values)} items, like a measurement: make "
                 "classes of it first, for example with ordinalq.bin_target."
             )
         return distinct

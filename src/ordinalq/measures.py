@@ -14,12 +14,12 @@ from ordinalq.validation import Floats, check_distributions
 
 
 def md(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
-    """Match distance, sum_{i<n} d_i |P_hat(y_i) - P(y_i)| with cumulated P [eq:EMD].
+    """Match distance, sum_{i<n} d_i |P_hat(y_i) - P(y_i)| with cumulative P [eq:EMD].
 
     Parameters
     ----------
     p, p_hat : array-like (n,) or (B, n)
-        True and estimated distributions; a vector goes with every row of a matrix.
+        True and estimated distributions; a vector is paired with every row of a matrix.
     distances : array-like (n - 1,), default=None
         d_i > 0, the distance between class i and class i + 1; None stands for all 1.
 

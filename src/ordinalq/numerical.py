@@ -1,4 +1,4 @@
-"""Losses whose derivatives nobody has worked out: of these a value is enough."""
+"""Losses given by their value alone: derivatives are finite differences."""
 
 from abc import abstractmethod
 
@@ -14,12 +14,12 @@ STEP, GRADIENT_STEP = 6e-6, 1e-4
 
 
 class NumericalLoss(Loss):
-    """A loss by its value alone, with derivatives by finite differences.
+    """A loss defined by its value alone; derivatives are finite differences.
 
-    Subclasses implement :meth:`value`. Whoever knows the gradient, too, implements :meth:`gradient`, and saves most of
-    the time; with Hessians, derive from :class:`ordinalq.losses.Loss`. Differences along n classes take about 2 n^2
+    Subclasses implement :meth:`value`. If you know the gradient as well, implement :meth:`gradient`, which saves most
+    of the time; with Hessians, derive from :class:`ordinalq.losses.Loss`. Differences along n classes take about 2 n^2
     values for every step of the solver, and estimates are right to about six digits. A loss that is not convex in p
-    says so by ``convex = False``.
+    sets ``convex = False``.
 
     See docs/extend/loss.md.
 

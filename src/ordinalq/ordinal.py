@@ -70,15 +70,15 @@ def grid_difference_matrix(shape: tuple[int, ...], order: int = 1) -> Floats:
 
 
 def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
-    """How much p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z.
+    """How far p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z.
 
     [eq:jaggedness] for k = 1, [eq:jaggedness2] for k = 0, [eq:jaggedness3] for k = 2.
 
     Parameters
     ----------
     p : array-like (n,) or (B, n)
-        Finite vectors, usually distributions; n >= order + 2, or two, which have no curvature: xi_1 is zero. They need
-        not sum to one.
+        Finite vectors, usually distributions; they need not sum to one. n >= order + 2, or n = 2, where there is no
+        curvature and xi_1 is zero.
     order : int, default=1
         k; 1 is the paper's measure of ordinal plausibility.
     normalization : {"paper", "max"}, default="paper"

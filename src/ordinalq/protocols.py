@@ -171,7 +171,7 @@ class APPOQ(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RealPrevalences(Protocol):
-    """Distributions that were seen in nature: each sample takes a row of `vectors` at random.
+    """Real distributions: each sample takes a row of `vectors` at random.
 
     Parameters
     ----------
@@ -269,10 +269,10 @@ class NPP:
 def matching_fraction(
     vectors: Any, *, sample_size: int = 1000, n_draws: int = 20_000, random_state: Any = None
 ) -> float:
-    """Say which fraction of APP samples APP-OQ must keep so that they are as smooth as real distributions.
+    """Return the fraction of APP samples that APP-OQ must keep to be as smooth as real distributions.
 
-    That is the x for which the smoothest x of `n_draws` APP samples have the mean jaggedness xi_1 of `vectors`. It is
-    how the paper came to 50 % for Amazon and 5 % for Fact.
+    That is the x for which the smoothest x of `n_draws` APP samples have the mean jaggedness xi_1 of `vectors`. This is
+    how the paper arrived at 50 % for Amazon and 5 % for Fact.
 
     Parameters
     ----------

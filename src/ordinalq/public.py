@@ -1,4 +1,4 @@
-"""The public names of the package, which has them as its own attributes."""
+"""The public names of the package."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -22,11 +22,11 @@ class Auto(BaseEstimator):
     Parameters
     ----------
     prevalences : array-like (k, n), default=None
-        Distributions that are expected, such as those of earlier groups; each is as likely as any other.
+        Expected distributions, such as those of earlier groups; all are equally likely.
     weight : {"groups", "items"}, default="groups"
-        With training groups: whether the error of each group counts alike, or by the number of its items.
+        With training groups: whether errors of all groups count alike, or by their number of items.
     min_items : int, default=20
-        With training groups: smaller ones are left out, for what is best for them is too much for large ones.
+        With training groups: smaller ones are left out; what is best for them smooths large ones too much.
 
     Examples
     --------

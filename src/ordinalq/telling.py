@@ -1,4 +1,4 @@
-"""How far long work has come, for whoever listens: records of the logger ``ordinalq.progress``.
+"""Progress of long work, as records of the logger ``ordinalq.progress``.
 
 Without a handler nothing is said. Work may be inside a step of other work: :class:`Far` adds up.
 """

@@ -72,7 +72,7 @@ def check_distributions(name: str, value: Any, *, min_classes: int = 2) -> Float
     sums = array.sum(axis=-1, keepdims=True)
     off = np.broadcast_to(np.abs(sums - 1) > SUM_TOLERANCE, array.shape)
     if off.any():
-        raise ValueError(f"{name} must sum to 1, got {_worst_row(array, off)} with another sum.")
+        raise ValueError(f"{name} must sum to 1, got {_worst_row(array, off)}, which does not.")
     return array
 
 

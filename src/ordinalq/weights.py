@@ -103,7 +103,7 @@ def check_weights(sample_weight: Any, n_items: int) -> Floats:
         row = int(np.argmax(bad))
         raise ValueError(f"sample_weight must be finite numbers >= 0, got {values[row]:g} for item {row}.")
     if not values.any():
-        raise ValueError("sample_weight must be positive for some item, got zeros only.")
+        raise ValueError("sample_weight must be positive for some item, but all are zero.")
     return values
 
 

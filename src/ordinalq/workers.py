@@ -1,4 +1,4 @@
-"""Work in other processes that ends when nobody waits for it any more."""
+"""Work in other processes, which ends when nobody waits for it any more."""
 
 import os
 import signal

@@ -39,7 +39,7 @@ def choice(fields: Fields, name: str, allowed: Sequence[str], default: str) -> s
     """Return the value of a field that is one of some."""
     value = one(fields, name, default)
     if value not in allowed:
-        raise Refused(f"{value[:60]!r} is no choice for {name!r}.")
+        raise Refused(f"{value[:60]!r} is not a choice for {name!r}.")
     return value
 
 
@@ -119,7 +119,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
     method = choice(fields, "method", ["", *(entry.name for entry in catalog())], "") or None
     budget = choice(fields, "budget", ["", *BUDGETS], "") or None
     if budget is not None and method is not None:
-        raise Refused("a budget is for the default method: leave one of both alone.")
+        raise Refused("a budget is for the default method: choose one or the other.")
     return Choices(
         target,
         by,

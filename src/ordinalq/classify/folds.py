@@ -42,7 +42,7 @@ def _splitter(cv: Any, codes: Codes, groups: Codes | None, random_state: Any) ->
         raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
     if groups is not None:
         if (number := len(np.unique(groups))) < 2:
-            raise ValueError("groups must be at least two, so that one can be held out, got a single one.")
+            raise ValueError("there must be at least two groups, so that one can be held out, got a single one.")
         return GroupKFold(min(k, number))
     largest = int(np.bincount(codes).max())
     if largest < 2:  # nothing to stratify

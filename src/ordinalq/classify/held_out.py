@@ -57,8 +57,8 @@ class CrossFitted(HeldOutScores):
     """A classifier as k models, each fitted without one of k folds.
 
     ``held_out_scores_`` holds the score of each training item by the model that has not seen it. New items get the mean
-    of the k models' scores: the ensemble has the accuracy that the held-out scores show, which a model that is refitted
-    on all items has not.
+    of the k models' scores. The held-out scores show the accuracy of this ensemble, not that of a model refitted on all
+    items.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ class CrossFitted(HeldOutScores):
         None stands for ``LogisticRegression(max_iter=1000)``. One without ``predict_proba`` gives votes: 1 for the
         predicted class, 0 for the others.
     cv : int or splitter, default=10
-        Number of stratified, shuffled folds (fewer where no class has so many items), or a scikit-learn splitter that
+        Number of stratified, shuffled folds (fewer if no class has that many items), or a scikit-learn splitter that
         holds out every item once.
     refit : bool, default=False
-        Score new items by one model that is fitted on all training items.
+        Score new items by one more model, fitted on all training items.
     n_jobs : int, default=None
         Number of models that are fitted at the same time.
     random_state : int, default=0
@@ -82,7 +82,7 @@ class CrossFitted(HeldOutScores):
     estimators_ : list of fitted classifiers
     classes_ : ndarray (n,)
     names_ : ndarray (n,)
-        What the models call the classes: ``classes_``, or the labels that a part of them was fitted on before.
+        What the models call the classes: ``classes_``, or the labels that an already fitted part knows.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
 
@@ -138,7 +138,7 @@ class CrossFitted(HeldOutScores):
 
 
 class InSample(HeldOutScores):
-    """A classifier that is scored on its own training items: the mistake that the others avoid.
+    """A classifier scored on its own training items: the mistake that the others avoid.
 
     It serves to replicate the paper's EDy and PDF, whose reference implementation does this (docs/departures.md).
 
@@ -332,7 +332,7 @@ def class_scores(model: Any, X: Any, names: Array) -> Floats:
     column = {name: j for j, name in enumerate(names.tolist())}
     known = np.asarray(model.classes_).tolist()
     if not column.keys() >= set(known):
-        raise ValueError(f"the classifier must know no classes but {list(column)}, got one that knows {known}.")
+        raise ValueError(f"the classifier must know only the classes {list(column)}, got one that knows {known}.")
     S = np.zeros((_num_samples(X), len(names)))
     if hasattr(model, "predict_proba"):
         S[:, [column[name] for name in known]] = model.predict_proba(X)

@@ -87,7 +87,7 @@ def _class_weights(class_weight: Any, classes: Array, totals: Floats) -> Floats:
         stray = [label for label in class_weight if label not in labels]
         # A fold may lack a class; but a class without weight beside a weight without class is misspelt.
         if stray and not set(labels) <= set(class_weight):
-            raise ValueError(f"class_weight has {stray[0]!r}, which is none of the classes {labels}.")
+            raise ValueError(f"class_weight has {stray[0]!r}, which is not one of the classes {labels}.")
         factors = [check_real(f"class_weight[{c!r}]", class_weight.get(c, 1.0), low=0) for c in labels]
         return np.array(factors)
     check_choice("class_weight", class_weight, ["balanced"])

@@ -33,19 +33,19 @@ LEAST_LOGARITHM = -30.0
 
 
 class OrdinalProbit(HeldOutScores):
-    """A classifier made of regressors: they predict the class index, an ordered probit makes posteriors of it.
+    """A classifier made of regressors: they predict the class index, and an ordered probit turns it into posteriors.
 
         P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x)))
 
     with the predictions g(x) of the index 0..n-1, and h(x) made of g(x) and of a further regressor, which predicts how
     far g(x) is off. All are fitted on folds, and the probit on predictions for items that the models have not seen, so
-    that ``held_out_scores_`` are at hand without further folds. New items get the posteriors of the mean prediction of
+    ``held_out_scores_`` need no further folds. New items get the posteriors of the mean prediction of
     the folds.
 
     Parameters
     ----------
     regressors : list of regressors, default=None
-        None stands for those of an :class:`OrdinalStack`, or a ridge regression where it has none.
+        None stands for those of an :class:`OrdinalStack`, or a ridge regression if it has none.
     spread : regressor, default=None
         Regressor of the absolute deviation |y - g(x)|; None stands for a copy of the first of the regressors.
     cv : int or splitter, default=5
@@ -53,7 +53,7 @@ class OrdinalProbit(HeldOutScores):
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
-        Shuffles the folds; also the seed of the trees that None stands for.
+        Shuffles the folds; also the seed of the default regressors.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class OrdinalProbit(HeldOutScores):
 
 
 class OrdinalStack(HeldOutScores):
-    """Regressors and classifiers, weighed by the likelihood of items that they have not seen.
+    """Regressors and classifiers, weighted by the likelihood of items that they have not seen.
 
     The regressors become one :class:`OrdinalProbit`, every classifier is cross-fitted or scored out of bag. With the
     posteriors s_m(x) of these members,
@@ -147,21 +147,21 @@ class OrdinalStack(HeldOutScores):
     members : list of regressors and classifiers, default=None
         None stands for those that suit the kind of the items within the budget: docs/default.md has the table.
     budget : {"fast", "balanced", "best"}, default="balanced"
-        How much time the members may take that None stands for.
+        How much time the members may take, if they are None.
     cv : int or splitter, default=5
-        Folds of all members but those that have their own (`CrossFitted`, out-of-bag forests).
+        Folds of all members except those that have their own (`CrossFitted`, out-of-bag forests).
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
-        Shuffles the folds; also the seed of the members that None stands for.
+        Shuffles the folds; also the seed of the members, if they are None.
 
     Attributes
     ----------
     held_out_scores_ : ndarray (N, n)
-        Out-of-sample posteriors of the training items; NaN where a forest has no vote for one.
+        Out-of-sample posteriors of the training items; NaN if a forest has no vote for one.
     members_ : list of fitted classifiers with held-out scores
     kind_, reasons_ : str, tuple of str
-        Where members were None: the kind of the items, and a reason for each member; else "".
+        If `members` is None: the kind of the items, and a reason for each member; else "".
     weights_ : ndarray (members,)
     biases_ : ndarray (n,)
     classes_ : ndarray (n,)

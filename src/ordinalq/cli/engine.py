@@ -77,7 +77,7 @@ def _client(where: Where, n_jobs: int) -> Iterator[None]:
     try:
         client: Any = Client(where.address, **({} if where.address else local))  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        raise ValueError(f"--scheduler {where.address}: no scheduler of Dask answers there.") from error
+        raise ValueError(f"--scheduler {where.address}: no Dask scheduler answers there.") from error
     with client:
         yield
 

@@ -106,7 +106,7 @@ def fit(
     file = open_table(table, format, encoding, quoting)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not saving.is_model(out):
-        raise FileExistsError(f"{out}: exists and is no model of ordinalq; name another file, or use --force.")
+        raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
     quantifier = build_quantifier(
         method,
         _parameters(set or [], tau) | ({} if budget is None else {"budget": budget}),

@@ -42,7 +42,7 @@ def plan(
         job.output(out)
     kind = writing.table_format(out) if out else ""
     if job.weight is not None:
-        raise ValueError("--weight is not for plan: how many rows to label is known only for a draw without weights.")
+        raise ValueError("--weight is not for plan: how many rows to label is known only without weights.")
     with job.reading() as how:
         del how["weight"], how["weights"]
         found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)

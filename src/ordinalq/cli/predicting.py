@@ -72,7 +72,7 @@ def predict(
     selection = {"sort": sort, "top": top, "min_items": min_items}
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
-        raise ValueError("--sort, --top and --min-items are about groups: give --by COLUMN.")
+        raise ValueError("--sort, --top and --min-items are for groups: give --by COLUMN.")
     # Whether there is a change needs intervals, and asks about the rows to come, too.
     in_time = job.in_time and not selects
     plan, interval = (

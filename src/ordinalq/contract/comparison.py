@@ -22,7 +22,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Differences A - B of K pairs of groups, with intervals by those of the groups.
+    """Differences A - B of K pairs of groups, with intervals from those of the groups.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ class Comparison:
     a, b : Keys (K,)
         The two groups of each pair.
     level : float
-        Level of the intervals: of each one for a single pair; of all of one kind together for several pairs
+        Level of each interval for a single pair, or of all intervals of one kind together for several pairs
         (Bonferroni: each is at level 1 - (1 - level) / K).
     of : {"sample", "population"}
-        Whether the differences are between these very items, or between their populations.
+        Whether the differences are between these items, or between their populations.
     mean, mean_lower, mean_upper : ndarray (K,)
         Difference of the mean class index, and its interval.
     probability : ndarray (K,)
-        That A's mean class is higher than B's; of each pair by itself.
+        Probability that A's mean class is higher than B's, for each pair by itself.
     p_value : ndarray (K,)
-        Two-sided, that the mean classes are the same; of several pairs times their number (Bonferroni).
+        Two-sided test that the mean classes are equal; for several pairs multiplied by their number (Bonferroni).
     cumulative, cumulative_lower, cumulative_upper : ndarray (K, n)
         Difference of the share of each class and all below, and its interval.
 
@@ -86,7 +86,7 @@ class Comparison:
         return np.asarray(below | (self.cumulative_lower[:, :-1] > 0).all(axis=1))
 
     def frame(self) -> Any:
-        """Return one row per pair as a frame of pandas.
+        """Return one row per pair as a pandas frame.
 
         The columns are a, b (where groups have several columns a_<column>, b_<column>), mean_class (the difference)
         with _lower and _upper, probability, p_value, side, clear, and up_to_<class> with _lower and _upper: the
@@ -116,7 +116,7 @@ class Comparison:
         return head | {"of": self.of, "adjusted": adjusted, "pairs": pairs}
 
     def sentences(self) -> list[str]:
-        """Return what is known of each pair, in one sentence."""
+        """Return one sentence per pair that says what is known."""
         return [self._sentence(k, a, b) for k, (a, b) in enumerate(zip(self.a.labels(), self.b.labels(), strict=True))]
 
     def _sentence(self, k: int, a: str, b: str) -> str:

@@ -48,12 +48,12 @@ class Estimates:
     n_labelled : ndarray (B,), default=None
         Labelled items of each sample, where labels were given.
     basis : ndarray (B,) of str, default=None
-        With labels, what estimate and interval rest on: "labels" (their random draw alone, valid whatever else is
-        wrong) or "model" (the method, and what it makes of labels).
+        With labels, what the estimate and its interval rest on: "labels" (their random draw alone, valid whatever else
+        is wrong) or "model" (the method, and what it makes of labels).
     n_effective : ndarray (B,), default=None
-        How many items of equal weight those of each sample are worth, where they have weights.
+        How many items of equal weight those of each sample are worth, if they have weights.
     polars : bool, default=False
-        Whether :meth:`frame` gives a frame of polars.
+        Whether :meth:`frame` returns a polars frame.
     """
 
     classes: Array
@@ -129,15 +129,15 @@ class Estimates:
         return replace(self, bounds=bounds, **arrays)
 
     def sorted(self, by: Any = "items") -> "Estimates":
-        """Return the samples with most items first, or the highest mean class ("mean"), or most of a class."""
+        """Return the samples with most items first, or with the highest mean class ("mean"), or the most of a class."""
         return self.take(largest_first(by, self.classes, self.n_items, self.prevalences))
 
     def top(self, k: int, by: Any = "items") -> "Estimates":
-        """Return the first k samples as :meth:`sorted` has them."""
+        """Return the first k samples in the order of :meth:`sorted`."""
         return self.sorted(by).take(slice(check_integer("k", k, minimum=1)))
 
     def compare(self, *groups: Any) -> Comparison:
-        """Say which of two groups is higher and how surely; of more, for all pairs, adjusted for their number.
+        """Say which of two groups is higher, and how surely; or of all pairs of several, adjusted for their number.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class Estimates:
         return compared(self.classes, a, b, _common(self, first, second))
 
     def trend(self) -> Trend:
-        """Say whether groups in their order, such as months, differ at all, and where their mean class goes.
+        """Say whether ordered groups, such as months, differ at all, and where their mean class goes.
 
         Groups by several columns have the time in the last, and each group of the others is a series of its own.
         ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
@@ -173,7 +173,7 @@ class Estimates:
         return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.of)
 
     def frame(self) -> Any:
-        """Return one row per sample as a frame of pandas, or of polars where the items came from there.
+        """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
 
         The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
         mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
@@ -309,7 +309,7 @@ def check_names(classes: Array, groups: Sequence[str]) -> None:
         raise ValueError(f"the names of the classes must not be those of other columns, but {twice!r} occurs twice.")
     clash = next((name for name in groups if name in columns), None)
     if clash is not None:
-        raise ValueError(f"groups must not be named {clash!r}, as another column of the table is: rename it.")
+        raise ValueError(f"groups must not be named {clash!r}, like another column of the table: rename it.")
 
 
 def _plain(values: list[Any]) -> list[Any]:

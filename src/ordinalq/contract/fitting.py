@@ -129,7 +129,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
         """
         if self.on == "features":
-            raise TypeError(f"{type(self).__name__} looks at the features and takes no scores: use fit(X, y).")
+            raise TypeError(f"{type(self).__name__} works on features, not on scores: use fit(X, y).")
         shared = shared_scores(classifier, encode_labels(y, classes)[0])
         if self.needs_posteriors and not shared.gives_posteriors_:
             raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")

@@ -42,17 +42,17 @@ class Plan:
     Parameters
     ----------
     of : {"sample", "population"}, default="sample"
-        Intervals of the prevalence that this very sample has, or of that of the population it was drawn from.
+        Intervals for the prevalence in this very sample, or in the population that it was drawn from.
     n_replicates : int, default=200
         Replicates of each sample, at least 20; five of them share one replicate of the held-out items.
     random_state : int or Generator, default=0
         Seed of the replicates.
     basis : {"auto", "model", "labels"}, default="auto"
-        What estimates and intervals rest on where some items of a group are labelled. "labels": the random draw of
-        these items alone, which is valid whatever else is wrong. "model": the method's model of groups, which labels
-        enter; narrower, and right as far as the model is. "auto" is "model" where the method has such a model, such as
-        BLP, and the group is like the training groups, else "labels". Groups with fewer than ten labels are never
-        judged by these alone.
+        What estimates and intervals rest on if some items of a group are labelled. "labels": the random draw of these
+        items alone, which is valid whatever else is wrong. "model": the method's model of groups, informed by the
+        labels; narrower, and as right as the model is. "auto" is "model" if the method has such a model, like BLP, and
+        the group is like the training groups, else "labels". Groups with fewer than ten labels never rest on labels
+        alone.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Plan:
         return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
 
     def repeatable(self) -> "Plan":
-        """Return the plan with a seed in the place of a generator: each block begins with the same draws."""
+        """Return the plan with a seed instead of a generator: each block begins with the same draws."""
         state = self.random_state
         return replace(self, random_state=int(state.integers(2**63))) if hasattr(state, "integers") else self
 

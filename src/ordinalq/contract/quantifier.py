@@ -31,11 +31,11 @@ class Quantifier(Fitting):
 
     Two stages: `scores` turns items into class scores (or takes the features as they are); `summarize` keeps what the
     method needs of samples of scored items, and `solve` turns that into distributions. `fit` and `predict_samples` do
-    both. Whoever asks a quantifier for anything (intervals, groups, diagnosis, search) asks the facts and methods
-    below, never what class it is.
+    both. Services (intervals, groups, diagnosis, search) use the facts and methods below; they never ask for the class
+    of a quantifier.
 
-    A method derives from `ordinalq.methods.base.Method` and implements `learn` and `solve`, and where they differ from
-    the defaults `embed`, `resample`, `replicates`, and what concerns smoothing: see docs/extend/method.md.
+    A method derives from `ordinalq.methods.base.Method` and implements `learn` and `solve`, and, if they differ from
+    the defaults, `embed`, `resample`, `replicates` and the methods for smoothing: see docs/extend/method.md.
 
     Attributes
     ----------
@@ -82,15 +82,15 @@ class Quantifier(Fitting):
     def score(self, X: Any, y: Any, sample_weight: Any = None, weights: str = "survey") -> float:
         """Return minus the mean NMD over 100 samples of the given items: for `cross_val_score` and `GridSearchCV`.
 
-        The samples have 100 items and class distributions that are drawn uniformly (APP, a fixed seed). The items as
-        one sample would have the distribution of the training items, and would reward not to adjust.
+        The samples have 100 items and uniformly drawn class distributions (APP, a fixed seed). Taken as one sample, the
+        items would have the distribution of the training items, and methods that do not adjust would look best.
 
         Parameters
         ----------
         X : array-like, frame or sparse array (N, ...)
             Items.
         y : array-like (N,)
-            Their labels; samples consist of the classes that are there.
+            Their labels; samples consist of the classes that occur.
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`fit`.
         """
@@ -129,7 +129,7 @@ class Quantifier(Fitting):
         checks : bool, default=True
             Also keep what the fit test needs.
         labelled : array-like (N,), default=None
-            Labels of the pool, None or NaN where there is none: also keep what estimates from labels need.
+            Labels of the pool, None or NaN for unlabelled items: also keep what estimates from labels need.
         sample_weight, weights
             Weights of the pool, and what they are, see :meth:`predict_samples`. Groups whose items all have weight zero
             are left out.

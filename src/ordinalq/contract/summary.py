@@ -51,8 +51,8 @@ class Summary:
     """All that a quantifier needs of B samples.
 
     Methods on means need sums over the items of each sample; methods on items (SLD, o-SLD) need the scores of all of
-    them. Both can be merged: what is summarized in portions, by processes or by machines, gives what all items at once
-    give. `Quantifier.summarize` makes summaries, `Quantifier.solve` and the functions of `ordinalq.inference` take
+    them. Both can be merged: portions summarized by different processes or machines give the same as all items at
+    once. `Quantifier.summarize` makes summaries, `Quantifier.solve` and the functions of `ordinalq.inference` take
     them.
 
     Parameters

@@ -80,7 +80,7 @@ class Trend:
         return len(self.rows)
 
     def frame(self) -> Any:
-        """Return one row per series as a frame of pandas: its keys, n_groups, and the fields above."""
+        """Return one row per series as a pandas frame: its keys, n_groups, and the fields above."""
         import pandas as pd
 
         keys: dict[str, Any] = {} if self.series is None else dict(self.series.frame())
@@ -101,7 +101,7 @@ class Trend:
         return head | {"by": self.series.name, "adjusted": "Bonferroni" if len(self) > 1 else None, "series": named}
 
     def sentences(self) -> list[str]:
-        """Return what is known of each series, in one sentence."""
+        """Return one sentence per series that says what is known."""
         names = [""] * len(self) if self.series is None else [f"{name}: " for name in self.series.labels()]
         told = [self._sentence(k) for k in range(len(self))]
         # Names stay as they are written.

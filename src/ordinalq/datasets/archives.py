@@ -170,7 +170,7 @@ def _tar_members(archive: Path, most: int) -> Iterator[Entry]:
         said: dict[str, bytes] = {}  # what headers of their own say of the next member
         while (header := stream.take(BLOCK)).strip(b"\0"):
             if len(header) < BLOCK or sum(header[:148] + b" " * 8 + header[156:]) != _number(header[148:156]):
-                raise _damaged(archive, "no tar archive" if stream.n_bytes <= BLOCK else "a header is none")
+                raise _damaged(archive, "no tar archive" if stream.n_bytes <= BLOCK else "a header is not valid")
             size, kind = _number(header[124:136]), header[156:157]
             if kind in b"xgLK":
                 if size > MAX_HEADER:
@@ -211,7 +211,7 @@ def _records(body: bytes) -> dict[str, bytes]:
     while body:
         length = int(body.partition(b" ")[0])
         if not 0 < length <= len(body):
-            raise ValueError("a header is none")
+            raise ValueError("a header is not valid")
         key, _, value = body[:length].partition(b" ")[2].removesuffix(b"\n").partition(b"=")
         said["GNU.sparse" if key.startswith(b"GNU.sparse") else key.decode(errors="replace")] = value
         body = body[length:]

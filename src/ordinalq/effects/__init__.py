@@ -1,1 +1,1 @@
-"""Group effects: what real groups have in common, learned from labelled groups, and estimates that know of it."""
+"""Group effects: how real groups differ, learned from labelled groups, and estimates that allow for it."""

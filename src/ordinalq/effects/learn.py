@@ -81,7 +81,7 @@ def learn(sums: GroupSums) -> GroupModel:
     N, weight = sums.n_items, sums.weight
     if (N > 1).sum() < FEWEST_GROUPS:
         raise ValueError(
-            f"groups must number at least {FEWEST_GROUPS} with two labelled items or more, got {(N > 1).sum()}: "
+            f"there must be at least {FEWEST_GROUPS} groups with two labelled items or more, got {(N > 1).sum()}: "
             "the spread of groups cannot be learned from fewer."
         )
     safe, M = np.maximum(N, 1), sums.class_means

@@ -168,7 +168,7 @@ def _mark(folder: Path) -> dict[str, Any]:
         return {**found, "experiment": dict(found["experiment"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileExistsError(
-            f"{folder / MARK} is damaged or not ours; name another folder, or restore it. ({error})"
+            f"{folder / MARK} is damaged, or ordinalq did not write it; name another folder, or restore it. ({error})"
         ) from error
 
 

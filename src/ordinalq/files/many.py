@@ -50,7 +50,7 @@ def open_table(
         raise ValueError("path must name at least one file, got none.")
     found = [file for one in given for file in _found(one, format)]
     if len(found) > 1 and any(str(file) == STDIN for file, _ in found):
-        raise ValueError("standard input: expected no other files beside it.")
+        raise ValueError("standard input: expected no other files.")
     paths = [file for file, _ in found]
     if twice := [file for file, times in Counter(paths).items() if times > 1]:
         raise ValueError(f"{twice[0]}: expected each file once, got it twice.")

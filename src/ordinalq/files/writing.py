@@ -71,7 +71,7 @@ def check_output(path: Path, *inputs: Path) -> Path:
         raise ValueError(f"{path}: expected the name of a file to write, got a device or a pipe.")
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
-            raise ValueError(f"{path}: expected another file to write than the one that is read.")
+            raise ValueError(f"{path}: expected the output to be a different file from the input.")
     return path
 
 

@@ -133,9 +133,9 @@ def labels_needed(
     plan = Plan() if plan is None else plan
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
-        raise ValueError("summary must have been made with labelled=..., if only of gaps: all items None.")
+        raise ValueError("summary must have been made with labelled=..., which may be None for every item.")
     if summary.has_weights:
-        raise ValueError("the items must have no weights: how many to label is known only for a draw without.")
+        raise ValueError("the items must have no weights: how many to label is known only without weights.")
     estimates = estimate(quantifier, summary, None, replace(plan, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, plan)
     known = np.asarray(summary.n_labelled)

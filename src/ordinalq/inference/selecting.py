@@ -48,7 +48,7 @@ def _with_others(keys: Keys) -> Keys:
     import pandas as pd
 
     if OTHER in keys.labels():
-        raise ValueError(f"a group is called {OTHER!r} already, as all others would be: rename it.")
+        raise ValueError(f"a group is already called {OTHER!r}, the name for all others together: rename it.")
     columns: list[Column] = []
     for column in keys.columns:
         pairs = zip(column.tolist(), column.labels(), strict=True)

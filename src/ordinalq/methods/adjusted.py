@@ -86,7 +86,7 @@ class OPACC(LinearQuantifier):
     classifier, solver
         See :class:`PACC`.
     tau : float or "auto", default=1e-3
-        Pull towards smooth p; ``tau=0`` is PACC. "auto" takes what is best for smooth samples of the held-out
+        Pull towards smooth p; ``tau=0`` is PACC. "auto" takes the best value for smooth samples of the held-out
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.

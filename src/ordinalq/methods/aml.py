@@ -36,23 +36,23 @@ class AML(Method):
     near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no harm; then
     p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. See docs/methods.md.
 
-    With training groups, ``fit(X, y, groups=...)``, Omega has the group effect D, and the prior is what the groups have
-    taught: that is :class:`BLP`, whose f, the posteriors, is the instrument p0 = p_train but for the units.
+    With training groups, ``fit(X, y, groups=...)``, Omega includes the group effect D and the prior is learned from the
+    groups: that is :class:`BLP`, whose f, the posteriors, equals the instrument p0 = p_train up to units.
 
     Parameters
     ----------
     classifier : classifier, default=None
         Gives the posteriors, see :class:`CC`.
     prior : {"any", "uniform", "smooth", "training"} or array-like (n,), default="any"
-        What is expected of the shares. "uniform": anything; "smooth": like those of neighbouring classes; "training":
-        as among the training items; a distribution: as in this one. "any" asks the sample which of the three it is;
-        intervals, and estimates of the population, then still expect anything.
+        What is expected of the shares. "uniform": anything; "smooth": neighbouring classes have similar shares;
+        "training": the shares of the training items; a distribution: these shares. "any" weighs the three by how well
+        they predict the sample; intervals, and estimates of the population, then use "uniform".
     strength : float, default=None
-        Items that the training distribution, or the given one, is worth where it is expected. With "training", None is
-        the number of training items: that is what it is worth if samples are like them. Else None is 1000.
+        Number of items that the training distribution, or a given one, is worth as a prior. None means the number of
+        training items with "training", and 1000 otherwise.
     instrument : {"sample", "uniform", "training"}, default="sample"
-        p0: an estimate for each sample, for which the scores of all items are needed; or the same for all, which loses
-        a few per cent, but needs no more than means of the items.
+        p0: an estimate for each sample, which needs the scores of all its items; or one p0 for all samples, which
+        loses a few per cent but needs only means.
     group_effect : float, default=None
         Without training groups: a stated effect of groups that are known to differ, see :class:`BLP`.
 
@@ -60,15 +60,15 @@ class AML(Method):
     ----------
     calibration_ : Calibration
     strength_ : float or None
-        Items that the expected distribution is worth, where these are not the usual 1000.
+        Number of items that the expected distribution is worth, if not the usual 1000.
     counts_, trust_ : ndarray (n,)
-        Held-out items of each class, and how far its mean is its own.
+        Held-out items of each class, and how far its mean rests on them alone.
     M_ : ndarray (n, n)
         Class means of f for the instrument of all samples (of their first estimate).
     covariances_ : ndarray (n, n, n)
         Covariances of f within the classes for that instrument.
     predictor_ : BLP or None
-        With training groups, or a stated effect: what answers in their place.
+        What makes the estimates if there are training groups or a stated effect.
     """
 
     paper_name = ""
@@ -155,9 +155,9 @@ class AML(Method):
     def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
         """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M.
 
-        Bounds take nothing for granted that was not stated: where "any" is expected, they are those of "uniform". That
-        a sample looks like the training items makes it likely that it is, not certain; and shares of populations near
-        that of the training items must not be drawn to it, or differences between them would be.
+        Bounds take nothing for granted that was not stated: with the prior "any" they are those of "uniform". A sample
+        that looks like the training items is likely, not certain, to be like them. And if shares of populations were
+        drawn to those of the training items, so would be the differences between them.
         """
         if self.predictor_ is not None:
             return self.predictor_.closed_form(summary, level, of)
@@ -173,7 +173,7 @@ class AML(Method):
         return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups, where there were any."""
+        """Say which samples are unlike the training groups, if there were any."""
         return super().verdicts(summary) if self.predictor_ is None else self.predictor_.verdicts(summary)
 
     @property

@@ -123,7 +123,7 @@ def import_method(path: str) -> Entry:
     """Return the method "package.module:Class": a class of an importable module that derives from Quantifier."""
     found = PATH.fullmatch(path)
     if found is None:
-        raise ValueError(f"{path!r} is no path of a class, such as 'package.module:Class'")
+        raise ValueError(f"{path!r} is not a path of a class such as 'package.module:Class'")
     module, name = found.groups()
     try:
         cls = getattr(importlib.import_module(module), name)

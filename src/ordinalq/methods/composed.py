@@ -75,9 +75,9 @@ class ComposedQuantifier(LinearQuantifier):
             if not (isinstance(part, kind) or (name == "regularizer" and part is None)):
                 raise TypeError(f"{name} must be a {kind.__name__}, for example {EXAMPLES[name]}, got {part!r}.")
         if self.representation.gives_distances != self.loss.needs_distances:
-            raise ValueError(f"Energy goes with MeanDistances only, got {self.representation} and {self.loss}.")
+            raise ValueError(f"Energy works only with MeanDistances, got {self.representation} and {self.loss}.")
         if self.loss.has_kinks and self.regularizer is not None and not self.regularizer.has_form:
-            raise ValueError(f"{self.loss} has kinks and goes with Tikhonov or no regularizer, got {self.regularizer}.")
+            raise ValueError(f"{self.loss} has kinks and needs Tikhonov or no regularizer, got {self.regularizer}.")
         super().check_parameters(n_classes)
 
     def _parts(self) -> Parts:

@@ -55,13 +55,13 @@ class Training:
 class Default(AML):
     """The default: adjusted maximum likelihood on a stack of regressors and classifiers that suits the items.
 
-    ``Default(budget=...)`` is ``AML(OrdinalStack(budget=...))`` that also tells what was chosen, and the error to
-    expect. The choice is a table, not a search: see docs/default.md. With training groups it learns how groups differ.
+    ``Default(budget=...)`` is ``AML(OrdinalStack(budget=...))`` that also says what was chosen and the error to expect.
+    The choice is a table, not a search: see docs/default.md. With training groups it learns how groups differ.
 
     Parameters
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
-        On 20,000 items of 10 columns "fast" takes about 5 seconds of one core, "balanced" 12, "best" a multiple.
+        On 20,000 items of 10 columns "fast" takes about 5 s of one core, "balanced" 12 s, "best" several times as long.
     prior, strength, instrument, group_effect
         See :class:`AML`.
     n_jobs : int, default=None

@@ -35,8 +35,8 @@ class BLP(Method):
     docs/groups.md. The intervals come from its error covariance, in closed form, and do not shrink below what the
     group effect allows.
 
-    Without training groups there is no group effect and a weak prior: then only samples that differ in their shares
-    alone are estimated and covered as promised.
+    Without training groups there is no group effect, and the prior is weak: estimates and intervals are then right only
+    for samples that differ in nothing but their shares.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class BLP(Method):
         return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
 
     def embed(self, S: Floats) -> Floats:
-        """Return the posteriors, and the logits of the cumulated ones where there is enough to learn from."""
+        """Return the posteriors, and the logits of the cumulative ones if there is enough to learn from."""
         return with_logits(S) if self.uses_logits_ else S
 
     def solve(self, summary: Summary) -> Solution:

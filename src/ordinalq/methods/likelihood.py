@@ -187,9 +187,9 @@ class SLD(_LikelihoodMethod):
     max_iter : int, default=100
         Number of EM iterations.
     tol : float, default=0.0
-        Stop EM where the mean absolute change of p is at most this; 0 never stops early.
+        Stop EM when the mean absolute change of p is at most this; 0 never stops early.
     solver : {None, "em", "newton"} or solver, default=None
-        None stands for "em", or "newton" where tau is not 0.
+        None stands for "em", or "newton" if tau is not 0.
     """
 
     paper_name = "SLD"
@@ -217,7 +217,7 @@ class SLD(_LikelihoodMethod):
         Tikhonov(self.tau).check(n_classes)
         check_solver(self.solver, also=("em",))
         if self.tau != 0 and self.solver == "em":
-            raise ValueError("solver must be None or 'newton' with tau > 0: EM knows no regularizer.")
+            raise ValueError("solver must be None or 'newton' with tau > 0: EM has no regularizer.")
 
     def _smoother(self) -> Smoother:
         return Tikhonov(self.tau)
@@ -242,8 +242,8 @@ class OSLD(_LikelihoodMethod):
     order : int, default=0
         Degree of the polynomial.
     interpolation : float or "auto", default=0.1
-        Weight of the polynomial in [0, 1]; ``interpolation=0`` is SLD. "auto" is chosen on the training items, as tau
-        in :class:`OPACC`; ``interpolation_`` and ``tuning_`` tell.
+        Weight of the polynomial in [0, 1]; ``interpolation=0`` is SLD. "auto" is chosen on the training items, like tau
+        in :class:`OPACC`; ``interpolation_`` is the choice, ``tuning_`` the curve that led to it.
     """
 
     paper_name = "o-SLD"

@@ -42,9 +42,9 @@ class OPDF(LinearQuantifier):
     classifier, n_bins
         See :class:`PDF`.
     span : {"classes", "data"}, default="classes"
-        "classes": the bins of PDF, over [1, n], all of which count. "data", the way of the paper's program: bins
-        between the training minimum and maximum, and those without training items are left out, together with the
-        mass that a sample has in them.
+        "classes": the bins of PDF, over [1, n], all of which count. "data", as in the paper's program: bins between
+        the training minimum and maximum; bins without training items are left out, together with the mass that a
+        sample has in them.
     tau, order, centre
         See :class:`OPACC`.
     solver : solver or name, default=None

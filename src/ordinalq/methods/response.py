@@ -35,14 +35,14 @@ def solve(
 
     Physicists call this unfolding. Of the S observed items that belong to a class, the share p_i is of class i. Bin j
     is expected to hold lambda_j = S sum_i M_ji p_i + b_j items, b a known background; S is the number of observed
-    items less sum_j b_j. The method minimizes loss(counts / S, lambda / S) + regularizer(p): for RUN and IBU the
-    Poisson likelihood of the counts, for least squares the distance of (counts - b) / S from M p. Where only a share
-    a_i of the items of class i is observed at all, t_i = S p_i / a_i items have existed.
+    items minus sum_j b_j. The method minimizes loss(counts / S, lambda / S) + regularizer(p): for RUN and IBU the
+    Poisson likelihood of the counts, for least squares the distance of (counts - b) / S from M p. If only a share
+    a_i of the items of class i is observed at all, there were t_i = S p_i / a_i items.
 
     Parameters
     ----------
     q : array-like (d,) or (B, d), or histogram
-        Observed histograms: fractions where every row sums to one, else counts.
+        Observed histograms: fractions if every row sums to one, else counts.
     M : array-like (d, n), or histogram with the axes (observed, true)
         Response matrix, n >= 2: column i is the distribution of class i over the observed bins. The columns of a
         histogram are divided by their sums.
@@ -50,8 +50,8 @@ def solve(
         Not fitted; ACC or PACC (least squares), HDx or HDy (one histogram), PDF (ordered bins), RUN, IBU, one of their
         o-forms, or a ComposedQuantifier. None stands for ``RUN(tau=10.0)``.
     N : int or array-like (B,), default=None
-        Number of observed items, background included; needed where q are fractions and the method is RUN, and for
-        `background` and `counts`. None stands for the sum of counts; another number beside counts is an error.
+        Number of observed items, background included; needed if q are fractions and the method is RUN, and for
+        `background` and `counts`. None means the sum of counts; with counts, any other number is an error.
     acceptance : array-like (n,), histogram or "columns", default=None
         Share a_i of the items of class i that are observed, in (0, 1]; the estimate is then the distribution t of all
         items, observed or not. Columns of M may sum to one or to a_i. "columns" takes a_i from the sums of the columns.
@@ -68,7 +68,7 @@ def solve(
     Returns
     -------
     ndarray (n,) or (B, n), or histogram
-        A histogram over the true axis, of the type of q, where q and M are histograms.
+        A histogram over the true axis, of the type of q, if q and M are histograms.
 
     Notes
     -----
@@ -122,17 +122,17 @@ def solve(
 def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
     if is_histogram(M):
-        R = bin_contents("M", M, n_axes=2)
+        R = bin_contents(name, M, n_axes=2)
         sums = R.sum(axis=0)
         if (R < 0).any() or (sums == 0).any():
             raise ValueError(
-                f"M must have entries >= 0, and some in every true bin, got sums {_short(sums)} over the observed bins."
+                f"{name} must have entries >= 0, some in every true bin, got sums {_short(sums)} over observed bins."
             )
         R = R / sums
     else:
-        R = _matrix("M", M)
+        R = _matrix(name, M)
     if R.shape[1] < 2:
-        raise ValueError(f"M must have at least 2 columns, one per class, got shape {R.shape}.")
+        raise ValueError(f"{name} must have at least 2 columns, one per class, got shape {R.shape}.")
     sums = R.sum(axis=0)
     if acceptance is None:
         a = None
@@ -141,7 +141,7 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
             raise ValueError(f"acceptance must be 'columns' or one number per class, got {acceptance!r}.")
         if is_histogram(M):
             raise ValueError(
-                "acceptance must be one number per class where M is a histogram: its entries are no shares."
+                f"acceptance must be one number per class if {name} is a histogram, whose entries are counts."
             )
         a = sums
     else:
@@ -151,13 +151,13 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
     whole = np.abs(sums - 1) <= COLUMN_TOLERANCE
     if (R < 0).any() or not (whole.all() or (a is not None and (np.abs(sums - a) <= COLUMN_TOLERANCE * a).all())):
         raise ValueError(
-            "the columns of M must be distributions over the observed bins (>= 0, sum 1"
+            f"the columns of {name} must be distributions over the observed bins (>= 0, sum 1"
             f"{'' if a is None else ' or acceptance'}), got column sums {_short(sums)}"
             f"{'; are the other items lost? Then give acceptance' if a is None and (sums < 1).all() else ''}."
         )
     tiny = (R > 0) & (R < SMALLEST)
     if tiny.any():
-        raise ValueError(f"the entries of M must be 0 or at least {SMALLEST:g}, got {R[tiny].min():g}.")
+        raise ValueError(f"the entries of {name} must be 0 or at least {SMALLEST:g}, got {R[tiny].min():g}.")
     return (R, a) if whole.all() else (R / sums, a)
 
 
@@ -213,11 +213,11 @@ def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
 
 
 def _note_of_weights(q: Any) -> None:
-    """Warn where counts are no whole numbers."""
+    """Warn if counts are not whole numbers."""
     counts = np.asarray(q, dtype=np.float64)
     if counts.sum() > 1 + FRACTION_TOLERANCE and (np.abs(counts - np.rint(counts)) > WHOLE * counts.max()).any():
         warnings.warn(
-            "q has counts that are no whole numbers, as those of weighted items; their likelihood takes their sum for "
+            "q has counts that are not whole numbers, as those of weighted items; their likelihood takes their sum for "
             "the number of items: give variances=[...], the sums of squared weights, or N, that sum, if it is right.",
             stacklevel=3,
         )

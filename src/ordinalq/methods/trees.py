@@ -111,7 +111,7 @@ class OQT(_TreeMethod):
     classifier : classifier, default=None
         Classifier of the binary problems, see :class:`CC`.
     held_out : float, default=1/3
-        Part of the training items that the divergences are measured on.
+        Fraction of the training items on which the divergences are measured.
     n_jobs : int, default=None
         Number of classifiers that are fitted at the same time.
     random_state : int, default=0
@@ -189,7 +189,7 @@ class ARC(_TreeMethod):
     classifier : classifier, default=None
         Classifier of the binary problems, see :class:`CC`; it need not give probabilities.
     held_out : float, default=1/3
-        Part of the training items that the correction is measured on.
+        Fraction of the training items on which the correction is measured.
     n_jobs : int, default=None
         Number of classifiers of one level that are fitted at the same time.
     random_state : int, default=0

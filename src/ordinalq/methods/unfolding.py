@@ -47,10 +47,10 @@ class RUN(LinearQuantifier):
     acceptance : array-like (n,), default=None
         Probability a_i in (0, 1] that an event of class i is observed, as in :func:`ordinalq.solve`. With it the
         regularizer acts on log10(1 + (N - n) (p_i / a_i) / sum_j (p_j / a_j)), as in the original method: the spectrum
-        of all events is smooth, not that of the observed ones. The estimate stays the distribution p of the observed
-        events.
+        of all events is smooth, not that of the observed ones. The estimate is still the distribution p of the
+        observed events.
     shape : tuple of int, default=None
-        Numbers of bins along the axes where the classes are a grid, see `ordinalq.regularizers.Tikhonov`.
+        Numbers of bins along the axes, if the classes form a grid, see `ordinalq.regularizers.Tikhonov`.
     solver : solver or name, default=None
         None stands for "newton".
     """
@@ -175,11 +175,11 @@ class IBU(MatrixMethod):
     classifier : classifier, default=None
         Gives the predictions h(x), see :class:`CC`.
     order, interpolation
-        Parameters of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1, and "auto" is possible too.
+        Parameters of the polynomial smoothing, see :class:`OSLD`; by default 0 and 0.1; "auto" works too.
     max_iter : int, default=100
         Largest number of iterations.
     tol : float, default=0.0
-        The iteration ends where the statistic `stop` of two successive estimates is at most this; 0 never stops early.
+        The iteration ends when the statistic `stop` of two successive estimates is at most this; 0 never stops early.
     stop : {"mean", "ks", "chi-square", "bayes-factor", "max-change"}, default="mean"
         Mean absolute change of p; or of the numbers of items: the distance of Kolmogorov and Smirnov, chi-square per
         class, logarithm of the odds of different distributions, largest relative change |b - a| / (a + b).
@@ -187,7 +187,7 @@ class IBU(MatrixMethod):
         Distribution of all items to start from, in any unit; None stands for the uniform one.
     acceptance : array-like (n,), default=None
         Probability a_i in (0, 1] that an item of class i is observed, as in :class:`RUN`: the prior, and the numbers of
-        items that `stop` compares, are those of all items, observed or not. The estimate stays p, of the observed ones.
+        items that `stop` compares, are those of all items, observed or not. The estimate is still p, of observed items.
     """
 
     paper_name = "IBU"

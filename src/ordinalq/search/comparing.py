@@ -62,7 +62,7 @@ class MethodComparison:
         return min(self.errors, key=lambda name: float(self.errors[name].mean()))
 
     def frame(self) -> Any:
-        """Return one row per method, the best first, as a frame of pandas.
+        """Return one row per method, the best first, as a pandas frame.
 
         The columns are method, mean and std of the error, ratio to the mean of the best, p_value (Wilcoxon's
         signed-rank test against the best, two-sided, not adjusted for the number of methods) and as_good: whether
@@ -126,14 +126,13 @@ def compare_methods(
 ) -> MethodComparison:
     """Compare methods on labelled items; the classifier is fitted once, all methods see the same held-out scores.
 
-    The items are halved, groups together. Each method learns from the scores of one half and estimates samples of the
-    other; then the halves change places. Errors are larger than those of models that learn from all items, for every
-    method alike.
+    The items are halved; groups stay together. Each method learns from the scores of one half and estimates samples of
+    the other; then the halves change places. All errors are larger than those of models that learn from all items.
 
     Parameters
     ----------
     methods : dict of str to Quantifier, or list of str
-        Unfitted methods without a classifier of their own, by any names; or names of the catalog. Methods that cannot
+        Unfitted methods without a classifier of their own, by any names; or names in the catalog. Methods that cannot
         be fitted on scores (OQT, ARC, Default) are fitted on the items of each half.
     X : array-like, frame or sparse array (N, ...)
         Labelled items, whatever the classifier takes.
@@ -204,7 +203,7 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
             raise TypeError(f"methods[{name!r}] must be a quantifier, such as PACC(), got {type(method).__name__}.")
         if _takes(method) == "scores" and getattr(method, "classifier", None) is not None:
             raise ValueError(
-                f"methods[{name!r}] must have no classifier of its own, for all methods share one: give classifier=..."
+                f"methods[{name!r}] must have no classifier of its own; all methods share one: give classifier=..."
             )
     return dict(methods)
 

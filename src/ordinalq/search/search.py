@@ -45,23 +45,23 @@ class SampleSearch(Services, BaseEstimator):
     Every classifier configuration is fitted once; its out-of-sample scores of the training items and its scores of the
     pool serve all quantifier configurations. Every protocol and measure has its own best configuration.
 
-    After `fit` with one protocol and one measure the search answers as the best quantifier does, ``best_estimator_``:
+    After `fit` with one protocol and one measure the search acts like the best quantifier, ``best_estimator_``:
     it predicts, estimates groups and intervals, diagnoses, and can be saved.
 
     Parameters
     ----------
     quantifier : Quantifier
-        What the parameters are set on.
+        Quantifier whose parameters are set.
     grid : dict of lists, or list of such dicts
         Values of each parameter, nested ones as ``classifier__max_depth`` or ``regularizer__tau``. The configurations
-        come in the order of the dicts; within a dict the last parameter varies fastest. An empty dict stands for the
+        come in the order of the dicts; within a dict the last parameter varies fastest. An empty dict means the
         quantifier as it is.
     samples : Samples or dict of names to Samples
         Samples of the pool, with prevalences; a dict has one entry per protocol.
     measure : str, callable or list of them, default="nmd"
         Error measures, see :func:`ordinalq.evaluation.errors`.
     n_jobs : int, default=None
-        Number of classifier configurations that are treated at the same time.
+        Number of classifier configurations that are fitted at the same time.
     refit : bool, default=True
         Keep the best quantifiers, for `best_quantifier` and `predict`.
 
@@ -170,7 +170,7 @@ class SampleSearch(Services, BaseEstimator):
         Parameters
         ----------
         protocol, measure : str, default=None
-            Names of samples and measure; each may be left out where there is only one.
+            Names of samples and measure; each may be left out if there is only one.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])

@@ -81,7 +81,7 @@ def _check_outputs(estimator: Any) -> None:
 
 
 def _check_tree(tree: Any, n_features: Any) -> None:
-    """Refuse decision trees whose nodes point to others than their descendants or to features that there are not.
+    """Refuse decision trees whose nodes point to nodes other than their descendants, or to features that do not exist.
 
     scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
     It compares new items with the `n_features_in_` of the estimator that it is given, and no more inside of an
@@ -93,9 +93,9 @@ def _check_tree(tree: Any, n_features: Any) -> None:
     own = np.arange(tree.node_count)[inner]
     for children in (tree.children_left[inner], tree.children_right[inner]):
         if not ((children > own) & (children < tree.node_count)).all():
-            raise ValueError("a decision tree in it is no tree")
+            raise ValueError("a decision tree in it is not a tree")
     if not ((tree.feature[inner] >= 0) & (tree.feature[inner] < tree.n_features)).all():
-        raise ValueError("a decision tree in it asks for features that there are not")
+        raise ValueError("a decision tree in it asks for features that do not exist")
     if not isinstance(n_features, int | np.integer) or tree.n_features != n_features:
         raise ValueError(f"a decision tree in it is for {tree.n_features} features, its model for {n_features}")
 
@@ -111,10 +111,10 @@ def _check_boosted_tree(tree: Any, n_features: Any) -> None:
     if len(nodes) < 1 or not all(
         ((nodes[side][inner] > own) & (nodes[side][inner] < len(nodes))).all() for side in ("left", "right")
     ):
-        raise ValueError("a boosted tree in it is no tree")
+        raise ValueError("a boosted tree in it is not a tree")
     features = nodes["feature_idx"][inner]
     if not isinstance(n_features, int | np.integer) or not ((features >= 0) & (features < n_features)).all():
-        raise ValueError("a boosted tree in it asks for features that there are not")
+        raise ValueError("a boosted tree in it asks for features that do not exist")
     if nodes["is_categorical"][inner].any():
         raise ValueError("a boosted tree in it splits by categories: give it numbers instead")
 

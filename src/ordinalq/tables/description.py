@@ -74,7 +74,7 @@ def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
     """Check format, versions, checksum and fields, in this order: a newer file may do everything differently."""
     number = meta.get("format")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{path}: {META} in it names no format of ordinalq, got {shown(number)}.")
+        raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {shown(number)}.")
     versions = meta.get("versions")
     versions = versions if isinstance(versions, dict) else {}
     if number > FORMAT:
@@ -141,7 +141,7 @@ def _check_versions(versions: dict[str, str], path: Path) -> None:
         then = _release(versions.get(package))
         now = _release(here)
         if then is None or now is None:
-            raise ValueError(f"{path}: names no version of {package} that made it, got {shown(versions.get(package))}.")
+            raise ValueError(f"{path}: does not say which {package} made it, got {shown(versions.get(package))}.")
         if then > now or then[0] != now[0]:
             raise ValueError(
                 f"{path}: was made with {package} {plain(versions[package])[:40]}, but {here} is installed: install "

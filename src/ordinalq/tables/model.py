@@ -116,7 +116,7 @@ class _Answers:
 
 
 class TableModel(_Answers, BaseEstimator):
-    """Columns of a table, the encoder that makes numbers of them, and a quantifier.
+    """Columns of a table, the encoder that turns them into numbers, and a quantifier.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ class TableModel(_Answers, BaseEstimator):
             Column of the labels.
         by : str or list of str, default=None
             Columns of groups, or periods such as "date:month": held-out scores then come from models that have seen no
-            item of the group, and the quantifier learns how groups differ. Not columns to learn from unless they are
-            named as such; rows without a group are one group.
+            item of the group, and the quantifier learns how groups differ. They are not learned from unless they are
+            named as columns to use; rows without a group are one group.
         classes : list, default=None
             Labels in ascending order; numbers need none.
         skip_unlabelled : bool, default=False
@@ -331,9 +331,7 @@ def needed_columns(model: Any) -> dict[str, str]:
         return model.kinds_
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if not names:
-        raise ValueError(
-            "the model was not fitted on a table with named columns, so that a file cannot be matched to it."
-        )
+        raise ValueError("the model was not fitted on a table with named columns, so a file cannot be matched to it.")
     return dict.fromkeys(names, "number")
 
 

@@ -94,7 +94,7 @@ def check_payload(payload: bytes) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             raise Refused(f"the tree of the model in it cannot be read: {error}") from error
         if not isinstance(schema, dict):
-            raise Refused("the tree of the model in it is none")
+            raise Refused("the model in it has no valid tree")
         arrays = {name: _check_member(archive, member) for name, member in members.items() if name != SCHEMA}
     nodes = _Nodes(arrays)
     nodes.visit(schema)
@@ -131,7 +131,7 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
             raise Refused(f"an array in it cannot be read: {type(error).__name__}") from error
         n_bytes = math.prod(shape) * dtype.itemsize
         if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != member.file_size:
-            raise Refused(f"an array in it says {dtype} of shape {shape}, which it is not")
+            raise Refused(f"an array in it is not {dtype} of shape {shape}, as it says")
     return Array(shape, dtype, n_bytes)
 
 
@@ -153,13 +153,13 @@ class _Nodes:
         if depth > MAX_DEPTH:
             raise Refused(f"the tree of the model in it is deeper than {MAX_DEPTH}")
         if not isinstance(node, dict):
-            raise Refused("a node of the model in it is none")
+            raise Refused("the model in it has a node that is not valid")
         for name in ("__class__", "__module__", "__loader__"):
             if not isinstance(node.get(name), str):
                 raise Refused(f"a node of the model in it has no {name.strip('_')}")
         number = node.get("__id__")
         if number is not None and type(number) is not int:
-            raise Refused("a node of the model in it has a number that is none")
+            raise Refused("the model in it has a node without a valid number")
         if number in self._known:
             return self._again(node, number)
         if number:
@@ -213,7 +213,7 @@ class _Nodes:
         if loader == "NdArrayNode" and name in STRANGE_SCALARS:
             raise Refused(f"the model in it has a number of type {name!r}, which no model has")
         if name == "sklearn.tree._tree.Tree" and loader != "TreeNode":
-            raise Refused("a decision tree in it is built in another way than all others")
+            raise Refused("a decision tree in it is not built like all others")
 
     def _check_tree(self, node: dict[str, Any]) -> None:
         """Check that a decision tree has as many nodes as it says, at least one, and outputs for all its classes.
@@ -226,7 +226,7 @@ class _Nodes:
             n_features, n_outputs = self._value(features), self._value(outputs)
             n_nodes, depth = self._value(state["node_count"]), self._value(state["max_depth"])
             if any(type(number) is not int for number in (n_features, n_outputs, n_nodes, depth)):
-                raise Refused("a decision tree in it has a size that is no number")
+                raise Refused("a decision tree in it has a size that is not a number")
             n_classes, nodes, values = (self._array(part) for part in (classes, state["nodes"], state["values"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Refused("a decision tree in it is incomplete") from error
@@ -241,7 +241,7 @@ class _Nodes:
             and n_classes.shape == (n_outputs,)
         )
         if not fits:
-            raise Refused("a decision tree in it has other nodes than it says")
+            raise Refused("a decision tree in it does not have the nodes that it says")
 
     def _first(self, node: dict[str, Any]) -> dict[str, Any]:
         """Return the node that skops takes for a node."""

@@ -42,9 +42,9 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     Parameters
     ----------
     model : TableModel, quantifier, SampleSearch, or pipeline that ends with a quantifier
-        Fitted. Of a search, the best quantifier is what is written.
+        Fitted. Of a search, the best quantifier is written.
     path : str or Path
-        Usually ``something.oq``. A model that is there is replaced; any other file is refused.
+        Usually ``something.oq``. An existing model is replaced; any other existing file is refused.
     overwrite : bool, default=False
         Replace whatever is there.
 
@@ -71,7 +71,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     check_is_fitted(quantifier, "p_train_")
     path = check_output(Path(path))
     if path.exists() and not overwrite and not is_model(path):
-        raise FileExistsError(f"{path}: exists and is no model of ordinalq; name another file, or say overwrite=True.")
+        raise FileExistsError(f"{path}: exists and is not an ordinalq model; name another file, or set overwrite=True.")
     if hasattr(model, "best_quantifier"):
         model = quantifier
     info = describe(model, quantifier)
@@ -249,10 +249,10 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
             for member in members.values():
                 if member.compress_type != zipfile.ZIP_STORED or member.file_size > path.stat().st_size:
                     raise ValueError(
-                        f"{path}: {plain(member.filename)[:80]} must not be compressed; the file is not ours."
+                        f"{path}: {plain(member.filename)[:80]} must not be compressed; this file is not from ordinalq."
                     )
             if members[META].file_size > MAX_META:
-                raise ValueError(f"{path}: {META} has {members[META].file_size:,} bytes; the file is not ours.")
+                raise ValueError(f"{path}: {META} has {members[META].file_size:,} bytes; it is not from ordinalq.")
             text, payload = archive.read(META), archive.read(PAYLOAD)
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         with path.open("rb") as stream:
@@ -267,7 +267,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     try:
         meta = json.loads(text)
         if not isinstance(meta, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {META} in it cannot be read: {plain(str(error))[:200]}.") from error
     if payload[:2] != b"PK":

@@ -148,7 +148,7 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
         raise ValueError(f"counts must be a histogram, one number per observed bin, got shape {g.shape}.")
     if (g < 0).any():
         raise ValueError(
-            f"counts must be >= 0, got {g.min():g}: give the counts as they were observed, and what you expect of "
+            f"counts must be >= 0, got {g.min():g}: give the counts as observed, and the expected "
             "background as background=, so that nothing has to be subtracted."
         )
     if not g.sum() > 0:
@@ -159,7 +159,7 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
         )
     if v is None and not np.array_equal(g, np.round(g)):
         warnings.warn(
-            "counts are no integers, and are treated as counts with a variance of their own size; give variances= "
+            "counts are not whole numbers and are treated as counts with a variance of their own size: give variances= "
             "(sums of squared weights) for sums of weights, or variances=counts for expected counts.",
             UserWarning,
             stacklevel=4,

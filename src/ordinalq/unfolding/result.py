@@ -44,7 +44,7 @@ class Unfolding:
     Parameters
     ----------
     measurement : Measurement
-        What was observed and known.
+        What was observed and is known.
     method : Quantifier
         The method, with all parameters filled in.
     flat : ndarray (n,)
@@ -60,7 +60,7 @@ class Unfolding:
     n_df : float
         Effective degrees of freedom, the trace of the derivative of the refolded counts by the observed ones.
     n_iter, converged : int, bool
-        Iterations of the solver, and whether it came to its end.
+        Iterations of the solver, and whether it converged.
     refolded_flat : ndarray (d,)
         Counts that the estimate predicts.
     chi_square, dof, p_value : float

@@ -53,7 +53,7 @@ class SimulatedEvents(Source):
     variances : array-like of the same shape, default=None
         Sums of squared weights; None stands for the numbers themselves.
     generated : array-like of the true shape, default=None
-        Numbers of all simulated events, observed or not. With them the acceptance fluctuates too.
+        Numbers of all simulated events, observed or not. With them the acceptance fluctuates as well.
 
     Examples
     --------
@@ -102,12 +102,12 @@ class Uncertainty(Source):
     of : {"response", "acceptance", "background"}
         What is uncertain.
     error : float or array-like of its shape
-        Standard errors. Columns of the response stay distributions: how many events are observed at all is a matter of
-        the acceptance.
+        Standard errors. Columns of the response remain distributions: the share of events that are observed at all
+        belongs in the acceptance.
     relative : bool, default=False
-        Whether they are parts of what is known.
+        Whether they are relative to the value itself.
     correlated : bool, default=False
-        Whether all entries are off together, in the pattern of `error`, which may have signs then; else each by itself.
+        Whether all entries are off together, in the pattern of `error`, which may then have signs; else each by itself.
 
     Examples
     --------
@@ -137,14 +137,14 @@ class Uncertainty(Source):
 
 
 class Alternative(Source):
-    """A nuisance parameter: what is known if it is off by one standard deviation.
+    """A nuisance parameter, given by the response, acceptance and background when it is off by one standard deviation.
 
     Parameters
     ----------
     response : array-like of the shape of the response, default=None
-        Another response, for example with another energy scale; its columns are divided by their sums.
+        The response then, for example with another energy scale; its columns are divided by their sums.
     acceptance, background : array-like, default=None
-        Another acceptance and background; None stands for no change.
+        The acceptance and background then; None means no change.
 
     Examples
     --------
