@@ -102,9 +102,9 @@ class Objective(ABC):
         """Return in which directions the objectives of the samples `rows` (B',) change; None if in all, or unknown."""
         return None
 
-    @abstractmethod
     def take(self, rows: Index) -> "Objective":
-        """Return the objectives of some samples, each as often as it is named."""
+        """Return the objectives of some samples, each as often as it is named; only `ambiguous` ones need it."""
+        raise TypeError(f"{self} cannot start several times from each sample, as an ambiguous objective must.")
 
     @abstractmethod
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "Objective"]]:
