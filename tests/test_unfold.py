@@ -13,6 +13,7 @@ from ordinalq.ordinal import grid_difference_matrix
 from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.solvers.stopping import STOPS
 from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
+from ordinalq.unfolding.checks import unfold_toys
 from ordinalq.unfolding.engine import Unfolder
 from ordinalq.unfolding.result import half_length
 
@@ -193,6 +194,19 @@ def test_the_default_finds_a_falling_spectrum(rng):
     many = truth > 20
     assert (np.abs(spectrum.counts - truth) < 5 * spectrum.error_with_bias)[many].all()
     assert_allclose(spectrum.counts[5:7], truth[5:7], rtol=0.3)
+
+
+def test_the_default_chooses_the_order_of_the_differences_for_each_histogram(rng):
+    response, a, b, _ = detector(7)
+    x = np.arange(7)
+    spectra = 9000 * np.exp([-0.5 * x, -0.1 * x**2])  # a power law, and a log-parabola
+    G = rng.poisson((spectra * a) @ response.T + b).astype(float)
+    alone = [oq.unfold(g, response, acceptance=a, background=b) for g in G]
+    assert [one.method.order for one in alone] == [1, 2]
+    assert all([method.order for method in one.scan.tried] == [2, 1] for one in alone)
+    toys = unfold_toys(alone[0], G)
+    assert_allclose(toys.T, [one.counts for one in alone], rtol=1e-9)
+    assert_allclose(toys.half_length(0.6827, bias=True), [one.error_with_bias for one in alone], rtol=1e-6)
 
 
 # Systematics

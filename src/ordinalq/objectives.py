@@ -99,7 +99,7 @@ class Objective(ABC):
         return []
 
     def seen(self, rows: Index) -> Seen | None:
-        """Return in which directions the objectives of the samples `rows` (B',) change at all; None if unknown."""
+        """Return in which directions the objectives of the samples `rows` (B',) change; None if in all, or unknown."""
         return None
 
     @abstractmethod
@@ -212,9 +212,8 @@ class LinearObjective(Objective):
             return _in_own_units(D[kept].T @ D[kept] + rest.T @ rest) + smoothed
 
         # Where the bins that all samples have see every direction, those of each sample do.
-        common = matrix(np.all(counted, axis=0))
-        if _all_seen(common):
-            return Seen(common[None], np.zeros(len(rows), dtype=np.intp))
+        if _all_seen(matrix(np.all(counted, axis=0))):
+            return None
         # Samples with the same empty bins see the same.
         sets, which = np.unique(np.packbits(counted, axis=1), axis=0, return_inverse=True)
         matrices = [matrix(kept.astype(bool)) for kept in np.unpackbits(sets, axis=1, count=counted.shape[1])]
@@ -328,6 +327,7 @@ class MixtureObjective(Objective):
         if smoothed is None:
             return None
         matrices = np.empty((len(rows), self.n_classes, self.n_classes))
+        everything = True
         for block in self.blocks(rows):
             # Where the first items see every direction, all of them do.
             for items in (slice(SOME_ITEMS * self.n_classes), slice(None)):
@@ -336,7 +336,9 @@ class MixtureObjective(Objective):
                 matrices[block.rows] = _in_own_units(G) + smoothed
                 if _all_seen(matrices[block.rows]):
                     break
-        return Seen(matrices, np.arange(len(rows)))
+            else:
+                everything = False
+        return None if everything else Seen(matrices, np.arange(len(rows)))
 
     def derivatives(self, P: Floats, rows: Index) -> Derivatives:
         """Return value, gradient and Hessian of likelihood plus regularizer."""

@@ -16,7 +16,7 @@ from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
 from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution
-from ordinalq.objectives import MixtureObjective
+from ordinalq.objectives import HESSIANS, MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
@@ -140,9 +140,13 @@ class _LikelihoodMethod(SmoothedMethod):
             # Classes that V does not tell apart.
             A += OPEN * np.trace(A, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
             found = np.empty((draws.n_replicates, len(g), n))
-            for r in range(draws.n_replicates):
-                noisy = g + draws.rng.normal(size=g.shape)
-                found[r] = simplex_qp(A, np.matmul(noisy[:, None, :], G)[:, 0])[0]
+            # Of few samples many replicates are solved at once.
+            step = max(1, HESSIANS // A.size)
+            for start in range(0, draws.n_replicates, step):
+                part = found[start : start + step]
+                noisy = g + draws.rng.normal(size=(len(part), *g.shape))
+                b = np.matmul(noisy[:, :, None, :], G)[:, :, 0].reshape(-1, n)
+                part[:] = simplex_qp(np.tile(A, (len(part), 1, 1)), b)[0].reshape(part.shape)
             yield Replicates(rows, clean(found.reshape(-1, n)).reshape(found.shape), 1)
 
     def group_features(self, S: Floats) -> Floats:

@@ -122,17 +122,17 @@ def solve(
 def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Floats | None]:
     """Return M (d, n) with columns that sum to one, and the acceptance (n,) or None."""
     if is_histogram(M):
-        R = bin_contents("M", M, n_axes=2)
+        R = bin_contents(name, M, n_axes=2)
         sums = R.sum(axis=0)
         if (R < 0).any() or (sums == 0).any():
             raise ValueError(
-                f"M must have entries >= 0, and some in every true bin, got sums {_short(sums)} over the observed bins."
+                f"{name} must have entries >= 0, some in every true bin, got sums {_short(sums)} over observed bins."
             )
         R = R / sums
     else:
-        R = _matrix("M", M)
+        R = _matrix(name, M)
     if R.shape[1] < 2:
-        raise ValueError(f"M must have at least 2 columns, one per class, got shape {R.shape}.")
+        raise ValueError(f"{name} must have at least 2 columns, one per class, got shape {R.shape}.")
     sums = R.sum(axis=0)
     if acceptance is None:
         a = None
@@ -140,7 +140,9 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
         if acceptance != "columns":
             raise ValueError(f"acceptance must be 'columns' or one number per class, got {acceptance!r}.")
         if is_histogram(M):
-            raise ValueError("acceptance must be one number per class if M is a histogram, whose entries are counts.")
+            raise ValueError(
+                f"acceptance must be one number per class if {name} is a histogram, whose entries are counts."
+            )
         a = sums
     else:
         a = _vector("acceptance", acceptance, R.shape[1], "class")
@@ -149,13 +151,13 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
     whole = np.abs(sums - 1) <= COLUMN_TOLERANCE
     if (R < 0).any() or not (whole.all() or (a is not None and (np.abs(sums - a) <= COLUMN_TOLERANCE * a).all())):
         raise ValueError(
-            "the columns of M must be distributions over the observed bins (>= 0, sum 1"
+            f"the columns of {name} must be distributions over the observed bins (>= 0, sum 1"
             f"{'' if a is None else ' or acceptance'}), got column sums {_short(sums)}"
             f"{'; are the other items lost? Then give acceptance' if a is None and (sums < 1).all() else ''}."
         )
     tiny = (R > 0) & (R < SMALLEST)
     if tiny.any():
-        raise ValueError(f"the entries of M must be 0 or at least {SMALLEST:g}, got {R[tiny].min():g}.")
+        raise ValueError(f"the entries of {name} must be 0 or at least {SMALLEST:g}, got {R[tiny].min():g}.")
     return (R, a) if whole.all() else (R / sums, a)
 
 

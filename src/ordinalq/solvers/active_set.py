@@ -38,8 +38,10 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
     free = free.copy()
     open_ = np.arange(len(b))
     for round_ in range(1, MAX_ROUNDS + 1):
-        P[open_], mu = systems.solve(free[open_], open_)
-        wrong = np.where(free[open_], P[open_] < -ROUNDING, _negative(systems, P[open_], mu, free[open_], open_))
+        guess = free[open_]
+        X, mu = systems.solve(guess, open_)
+        P[open_] = X
+        wrong = np.where(guess, X < -ROUNDING, _negative(systems, X, mu, guess, open_))
         done = ~wrong.any(axis=1)
         n_iter[open_[done]] = round_
         open_, wrong = open_[~done], wrong[~done]
@@ -49,9 +51,9 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
         # Every class may be wrong at once; p sums to one, so the class with most mass never is.
         empty = open_[~free[open_].any(axis=1)]
         free[empty] = True
-    for guess, most in ((_last_guess, MAX_MOVES), (_better_guess, 10 * b.shape[1])):
+    for better, most in ((_last_guess, MAX_MOVES), (_better_guess, 10 * b.shape[1])):
         if len(open_):
-            P[open_], steps, done = one_at_a_time(systems, open_, guess(systems, P[open_], open_), most)
+            P[open_], steps, done = one_at_a_time(systems, open_, better(systems, P[open_], open_), most)
             n_iter[open_] += steps
             open_ = open_[~done]
     ended = np.ones(len(b), dtype=bool)

@@ -215,7 +215,8 @@ class _Run:
             going = self.state[open_] <= State.POLISH
             if iteration == max_iter or not going.any():
                 break
-            open_, at = open_[going], Derivatives(*(part[going] for part in at))
+            if not going.all():
+                open_, at = open_[going], Derivatives(*(part[going] for part in at))
             n_iter[open_] += 1
             noise = NOISE * (np.abs(at.value) + self.scale[open_])
             self.before[open_] = self.P[open_]
@@ -233,13 +234,14 @@ class _Run:
     def _next_states(self, open_: Index, moved: Mask, noise: Floats) -> None:
         """Follow the table of :class:`State` after a step."""
         small = self.promised[open_] <= noise
-        # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
-        halted = (small | ~moved) & (self.kkt[open_] > ROUNDED_OFF) & self._is(open_, State.NEWTON)
-        halted &= not self.objective.convex
-        self.state[open_[halted]] = State.CAREFUL
-        self.polished[open_] += small & ~halted
-        self.state[open_[small & moved & ~halted]] = State.POLISH
-        self.state[open_[~moved & ~halted]] = State.STUCK
+        if not self.objective.convex:
+            # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
+            halted = (small | ~moved) & (self.kkt[open_] > ROUNDED_OFF) & self._is(open_, State.NEWTON)
+            self.state[open_[halted]] = State.CAREFUL
+            open_, moved, small = open_[~halted], moved[~halted], small[~halted]
+        self.polished[open_] += small
+        self.state[open_[small & moved]] = State.POLISH
+        self.state[open_[~moved]] = State.STUCK
 
     def _converged(self) -> Mask:
         """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
@@ -265,9 +267,9 @@ class _Run:
         if first:
             self.stiff = is_stiff(self.penalty, largest_curvature(at.hessian) / 2)
         R = row_product(self.P[open_], C.T) - c
-        together = ~self.stiff[open_]
-        self.r[open_[together]] = tau * R[together]
-        hessian = at.hessian + np.where(together[:, None, None], self.K, 0.0) if together.any() else at.hessian
+        stiff = self.stiff[open_]
+        self.r[open_] = np.where(stiff[:, None], self.r[open_], tau * R)
+        hessian = at.hessian + (np.where(stiff[:, None, None], 0.0, self.K) if stiff.any() else self.K)
         value = at.value + tau / 2 * (R * R).sum(axis=1)
         return Derivatives(value, at.gradient + row_product(self.r[open_], C), hessian)
 

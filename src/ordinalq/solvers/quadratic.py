@@ -228,13 +228,13 @@ def _judge(A: Floats, *, scaled: bool) -> _Judged:
         A = np.delete(np.delete(A, i, axis=0), i, axis=1)
     if A.size == 0:
         return _Judged(False, 0.0)
-    curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
     unit = np.sqrt(np.maximum(A.diagonal(), 0)) if scaled else np.ones(len(A))
     safe = np.where(unit > 0, unit, 1.0)
     relative = np.sort(np.abs(np.linalg.eigvalsh(A / (safe[:, None] * safe))))
     zero = int((relative <= SINGULAR * relative[-1]).sum())
     if zero == 0:
         return _Judged(bool(relative[0] <= DELICATE * relative[-1]), 0.0)
+    curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
     size = curvature[-1] if curvature[-1] > 0 else 1.0
     if zero == len(curvature):
         return _Judged(True, float(size))

@@ -6,6 +6,7 @@ rounding errors.
 """
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -53,14 +54,20 @@ class PlainSystems(Systems):
 
     def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
         self.A, self.b, self.alone = A, b, alone
-        self._largest = np.broadcast_to(np.abs(A).max(axis=(-2, -1)), len(b)), np.abs(b).max(axis=1)
+
+    @cached_property
+    def _largest(self) -> tuple[Floats, Floats]:
+        """The largest entries of A and b of each problem, (B,)."""
+        A = np.abs(self.A).max(axis=(-2, -1))
+        return np.broadcast_to(A, len(self.b)), np.abs(self.b).max(axis=1)
 
     def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
-            P, lam = _own_systems(A[rows], b, free)
-            AP = np.matmul(A[rows], P[:, :, None])[:, :, 0]
+            A = A if len(rows) == len(A) else A[rows]
+            P, lam = _own_systems(A, b, free)
+            AP = np.matmul(A, P[:, :, None])[:, :, 0]
         else:
             P, lam = _shared_systems(A, b, free, alone=self.alone)
             AP = row_product(P, A) if self.alone else P @ A
@@ -124,9 +131,12 @@ def _systems(A: Floats, free: Mask) -> Floats:
     """Return the bordered matrices (B, n + 1, n + 1), with unit vectors for the classes that are not free."""
     B, n = free.shape
     K = np.zeros((B, n + 1, n + 1))
+    K[:, :n, n] = K[:, n, :n] = free
+    if free.all():  # as in most first rounds
+        K[:, :n, :n] = A
+        return K
     K[:, :n, :n] = np.where(free[:, :, None] & free[:, None, :], A, 0)
     K[:, np.arange(n), np.arange(n)] += ~free
-    K[:, :n, n] = K[:, n, :n] = free
     return K
 
 

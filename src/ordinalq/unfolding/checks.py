@@ -1,7 +1,7 @@
 """Does an unfolding hold what it promises? Checks on toys, each a table, a picture and a sentence."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from ordinalq.parameters import same_parameters
 from ordinalq.plot import check
+from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
 from ordinalq.unfolding.scan import RULES, Strengths, best, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
@@ -206,13 +207,12 @@ def coverage_test(
 
 @dataclass(frozen=True)
 class Toys:
-    """Unfolded toys: estimates, their variances, biases and the variances of these, (B, n) each; strengths (B,)."""
+    """Unfolded toys: estimates, their variances, biases and the variances of these, (B, n) each."""
 
     T: Floats
     variance: Floats
     bias: Floats
     bias_variance: Floats
-    strengths: Floats
 
     def half_length(self, level: float, *, bias: bool) -> Floats:
         """Return half the lengths of intervals, (B, n), with the estimated bias or without."""
@@ -225,24 +225,34 @@ class Toys:
         return np.asarray(np.abs(self.T - t) <= self.half_length(level, bias=bias))
 
 
-def unfold_toys(unfolding: Unfolding, G: Floats, seen: Strengths | None = None) -> Toys:
+def unfold_toys(unfolding: Unfolding, G: Floats, seen: Sequence[Strengths] = ()) -> Toys:
     """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order.
 
-    `seen` is the scan of G by which biases are judged, where that is at hand: the same for all methods.
+    `seen` are scans of G that are at hand; by the first one, that of `pilot_scan`, biases are judged.
     """
     unfolder = unfolding.unfolder
-    seen = pilot_scan(unfolder, G) if seen is None else seen
-    strengths = None
-    if unfolding.scan is not None:
-        if unfolding.scan.rule not in RULES:
-            raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
-        of = seen if same_parameters(unfolding.method, seen.unfolder.method) else scan(unfolder, G)
-        strengths = of.strengths[best(RULES[unfolding.scan.rule](of)), np.arange(len(G))]
-    fit = unfolder.solve(G, strengths)
+    seen = seen or [pilot_scan(unfolder, G)]
+    if unfolding.scan is None:
+        return _toys(unfolder, unfolder.solve(G), seen[0])
+    if unfolding.scan.rule not in RULES:
+        raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
+    rows, found, least = np.arange(len(G)), [], []
+    for method in unfolding.scan.tried:
+        known = [of for of in seen if same_parameters(method, of.unfolder.method)]
+        of = known[0] if known else scan(Unfolder(method, unfolder.measurement, unfolder.shifts), G)
+        criterion = RULES[unfolding.scan.rule](of)
+        found.append(_toys(of.unfolder, of.unfolder.solve(G, of.strengths[best(criterion), rows]), seen[0]))
+        least.append(criterion.min(axis=0))
+    which = np.argmin(least, axis=0)
+    return Toys(*(np.stack([getattr(one, part.name) for one in found])[which, rows] for part in fields(Toys)))
+
+
+def _toys(unfolder: Unfolder, fit: Fit, seen: Strengths) -> Toys:
+    """Return the errors of estimates, with biases judged by a scan of their histograms."""
     J = unfolder.jacobian(fit)
     variance = np.einsum("bii->bi", unfolder.statistical(fit, J))
     variance = variance + (unfolder.moved(fit, unfolder.shifts) ** 2).sum(axis=0)
-    return Toys(fit.T, variance, *judged_bias(unfolder, fit, J, seen), fit.strengths)
+    return Toys(fit.T, variance, *judged_bias(unfolder, fit, J, seen))
 
 
 def _spectrum(value: Any, unfolding: Unfolding) -> Floats:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import xlogy
 
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.unfolding.engine import Unfolder
 from ordinalq.validation import Floats, Index
 
@@ -169,6 +170,8 @@ class Scan:
         How far the refolded counts are from the observed ones.
     chosen : int
         Position of the chosen strength.
+    tried : tuple of Quantifier
+        The methods among which the rule chose; the rest is of the best.
     """
 
     rule: str
@@ -177,3 +180,4 @@ class Scan:
     criterion: Floats
     deviance: Floats
     chosen: int
+    tried: tuple[Quantifier, ...]

@@ -30,8 +30,8 @@ from ordinalq.unfolding.systematics import Source, read_shifts, read_sources
 from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
 
 DEFAULT_RULE = "information"
-# From this number of bins on the default smooths third differences of the logarithm, which lets log-parabolas pass, and
-# not power laws alone; below, they would leave more than half of all directions free.
+# From this number of bins on the default may smooth third differences of the logarithm, which lets log-parabolas pass,
+# and not second ones only, which lets power laws pass; below, third ones leave more than half of all directions free.
 MANY_BINS = 6
 # A fit with fewer degrees of freedom left has no chi-square that could be judged.
 LEFT = 0.5
@@ -67,8 +67,8 @@ def unfold(
         are divided by their sums, and its statistics become the systematic error "simulation".
     method : quantifier, default=None
         A method that :func:`ordinalq.solve` takes, such as ``RUN(tau=0.0)`` (no regularization), ``RUN(order=2)`` or
-        ``IBU(interpolation=0.0, stop="ks", tol=0.01)``. None stands for :class:`RUN` on the logarithm of the spectrum.
-        An acceptance that it lacks is filled in.
+        ``IBU(interpolation=0.0, stop="ks", tol=0.01)``. None stands for :class:`RUN` on the logarithm of the spectrum,
+        from six bins on with the better of orders 1 and 2. An acceptance that it lacks is filled in.
     acceptance : array-like of the true shape, histogram or "columns", default=None
         Probability a_i in (0, 1] that an event of true bin i is observed; None means one, "columns" the sums of the
         columns of `response`.
@@ -115,12 +115,14 @@ def unfold(
     if tau is None and n_df is None and method is None:
         tau = DEFAULT_RULE
     unfolder = Unfolder(_method(method, known, tau, n_df), known, read_shifts(sources, known))
-    G = known.counts[None]
-    seen = scan(unfolder, G) if isinstance(tau, str) else None
-    found = None if seen is None else _choose(seen, str(tau), n_toys, rng)
+    G, seen, found = known.counts[None], None, None
+    if isinstance(tau, str):
+        scans = [scan(one, G) for one in _candidates(unfolder, tau if method is None else None)]
+        unfolder, found = _choose(scans, tau, n_toys, rng)
+        seen = scans[0] if method is None else None
     fit = unfolder.solve(G, None if found is None else found.strengths[[found.chosen]])
     J = unfolder.jacobian(fit)
-    bias = judged_bias(unfolder, fit, J, seen if method is None else None)
+    bias = judged_bias(unfolder, fit, J, seen)
     if propagation == "linear":
         systematic = {name: source.covariance(unfolder, fit) for name, source in sources.items()}
     else:
@@ -169,10 +171,22 @@ def _default(known: Measurement, n_df: Any) -> RUN:
     return RUN(order=order, acceptance=known.acceptance)
 
 
-def _choose(of: Strengths, rule: str, n_toys: int, rng: np.random.Generator) -> Scan:
-    """Return the scan of one histogram with the strength that a rule chooses."""
-    criterion = toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of)
-    return Scan(rule, of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0], int(best(criterion)[0]))
+def _candidates(unfolder: Unfolder, rule: str | None) -> list[Unfolder]:
+    """Return what the rule of the default chooses among: third differences and second, or what was asked for."""
+    if rule != DEFAULT_RULE or unfolder.method.get_params()["order"] < 2:
+        return [unfolder]
+    lower = clone(unfolder.method).set_params(order=1)
+    return [unfolder, Unfolder(lower, unfolder.measurement, unfolder.shifts)]
+
+
+def _choose(scans: list[Strengths], rule: str, n_toys: int, rng: np.random.Generator) -> tuple[Unfolder, Scan]:
+    """Return the best unfolder of one histogram, and its scan with the strength that a rule chooses."""
+    criteria = [toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of) for of in scans]
+    k = min(range(len(scans)), key=lambda k: float(criteria[k].min()))
+    of, criterion, tried = scans[k], criteria[k], tuple(of.unfolder.method for of in scans)
+    chosen = int(best(criterion)[0])
+    parts = of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0]
+    return of.unfolder, Scan(rule, *parts, chosen=chosen, tried=tried)
 
 
 def pilot_scan(unfolder: Unfolder, G: Floats) -> Strengths:
