@@ -67,7 +67,7 @@ def spectrum(
         _steps(ax, series, edges, limits, xlabel)
         ax.set_ylabel("events")
         if own:  # below, where it hides nothing
-            style.legend_below(ax.figure, ax.get_legend_handles_labels()[0])
+            style.legend_below(style.figure_of(ax), ax.get_legend_handles_labels()[0])
         else:
             ax.legend(frameon=False, fontsize="small")
         return ax
