@@ -67,7 +67,7 @@ def fit(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="Time for the default method: fast, balanced (default) or best; seconds to minutes."),
+        typer.Option(help="Time for the default: fast, balanced (default) or best; seconds to minutes."),
     ] = None,
     tau: Annotated[
         str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
