@@ -48,9 +48,7 @@ def predict(
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
     engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")
-    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")] = None,
     master: Annotated[str | None, typer.Option(help="Address of a Spark master; default: local workers.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep finished parts beside --out, and continue from them.")
