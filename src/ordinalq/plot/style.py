@@ -199,4 +199,4 @@ def legend_below(figure: "Figure", handles: Sequence["Artist"]) -> None:
     # Inches of the widest entry: its letters, and the line or marker before it.
     widest = max(0.6 + 0.9 * LETTER * len(str(one.get_label())) for one in handles)
     columns = max(1, min(len(handles), int(figure.get_size_inches()[0] / widest)))
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, fontsize=9)
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)

@@ -62,10 +62,14 @@ def spectrum(
         log = bool(len(shown) and shown.max() / shown.min() > DECADE)
     limits = (float(shown.min()) / 3, 3 * float(shown.max())) if log else None
     if counts.ndim == 1:
-        ax = style.new_axes((min(3.6 + 0.25 * len(counts), 8.0), 3.8)) if ax is None else ax
+        own = ax is None
+        ax = style.new_axes((min(3.6 + 0.25 * len(counts), 8.0), 4.4)) if ax is None else ax
         _steps(ax, series, edges, limits, xlabel)
         ax.set_ylabel("events")
-        ax.legend(frameon=False, fontsize="small")
+        if own:  # below, where it hides nothing
+            style.legend_below(style.figure_of(ax), ax.get_legend_handles_labels()[0])
+        else:
+            ax.legend(frameon=False, fontsize="small")
         return ax
     if counts.ndim != 2 or ax is not None:
         raise ValueError(f"ax must be None, and there must be one or two axes of bins, got shape {counts.shape}.")
