@@ -56,7 +56,7 @@ def widths(data, sizes):
     return found
 
 
-def draw_widths(found, sizes, path):
+def draw_widths(found, sizes):
     """Draw promised against real errors over the number of items."""
     figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for name, _, _, colour, marker in PROMISES:
@@ -68,15 +68,15 @@ def draw_widths(found, sizes, path):
     ax.set(xscale="log", xlabel="items of the group", ylabel="mean class: classes", ylim=(0, None))
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()
-    finish(figure, [ax], path)
+    return finished(figure)
 
 
-def draw_few(lines, path):
-    """Draw error and coverage over the number of labelled groups."""
+def draw_few(lines):
+    """Draw error and coverage over the number of labelled groups: name, number, NMD, mean and worst coverage a line."""
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.2), layout="constrained")
     names = list(dict.fromkeys(line[0] for line in lines))
     for name, colour, marker in zip(names, (BLUE, VERMILION), "os", strict=False):
-        number, error, _, mean, _, _, worst = np.array([line[1:] for line in lines if line[0] == name]).T
+        number, error, mean, worst = np.array([line[1:] for line in lines if line[0] == name]).T
         axes[0].plot(number, error, color=colour, marker=marker, label=name)
         axes[1].plot(number, mean, color=colour, marker=marker, label=f"{name}, mean of the draws")
         axes[1].plot(
@@ -91,16 +91,16 @@ def draw_few(lines, path):
         shown = sorted({line[1] for line in lines})
         ax.set_xticks(shown, [str(number) for number in shown])
         ax.minorticks_off()
-    finish(figure, axes, path)
+    return finished(figure)
 
 
-def finish(figure, axes, path):
-    """Tidy the axes, and write the picture."""
-    for ax in axes:
+def finished(figure):
+    """Return the figure with its axes tidied."""
+    for ax in figure.axes:
         tidy(ax)
         ax.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+    return figure
 
 
 def main():
@@ -117,8 +117,11 @@ def main():
         data, sizes, numbers, n_draws = group_data.flights(), SIZES, NUMBERS, args.draws
         sets = {"flights": data, "IMDB": group_data.imdb()}
     with mpl.rc_context(FILE_STYLE):
-        draw_widths(widths(data, sizes), sizes, args.folder / "groups_width.svg")
-        draw_few(real_groups.few_groups(sets, numbers, n_draws), args.folder / "groups_few.svg")
+        drawn = {"groups_width.svg": draw_widths(widths(data, sizes), sizes)}
+        few = real_groups.few_groups(sets, numbers, n_draws)
+        drawn["groups_few.svg"] = draw_few([(name, n, nmd, mean, worst) for name, n, nmd, _, mean, _, _, worst in few])
+        for name, figure in drawn.items():
+            figure.savefig(args.folder / name, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/scale.py --tiny
     python benchmarks/scale.py speed --kinds numbers --rows 35300000 --folder data     # 3 GB of CSV
     python benchmarks/scale.py speed --kinds texts --rows 19000000 --folder data       # 3 GB of CSV
-    python benchmarks/scale.py speed memory growth --kinds parquet --rows 10000000 --folder data --plot docs/scale.png
+    python benchmarks/scale.py speed memory growth --kinds parquet --rows 10000000 --folder data --plot docs/scale.svg
 
 Data are made under a temporary folder, or in one that keeps them. Times are those of the processor, summed over
 processes, unless they are called seconds of the clock.
@@ -217,25 +217,25 @@ def growth(n, folder, kinds, plot):
             curves[kind].append(seconds)
             print(f"{kind}: {size:12,} rows {seconds:7.2f} s, {1e6 * seconds / size:6.2f} of a million", flush=True)
     if plot is not None:
-        draw(sizes, curves, plot)
+        draw(sizes, curves).savefig(plot)
 
 
-def draw(sizes, curves, plot):
-    """Draw seconds against rows, and lines a + b rows through the first point and the last."""
-    import matplotlib as mpl
+def draw(sizes, curves):
+    """Return a figure of seconds against rows, and lines a + b rows through the first point and the last."""
+    from matplotlib.figure import Figure
 
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    figure = Figure(figsize=(5.5, 3.6), layout="constrained")
+    axes = figure.subplots()
     grid = np.geomspace(sizes[0], sizes[-1], 50)
     for color, (kind, seconds) in zip(("#1f5fa8", "#b8561c", "#3d7a3d"), curves.items(), strict=False):
         axes.loglog(sizes, seconds, "o", color=color, label=f"predict --by, {kind}")
         axes.loglog(grid, np.interp(grid, [sizes[0], sizes[-1]], [seconds[0], seconds[-1]]), ":", color=color)
     axes.plot([], [], ":", color="0.5", label="a + b rows")
     axes.set(xlabel="rows", ylabel="seconds of the processor")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False)
-    figure.savefig(plot, dpi=150)
+    return figure
 
 
 def main():

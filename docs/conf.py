@@ -49,6 +49,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 60,
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": "",
+    # What is printed, and pictures; not the axes that a last line returns.
+    "capture_repr": (),
 }
 
 html_math_renderer = "mathml"
@@ -59,6 +61,8 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    # Short, so that it fits beside the buttons on a phone.
+    "logo": {"text": "ordinalq"},
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "navbar_end": ["theme-switcher"],
@@ -66,7 +70,8 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+# Pages without others beside or below them.
+html_sidebars = {"index": [], "methods": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

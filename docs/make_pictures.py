@@ -1,11 +1,14 @@
 """Draw the pictures of the documentation that need no data set: ``python docs/make_pictures.py``.
 
+Two of them show figures of long measurements; they are drawn from the numbers on the page beside them.
+
 ``pictures.json`` keeps what each of them shows, as numbers and words, and a hash of its file. A test draws them again
 and compares what they show: so it says which are stale, with any version of matplotlib and its fonts.
 """
 
 import hashlib
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -24,11 +27,35 @@ KEPT = DOCS / "pictures.json"
 # All others, and what makes them.
 OTHERS = {
     "app_*.png": "make screenshots",
-    "groups_*.svg": "benchmarks/group_pictures.py, with real data",
-    "scale.png": "benchmarks/scale.py growth --plot, in half an hour",
+    "groups_width.svg": "benchmarks/group_pictures.py, with real data",
 }
 
-sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples")]
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples"), str(DOCS.parent / "benchmarks")]
+
+
+def few_groups():
+    """Draw the table of docs/groups.md about few labelled groups."""
+    import group_pictures
+
+    table = re.search(
+        r"\| labelled groups \|.*\n\|-.*\n((?:\|.*\n)+)", (DOCS / "groups.md").read_text(encoding="utf-8")
+    )
+    lines = []
+    for row in table[1].splitlines():
+        number, *cells = map(float, re.findall(r"[\d.]+", row))
+        for name, (nmd, mean, worst, _) in (("flights", cells[:4]), ("IMDB", cells[4:])):
+            lines.append((name, int(number), nmd, mean / 100, worst / 100))
+    return group_pictures.draw_few(lines)
+
+
+def growth():
+    """Draw the seconds of docs/scale.md against ten million rows and parts of them."""
+    import scale
+
+    text = " ".join((DOCS / "scale.md").read_text(encoding="utf-8").split())
+    seconds = re.search(r"\*\*Growth\*\*: the dots in the picture are ([\d., and]+) s", text)[1]
+    sizes = [10_000_000 // part for part in (100, 32, 10, 3, 1)]
+    return scale.draw(sizes, {"parquet": [float(number) for number in re.findall(r"[\d.]+", seconds)]})
 
 
 def figures():
@@ -47,7 +74,9 @@ def figures():
         "reviews_trend.svg": oq.plot.trend(months, xlabel="stars"),
         "reviews_compare.svg": [oq.plot.comparison(products.compare("lamp", "fan"), xlabel="stars")],
     }
-    return {"ordinal_quantification.svg": make_picture.draw()} | {name: axes[0].figure for name, axes in drawn.items()}
+    figures = {name: axes[0].figure for name, axes in drawn.items()}
+    others = {"ordinal_quantification.svg": make_picture.draw(), "groups_few.svg": few_groups(), "scale.svg": growth()}
+    return others | figures
 
 
 def shown(figure):

@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 
 import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,6 +74,26 @@ def test_every_picture_can_be_saved_and_is_not_empty(rng):
 def test_every_picture_fits_into_its_figure(rng):
     for name, ax in every_picture(rng).items():
         assert inside(ax), name
+
+
+def luminance(color):
+    """Return the relative luminance of a colour, as the web's guidelines for contrast have it."""
+    c = np.array(mpl.colors.to_rgb(color))
+    return np.where(c <= 0.03928, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.mark.parametrize(("style", "background"), [("default", "white"), ("dark_background", "black")])
+def test_words_and_intervals_stand_out_from_any_background(style, background):
+    with mpl.style.context(style):
+        bars = plot.distribution([0.2, 0.8], None, [0.1, 0.7], [0.3, 0.9])
+        path = plot.tau_path([0.1, 1.0], [0.2, 0.1], chosen=1.0)
+    words = [text.get_color() for ax in (bars, path) for text in ax.texts]
+    for color in [bars.collections[0].get_color()[0], *words]:
+        for behind in (background, bars.patches[0].get_facecolor()):
+            low, high = sorted((luminance(color), luminance(behind)))
+            assert (high + 0.05) / (low + 0.05) > 4.5, (color, behind)
+    # The grid stays behind.
+    assert abs(luminance(bars.get_ygridlines()[0].get_color()) - luminance(background)) < 0.3
 
 
 def test_nothing_is_left_behind(rng):

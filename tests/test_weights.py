@@ -38,8 +38,6 @@ VARIANTS = {
     "OPDF data": lambda: oq.OPDF(span="data"),
 }
 MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls.fits_scores} | VARIANTS
-# Newton's steps end at a tolerance, which lets rounding errors of the data show a thousand times larger.
-LOOSE = {"RUN n_df": 1e-8}
 each_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
@@ -89,17 +87,17 @@ def test_weight_zero_equals_removal(make, data, rng):
 
 
 @each_maker
-def test_equal_weights_equal_none(make, data, request):
+def test_equal_weights_equal_none(make, data):
     S, y, T, groups = data
     one = make().fit_scores(S, y, sample_weight=np.full(len(S), 3.7))
     other = make().fit_scores(S, y)
     found = estimates(one, T, groups, 0.95, sample_weight=np.full(len(T), 0.3))
-    assert_same(found, estimates(other, T, groups, 0.95), atol=LOOSE.get(request.node.callspec.id, 1e-12))
+    assert_same(found, estimates(other, T, groups, 0.95), atol=1e-12)
     assert_allclose(found.n_effective, found.n_items)
 
 
 @each_maker
-def test_frequencies_equal_repetition(make, data, rng, request):
+def test_frequencies_equal_repetition(make, data, rng):
     S, y, T, groups = data
     k, m = rng.integers(0, 4, len(S)), rng.integers(0, 4, len(T))
     one = make().fit_scores(S, y, sample_weight=k, weights="frequency")
@@ -109,18 +107,18 @@ def test_frequencies_equal_repetition(make, data, rng, request):
     assert_same(
         found,
         estimates(other, np.repeat(T, m, axis=0), np.repeat(groups, m), 0.95),
-        atol=LOOSE.get(request.node.callspec.id, 1e-10),
+        atol=1e-10,
     )
     assert found.n_effective is None
 
 
 @each_maker
-def test_scale_of_survey_weights_does_not_matter(make, data, rng, request):
+def test_scale_of_survey_weights_does_not_matter(make, data, rng):
     S, y, T, groups = data
     w, v = rng.lognormal(size=len(S)), rng.lognormal(size=len(T))
     one = estimates(make().fit_scores(S, y, sample_weight=w), T, groups, 0.95, sample_weight=v)
     other = estimates(make().fit_scores(S, y, sample_weight=1e3 * w), T, groups, 0.95, sample_weight=1e-3 * v)
-    assert_same(one, other, atol=LOOSE.get(request.node.callspec.id, 1e-10))
+    assert_same(one, other, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["PACC", "OSLD", "BLP", "EDy", "AML", "CC"])

@@ -83,10 +83,9 @@ class Regularizer(Smoother, ABC):
         """Return multiples of the unit beyond which nothing changes."""
         return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
 
-    def curvature(self, P: Floats, sizes: Floats) -> Floats:
-        """Return positive semidefinite Hessians (B, n, n) at P (B, n) per unit of strength."""
-        B, n = P.shape
-        return np.zeros((B, n, n))
+    def root(self, P: Floats, sizes: Floats) -> Floats:
+        """Return R (B, m, n): R'R are positive semidefinite Hessians at P (B, n) per unit of strength."""
+        return np.zeros((len(P), 1, P.shape[1]))
 
 
 class NoPenalty(Regularizer):
@@ -172,10 +171,10 @@ class Tikhonov(Regularizer):
         centre = np.zeros(n_classes) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         return Penalty(float(self.tau), C, C @ centre) if self.tau > 0 and len(C) else None
 
-    def curvature(self, P: Floats, sizes: Floats) -> Floats:
-        """Return C'C for each sample."""
+    def root(self, P: Floats, sizes: Floats) -> Floats:
+        """Return C for each sample."""
         C = differences(P.shape[1], self.order, self.shape)
-        return np.broadcast_to(C.T @ C, (len(P), P.shape[1], P.shape[1]))
+        return np.broadcast_to(C, (len(P), *C.shape))
 
 
 class Entropy(Regularizer):
@@ -221,9 +220,9 @@ class Entropy(Regularizer):
         """Return the identity, or zeros without strength: every change is seen."""
         return np.eye(n_classes) if self.tau > 0 else np.zeros((n_classes, n_classes))
 
-    def curvature(self, P: Floats, sizes: Floats) -> Floats:
-        """Return diag(1/p)."""
-        return np.asarray((1 / np.maximum(P, KNEE))[:, :, None] * np.eye(P.shape[1]))
+    def root(self, P: Floats, sizes: Floats) -> Floats:
+        """Return diag(p^(-1/2))."""
+        return np.asarray(np.maximum(P, KNEE)[:, :, None] ** -0.5 * np.eye(P.shape[1]))
 
 
 class LogTikhonov(Regularizer):
@@ -284,11 +283,10 @@ class LogTikhonov(Regularizer):
         H -= mixed + mixed.transpose(0, 2, 1)
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
-    def curvature(self, P: Floats, sizes: Floats) -> Floats:
-        """Return Z'C'CZ with Z = dz/dp: the Hessian without the curvature of z, which may be negative."""
+    def root(self, P: Floats, sizes: Floats) -> Floats:
+        """Return C Z with Z = dz/dp, the root of the Hessian without the curvature of z, which may be negative."""
         _, _, _, slope, J = self._scale(P, sizes)
-        CZ = np.matmul(differences(P.shape[1], self.order, self.shape), slope[:, :, None] * J)
-        return np.asarray(np.matmul(CZ.transpose(0, 2, 1), CZ))
+        return np.asarray(np.matmul(differences(P.shape[1], self.order, self.shape), slope[:, :, None] * J))
 
 
 @lru_cache(maxsize=64)  # a solver asks for the same matrix in every step

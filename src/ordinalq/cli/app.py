@@ -19,11 +19,11 @@ DataOption = Annotated[
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet; default: by the ending of the name.")
 ]
-EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files, such as cp1252.")]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as cp1252.")]
 QuotingOption = Annotated[
     str,
     typer.Option(
-        "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal' protect, 'none' are plain characters."
+        "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal': they protect, 'none': plain characters."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -66,7 +66,8 @@ def fit(
         str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Of the default: fast, balanced (default) or best; seconds to minutes.")
+        str | None,
+        typer.Option(help="Time for the default: fast, balanced (default) or best; seconds to minutes."),
     ] = None,
     tau: Annotated[
         str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
@@ -75,7 +76,7 @@ def fit(
     features: Annotated[str, typer.Option(help="Other columns to use; default: all, if there is no --text.")] = "",
     categories: Annotated[str, typer.Option(help="Columns that are categories, whatever they look like.")] = "",
     date_format: Annotated[
-        list[str] | None, typer.Option("--date-format", help="Of a column of dates, such as day=%m/%d/%Y.")
+        list[str] | None, typer.Option("--date-format", help="Format of a column of dates, such as day=%m/%d/%Y.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
     classifier: Annotated[
@@ -84,11 +85,11 @@ def fit(
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     max_items: Annotated[
-        int | None, typer.Option(help="Learn from so many rows at most: the same part of each group, or class.")
+        int | None, typer.Option(help="Learn from at most so many rows: the same part of each group, or class.")
     ] = None,
     weight: WeightOption = None,
     weights: WeightsOption = "survey",
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is no model.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
     format: FormatOption = None,  # noqa: A002
@@ -198,13 +199,13 @@ def evaluate(
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Groups, as in predict, which are the samples then.")] = None,
+    by: Annotated[str | None, typer.Option(help="Groups, as in predict; they are the samples.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
     interval: Annotated[float, typer.Option(help="Level of the intervals of groups.")] = 0.95,
     methods: Annotated[
-        str, typer.Option(help="Other methods on the same scores, comma-separated: which errs least?")
+        str, typer.Option(help="Other methods on the same scores, comma-separated: which has the smallest error?")
     ] = "",
     skip_unlabelled: SkipOption = False,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,

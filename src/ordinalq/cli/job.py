@@ -60,7 +60,7 @@ class Job:
         str,
         typer.Option(
             "--basis",
-            help="With labels: rest on the 'labels' alone, on the 'model' of groups too, or what suits ('auto').",
+            help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
         ),
     ] = "auto"
     weight: WeightOption = None

@@ -68,7 +68,7 @@ def reproduce(
     data: DataOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder to write; default: results/NAME. An interrupted run goes on."),
+        typer.Option("--out", "-o", help="Folder to write; default: results/NAME. An interrupted run continues."),
     ] = None,
     n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
     backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",

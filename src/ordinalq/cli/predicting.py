@@ -36,8 +36,8 @@ def predict(
     sort: Annotated[
         str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Show so many groups, and all others as one.")] = None,
-    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows are among the others.")] = None,
+    top: Annotated[int | None, typer.Option(help="Show this many groups, and all others as one.")] = None,
+    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows join the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
     out: Annotated[
         Path | None,
@@ -48,10 +48,10 @@ def predict(
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
     engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
-    scheduler: Annotated[str | None, typer.Option(help="Address of Dask's scheduler; default: workers here.")] = None,
-    master: Annotated[str | None, typer.Option(help="Address of Spark's master; default: workers here.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")] = None,
+    master: Annotated[str | None, typer.Option(help="Address of a Spark master; default: local workers.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep what is finished beside --out, and go on from what is there.")
+        bool, typer.Option("--resume", help="Keep finished parts beside --out, and continue from them.")
     ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""

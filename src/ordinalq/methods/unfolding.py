@@ -8,7 +8,6 @@ import numpy as np
 from ordinalq.contract.summary import Summary
 from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
-from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance, differences
 from ordinalq.representations import HardVotes
@@ -112,8 +111,8 @@ class RUN(LinearQuantifier):
     def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> Solution:
         if self.n_df is None or strengths is not None:
             return self._with_strengths(loss, regularizer, data, strengths)
-        H, K, solution = self._hessians(loss, regularizer, data)
-        tau = tau_for(self.n_df, H, K)
+        A, R, solution = self._curvatures(regularizer, data)
+        tau = tau_for(self.n_df, A, R)
         smoothed = np.flatnonzero(tau > 0)
         if len(smoothed):
             unit, part = regularizer.with_strength(1.0), data.take(smoothed)
@@ -132,36 +131,36 @@ class RUN(LinearQuantifier):
         """Return the tau of each sample, (B,)."""
         if self.n_df is None:
             return super().response_strengths(data, solution)
-        _, loss, regularizer = self._parts()
-        H, K, _ = self._hessians(loss, regularizer, data)
-        return tau_for(self.n_df, H, K)
+        A, R, _ = self._curvatures(self._parts()[2], data)
+        return tau_for(self.n_df, A, R)
 
     def response_grid(self, data: Data, size: int) -> Floats:
         """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
-        _, loss, regularizer = self._parts()
         some = replace(data, Q=np.where(data.Q > 0, data.Q, FEWEST / data.sizes[:, None]))
-        H, K, _ = self._hessians(loss, regularizer.with_strength(1.0), some)
+        A, R, _ = self._curvatures(self._parts()[2].with_strength(1.0), some)
         n = data.n_classes
         steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
-        return np.array([tau_for(n_df, H, K) for n_df in steps])
+        return np.array([tau_for(n_df, A, R) for n_df in steps])
 
     def _unpenalized(self, n_classes: int) -> int:
         """Return the number of directions that the regularizer does not see."""
         return n_classes - int(np.linalg.matrix_rank(differences(n_classes, self.order, self.shape)))
 
-    def _hessians(self, loss: Loss, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
-        """Return those of likelihood and regularizer (B, n, n) at the unregularized Solution, and that."""
-        free = super()._minimize(loss, NoPenalty(), data)
-        objective = LinearObjective(loss, NoPenalty(), data)
-        H = objective.derivatives(free.p, np.arange(len(free.p))).hessian
-        return H, regularizer.curvature(free.p, np.asarray(data.sizes, dtype=np.float64)), free
+    def _curvatures(self, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
+        """Return A (B, d, n) and R (B, m, n), A'A and R'R the Hessians of likelihood and regularizer, and where.
+
+        That is the unregularized Solution.
+        """
+        free = super()._minimize(Poisson(), NoPenalty(), data)
+        rows = np.sqrt(data.Q * data.sizes[:, None]) / np.maximum(data.expected(free.p), 1e-150)
+        return rows[:, :, None] * data.M, regularizer.root(free.p, np.asarray(data.sizes, dtype=np.float64)), free
 
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
         """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
         data = Data(summary.means, self.M_, summary.sizes)
-        H, K, _ = self._hessians(self.loss_, self.smoother_, data)
-        tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, H, K)
-        return tau, degrees_of_freedom(tau, H, K)
+        A, R, _ = self._curvatures(self.smoother_, data)
+        tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, A, R)
+        return tau, degrees_of_freedom(tau, A, R)
 
 
 class IBU(MatrixMethod):
@@ -280,36 +279,41 @@ class IBU(MatrixMethod):
         return solution.n_iter.astype(np.float64)
 
 
-def degrees_of_freedom(tau: Any, H: Floats, K: Floats) -> Floats:
+def degrees_of_freedom(tau: Any, A: Floats, R: Floats) -> Floats:
     """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer of strengths tau >= 0 (B,) leaves, (B,).
 
-    H and K (B, n, n) are positive semidefinite Hessians of the likelihood and of the regularizer per unit of strength;
-    e_i are the eigenvalues of K in the basis in which H is the identity. Directions that H says nothing of have no
-    freedom.
+    A'A, of A (B, d, n), and R'R, of R (B, m, n), are Hessians of the likelihood and of the regularizer per unit of
+    strength; e_i are the eigenvalues of R'R in the basis in which A'A is the identity. Directions in which A'A is zero
+    have no freedom.
     """
-    e, lost = _whitened(H, K)
-    return np.asarray((1 / (1 + np.asarray(tau, dtype=np.float64)[:, None] * e)).sum(axis=1) - lost)
+    e, rank = _whitened(A, R)
+    return _left(np.asarray(tau, dtype=np.float64), e, rank)
 
 
-def tau_for(n_df: float, H: Floats, K: Floats) -> Floats:
+def tau_for(n_df: float, A: Floats, R: Floats) -> Floats:
     """Return the tau (B,) that leaves n_df :func:`degrees_of_freedom`; 0 where the data have no more than that."""
-    e, lost = _whitened(H, K)
-    n = H.shape[1]
+    e, rank = _whitened(A, R)
     # On a logarithmic scale, from where every direction is free to where only those without curvature are.
     low = -np.log(e.max(axis=1, initial=1e-300)) - 30
     high = -np.log(np.where(e > 0, e, np.inf).min(axis=1).clip(1e-300, 1e300)) + 30
     for _ in range(100):
         middle = (low + high) / 2
-        free = (1 / (1 + np.exp(middle)[:, None] * e)).sum(axis=1) - lost
-        low, high = np.where(free > n_df, middle, low), np.where(free > n_df, high, middle)
-    return np.where(n - lost <= n_df, 0.0, np.exp((low + high) / 2))
+        many = _left(np.exp(middle), e, rank) > n_df
+        low, high = np.where(many, middle, low), np.where(many, high, middle)
+    return np.where(rank <= n_df, 0.0, np.exp((low + high) / 2))
 
 
-def _whitened(H: Floats, K: Floats) -> tuple[Floats, Any]:
-    """Return the eigenvalues (B, n) of K where H is the identity, zero in the directions that H lacks; their number."""
-    size, axes = np.linalg.eigh(H)
-    known = size > ROUNDING * size.max(axis=1, keepdims=True)
-    root = np.where(known, 1 / np.sqrt(np.where(known, size, 1.0)), 0.0)
-    W = axes * root[:, None, :]
-    e = np.linalg.eigvalsh(np.matmul(W.transpose(0, 2, 1), np.matmul(K, W)))
-    return np.where(e > ROUNDING * e.max(axis=1, keepdims=True), e, 0.0), (~known).sum(axis=1)
+def _left(tau: Floats, e: Floats, rank: Floats) -> Floats:
+    return np.asarray(rank - (1 - 1 / (1 + tau[:, None] * e)).sum(axis=1))
+
+
+def _whitened(A: Floats, R: Floats) -> tuple[Floats, Floats]:
+    """Return the eigenvalues of R'R where A'A is the identity, those that may be positive, and the rank of A, (B,).
+
+    They are squares of singular values, which have twice the digits of eigenvalues.
+    """
+    _, size, axes = np.linalg.svd(A, full_matrices=False)
+    known = size**2 > ROUNDING * size.max(axis=1, keepdims=True) ** 2
+    W = axes / np.where(known, size, np.inf)[:, :, None]
+    e = np.linalg.svd(np.matmul(R, W.transpose(0, 2, 1)), compute_uv=False) ** 2
+    return np.where(e > ROUNDING * e.max(axis=1, keepdims=True), e, 0.0), known.sum(axis=1).astype(np.float64)

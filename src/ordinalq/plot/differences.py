@@ -84,7 +84,7 @@ def _pairs(found: "Comparison", ax: "Axes | None", max_pairs: int) -> "Axes":
 def _whiskers(ax: "Axes", places: Any, ends: tuple[Any, Any], values: Any, *, upright: bool) -> None:
     """Draw values with intervals from end to end, at places on the other axis."""
     middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
-    look: dict[str, Any] = {"fmt": "none", "ecolor": style.INK, "elinewidth": 1.2, "capsize": 3, "zorder": 3}
+    look: dict[str, Any] = {"fmt": "none", "ecolor": style.ink(), "elinewidth": 1.2, "capsize": 3, "zorder": 3}
     dots: dict[str, Any] = {"color": style.BLUE, "markersize": 6, "zorder": 4}
     if upright:
         ax.errorbar(places, middle, yerr=half, **look)

@@ -114,8 +114,8 @@ def _numbers(ax: "Axes", given: Distributions) -> None:
     tops = np.max([V[0] for V in (given.P, given.upper, given.truth) if V is not None], axis=0)
     for i, (value, top) in enumerate(zip(given.P[0], tops, strict=True)):
         text = f"{100 * value:.0f} %" if given.are_shares else f"{value:,.0f}"
-        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small", "color": style.INK}
-        ax.annotate(text, (i, float(top)), xytext=(0, 3), **look)
+        look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
+        ax.annotate(text, (i, float(top)), xytext=(0, 3), color=style.ink(), **look)
 
 
 def groups(
@@ -183,7 +183,7 @@ def groups(
     legend: dict[str, Any] = {}
     for i, (ax, title) in enumerate(zip(grid, _titles(given, width), strict=False)):
         legend |= _draw(ax, given, i)
-        style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.INK, pad=3)])
+        style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.ink(), pad=3)])
         if given.means is not None:
             ax.text(0.5, 0.98, f"mean {given.means[i]}", transform=ax.transAxes, **MEAN)
         ax.tick_params(labelsize="small")
@@ -244,7 +244,7 @@ def estimate_against_truth(
         ax = style.new_axes((4.0 + legend, max(3.9, 0.8 + 0.2 * min(n, MAX_COLUMN))))
     high = max(float(given.P.max()), float(given.truth.max())) * 1.04
     (_hexagons if many else _points)(ax, given, high)
-    ax.plot([0, high], [0, high], color=style.INK, linewidth=1.0, linestyle="--", zorder=2)
+    ax.plot([0, high], [0, high], color=style.ink(), linewidth=1.0, linestyle="--", zorder=2)
     ax.set(xlim=(0, high), ylim=(0, high), xlabel="true share", ylabel="estimated share")
     ax.set_aspect("equal", adjustable="box")
     style.tidy(ax)
@@ -267,7 +267,7 @@ def _panels(given: Distributions, ax: "Axes | None") -> AxesArray:
             one.set_axis_off()
             continue
         one.scatter(given.truth[:, i], given.P[:, i], s=12, color=style.BLUE, alpha=alpha, linewidths=0, zorder=3)
-        one.plot([0, high], [0, high], color=style.INK, linewidth=1.0, linestyle="--", zorder=2)
+        one.plot([0, high], [0, high], color=style.ink(), linewidth=1.0, linestyle="--", zorder=2)
         style.literal([one.set_title(cut(given.classes[i], style.NAME_LENGTH), fontsize="small", loc="left", pad=3)])
         one.set(xlim=(0, high), ylim=(0, high), aspect="equal")
         style.tidy(one)
@@ -280,7 +280,7 @@ def bars(ax: "Axes", p: Values, x: Values | None = None) -> Any:
     """Draw the bars of one distribution (n,) at x (n,), by default 0..n-1."""
     x = np.arange(np.size(p)) if x is None else x
     return ax.bar(
-        np.asarray(x), np.asarray(p), width=0.78, color=style.BAR, edgecolor=style.BLUE, linewidth=0.8, zorder=2
+        np.asarray(x), np.asarray(p), width=0.78, color=style.bar(), edgecolor=style.BLUE, linewidth=0.8, zorder=2
     )
 
 
@@ -293,17 +293,17 @@ def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
         # From end to end, whether or not the estimate lies in between.
         middle, half = (given.lower[i] + given.upper[i]) / 2, (given.upper[i] - given.lower[i]) / 2
         label = "interval" if given.level is None else f"{100 * given.level:g} % interval"
-        drawn = ax.errorbar(x, middle, half, fmt="none", ecolor=style.INK, elinewidth=1.2, zorder=4)
+        drawn = ax.errorbar(x, middle, half, fmt="none", ecolor=style.ink(), elinewidth=1.2, zorder=4)
         shown = given.P[i] >= NOTHING if given.are_shares else np.ones(n, dtype=bool)
         drawn.lines[2][0].set(
-            color=[style.INK if there else style.SOFT for there in shown],
+            color=[style.ink() if there else style.SOFT for there in shown],
             linewidth=[1.2 if there else 0.6 for there in shown],
         )
         for ends in (given.lower[i], given.upper[i]):
-            ax.scatter(x[shown], ends[shown], s=36 if n <= 10 else 16, marker="_", color=style.INK, zorder=4)
+            ax.scatter(x[shown], ends[shown], s=36 if n <= 10 else 16, marker="_", color=style.ink(), zorder=4)
         legend[label] = drawn
     if given.truth is not None:
-        look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.INK, "markeredgewidth": 0.8}
+        look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.ink(), "markeredgewidth": 0.8}
         legend["truth"] = ax.plot(x, given.truth[i], "D", markersize=5, zorder=5, **look)[0]
     style.tidy(ax, grid="y")
     ax.set_xlim(-0.6, n - 0.4)
@@ -352,7 +352,7 @@ def _points(ax: "Axes", given: Distributions, high: float) -> None:
     look: dict[str, Any] = {
         "s": 26,
         "alpha": 1 if len(given.P) <= 50 else 0.6,
-        "edgecolors": style.INK,
+        "edgecolors": style.ink(),
         "linewidths": 0.3,
     }
     for i, (name, color) in enumerate(zip(given.classes, style.shades(len(given.classes)), strict=True)):

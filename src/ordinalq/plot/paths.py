@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq.plot.inputs import Values, array
-from ordinalq.plot.style import INK, LOOKS, new_axes, tidy
+from ordinalq.plot.style import LOOKS, ink, new_axes, tidy
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def _mark(ax: "Axes", x: Floats, y: Floats, i: int, *, alone: bool) -> None:
     """Draw a ring around the chosen point, and name it."""
     # With several paths the legend explains the rings, once; a text could cover another path.
     known = "chosen" in ax.get_legend_handles_labels()[1]
-    ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
+    ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": ink(), "linestyle": "none"}
     label = None if alone or known else "chosen"
     ax.plot(x[i], y[i], marker="o", markeredgewidth=1.4, zorder=4, label=label, **ring)
     if not alone:
         return
     side = "left" if i == 0 and len(x) > 1 else "right" if i == len(x) - 1 and i > 0 else "center"
     place = ({"left": -7, "right": 7, "center": 0}[side], -12)
-    look: dict[str, Any] = {"ha": side, "va": "top", "color": INK, "fontsize": "small", "zorder": 5}
+    look: dict[str, Any] = {"ha": side, "va": "top", "color": ink(), "fontsize": "small", "zorder": 5}
     ax.annotate(f"chosen: {x[i]:g}", (x[i], y[i]), xytext=place, textcoords="offset points", **look)
     ax.margins(y=0.18)
 

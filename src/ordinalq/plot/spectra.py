@@ -36,7 +36,7 @@ def spectrum(ax: "Axes", given: Distributions, edges: Values, xlabel: str, *, lo
     if given.lower is not None and given.upper is not None:
         name = "interval" if given.level is None else f"{100 * given.level:g} % interval"
         low, high = (np.append(end[0], end[0, -1]) for end in (given.lower, given.upper))
-        band = ax.fill_between(x, low, high, step="post", color=style.BAR, alpha=0.6, linewidth=0, zorder=2)
+        band = ax.fill_between(x, low, high, step="post", color=style.bar(), alpha=0.6, linewidth=0, zorder=2)
     legend: dict[str, Any] = {"estimate": ax.stairs(p, x, color=style.BLUE, linewidth=1.6, baseline=None, zorder=4)}
     if given.lower is not None:
         legend[name] = band

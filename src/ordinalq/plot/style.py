@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # The palette of Okabe and Ito.
 BLUE, ORANGE, GREEN, PINK, VERMILION, SKY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 INK, SOFT, GRID, BAR = "#222222", "#767676", "#DDDDDD", "#8FC1E3"
+# On a dark background, such as that of matplotlib's style "dark_background".
+DARK_INK, DARK_GRID, DARK_BAR = "#F0F0F0", "#3A3A3A", "#2F6A94"
 
 Dashes = Literal["-", "--", "-.", ":", "none"] | tuple[int, tuple[int, ...]]
 Look = tuple[str, str, Dashes]
@@ -47,6 +49,9 @@ FILE_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "ordinalq",
     "svg.fonttype": "path",
     "text.parse_math": False,  # a class may be called "$x$"
+    "figure.facecolor": "white",
+    "savefig.facecolor": "auto",
+    "axes.facecolor": "white",
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
@@ -56,6 +61,23 @@ FILE_STYLE: dict[Any, Any] = {
     "ytick.labelcolor": INK,
     "legend.frameon": False,
 }
+
+
+def is_dark() -> bool:
+    """Return whether matplotlib's settings ask for a dark background."""
+    from matplotlib import colors, rcParams
+
+    return sum(colors.to_rgb(rcParams["axes.facecolor"])) < 1.5
+
+
+def ink() -> str:
+    """Return the colour of words and intervals, which stands out from the background and from bars."""
+    return DARK_INK if is_dark() else INK
+
+
+def bar() -> str:
+    """Return the colour of bars and bands."""
+    return DARK_BAR if is_dark() else BAR
 
 
 def new_figure(size: tuple[float, float]) -> Any:
@@ -81,7 +103,7 @@ def tidy(ax: "Axes", grid: Literal["x", "y", "both"] = "both") -> None:
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(SOFT)
-    ax.grid(True, axis=grid, color=GRID, linewidth=0.7)
+    ax.grid(True, axis=grid, color=DARK_GRID if is_dark() else GRID, linewidth=0.7)
     ax.set_axisbelow(True)
     ax.tick_params(color=SOFT)
 
@@ -177,4 +199,4 @@ def legend_below(figure: "Figure", handles: Sequence["Artist"]) -> None:
     # Inches of the widest entry: its letters, and the line or marker before it.
     widest = max(0.6 + 0.9 * LETTER * len(str(one.get_label())) for one in handles)
     columns = max(1, min(len(handles), int(figure.get_size_inches()[0] / widest)))
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, fontsize=9)
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, fontsize=9, frameon=False)

@@ -62,10 +62,14 @@ def spectrum(
         log = bool(len(shown) and shown.max() / shown.min() > DECADE)
     limits = (float(shown.min()) / 3, 3 * float(shown.max())) if log else None
     if counts.ndim == 1:
-        ax = style.new_axes((min(3.6 + 0.25 * len(counts), 8.0), 3.8)) if ax is None else ax
+        own = ax is None
+        ax = style.new_axes((min(3.6 + 0.25 * len(counts), 8.0), 4.4)) if ax is None else ax
         _steps(ax, series, edges, limits, xlabel)
         ax.set_ylabel("events")
-        ax.legend(frameon=False, fontsize="small")
+        if own:  # below, where it hides nothing
+            style.legend_below(style.figure_of(ax), ax.get_legend_handles_labels()[0])
+        else:
+            ax.legend(frameon=False, fontsize="small")
         return ax
     if counts.ndim != 2 or ax is not None:
         raise ValueError(f"ax must be None, and there must be one or two axes of bins, got shape {counts.shape}.")
@@ -106,10 +110,10 @@ def _steps(ax: "Axes", series: dict[str, Floats], edges: Any, limits: Any, xlabe
     ax.stairs(counts, x, color=style.BLUE, linewidth=1.4, label="estimate", baseline=None, zorder=3)
     if "with_bias" in series:
         ax.errorbar(middle, counts, series["with_bias"], fmt="none", ecolor=style.SOFT, elinewidth=0.9, capsize=2)
-    thick: dict[str, Any] = {"fmt": "o", "color": style.BLUE, "ecolor": style.INK, "markersize": 4, "elinewidth": 2.0}
-    ax.errorbar(middle, counts, series["error"], label="statistical and systematic error", zorder=4, **thick)
+    thick: dict[str, Any] = {"fmt": "o", "color": style.BLUE, "ecolor": style.ink(), "markersize": 4, "elinewidth": 2.0}
+    ax.errorbar(middle, counts, series["error"], label="error", zorder=4, **thick)
     if "with_bias" in series:
-        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias of smoothing")
+        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias")
     if limits is not None:
         ax.set_yscale("log")
         ax.set_ylim(*limits)
@@ -134,10 +138,10 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
     x, y = scan.n_df[shown], scan.criterion[shown]
     ax.plot(x, y, "o-", color=style.BLUE, markersize=4, linewidth=1.4, zorder=3)
     k = scan.chosen
-    ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": style.INK}
+    ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": style.ink()}
     ax.plot(scan.n_df[k], scan.criterion[k], "o", markeredgewidth=1.4, zorder=4, **ring)
     name = f"chosen: strength {scan.strengths[k]:.3g}, {scan.n_df[k]:.1f} degrees of freedom"
-    ax.set_title(name, fontsize="small", loc="left", color=style.INK)
+    ax.set_title(name, fontsize="small", loc="left", color=style.ink())
     # From a weak regularizer, left, to a strong one.
     ax.invert_xaxis()
     if y.min() > 0 and y.max() / y.min() > DECADE:
@@ -173,8 +177,8 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
         for name, a, b in zip(columns["model"], x, y, strict=True):
             style.literal([ax.annotate(str(name), (a, b), xytext=(5, 4), textcoords="offset points", fontsize="small")])
         low = min(x.min(), y.min(), 0.1) / 2
-        ax.plot([low, 1.2], [low, 1.2], color=style.INK, linestyle="--", linewidth=1.0)
-        ax.fill_between([outcome.allowed, 1.2], low, [outcome.allowed, 1.2], color=style.BAR, alpha=0.4, linewidth=0)
+        ax.plot([low, 1.2], [low, 1.2], color=style.ink(), linestyle="--", linewidth=1.0)
+        ax.fill_between([outcome.allowed, 1.2], low, [outcome.allowed, 1.2], color=style.bar(), alpha=0.4, linewidth=0)
         ax.set_title("shaded: allowed before, worse after unfolding", fontsize="small", loc="left")
         ax.set(xscale="log", yscale="log", xlabel="p-value before unfolding", ylabel="p-value after unfolding")
         style.tidy(ax)
@@ -186,10 +190,10 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
         ax.plot(bins, columns["without_bias"], "s--", color=style.VERMILION, markersize=4, label="errors without bias")
         ax.set_ylim(0, 1.02)
     ax.plot(bins, columns[name], "o-", color=style.BLUE, markersize=5, label="errors with bias", zorder=3)
-    ax.axhline(outcome.expected, color=style.INK, linestyle=":", linewidth=1.2)
+    ax.axhline(outcome.expected, color=style.ink(), linestyle=":", linewidth=1.2)
     # Intervals may hold the truth more often than they say.
     low, high = outcome.expected - outcome.allowed, 1.0 if outcome.name == "coverage" else outcome.allowed
-    ax.axhspan(low, high, color=style.BAR, alpha=0.3, linewidth=0, label="allowed")
+    ax.axhspan(low, high, color=style.bar(), alpha=0.3, linewidth=0, label="allowed")
     if outcome.name == "coverage":
         ax.legend(frameon=False, fontsize="small")
     else:
