@@ -442,7 +442,7 @@ def test_pictures(observed):
     ax = spectrum.plot(truth=TRUTH, model=TRUTH * 1.1, xlabel="energy / GeV")
     assert ax.get_yscale() == "log"
     assert ax.get_xscale() == "log"
-    assert {text.get_text() for text in ax.get_legend().get_texts()} >= {"truth", "model", "estimate"}
+    assert {text.get_text() for text in ax.figure.legends[0].get_texts()} >= {"truth", "model", "estimate"}
     scan = spectrum.plot_scan()
     assert "information" in scan.get_ylabel()
     with pytest.raises(ValueError, match="truth must be one number per bin"):

@@ -111,9 +111,9 @@ def _steps(ax: "Axes", series: dict[str, Floats], edges: Any, limits: Any, xlabe
     if "with_bias" in series:
         ax.errorbar(middle, counts, series["with_bias"], fmt="none", ecolor=style.SOFT, elinewidth=0.9, capsize=2)
     thick: dict[str, Any] = {"fmt": "o", "color": style.BLUE, "ecolor": style.ink(), "markersize": 4, "elinewidth": 2.0}
-    ax.errorbar(middle, counts, series["error"], label="statistical and systematic error", zorder=4, **thick)
+    ax.errorbar(middle, counts, series["error"], label="error", zorder=4, **thick)
     if "with_bias" in series:
-        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias of smoothing")
+        ax.plot([], [], color=style.SOFT, linewidth=0.9, label="error with the estimated bias")
     if limits is not None:
         ax.set_yscale("log")
         ax.set_ylim(*limits)

@@ -11,7 +11,7 @@ from ordinalq.parameters import same_parameters
 from ordinalq.plot import check
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
-from ordinalq.unfolding.scan import RULES, Strengths, best, scan
+from ordinalq.unfolding.scan import RULES, Strengths, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
 from ordinalq.validation import Floats, Mask, check_integer, check_random_state, check_real
 
@@ -241,7 +241,8 @@ def unfold_toys(unfolding: Unfolding, G: Floats, seen: Sequence[Strengths] = ())
         known = [of for of in seen if same_parameters(method, of.unfolder.method)]
         of = known[0] if known else scan(Unfolder(method, unfolder.measurement, unfolder.shifts), G)
         criterion = RULES[unfolding.scan.rule](of)
-        found.append(_toys(of.unfolder, of.unfolder.solve(G, of.strengths[best(criterion), rows]), seen[0]))
+        strengths = of.strengths[criterion.argmin(axis=0), rows]
+        found.append(_toys(of.unfolder, of.unfolder.solve(G, strengths), seen[0]))
         least.append(criterion.min(axis=0))
     which = np.argmin(least, axis=0)
     return Toys(*(np.stack([getattr(one, part.name) for one in found])[which, rows] for part in fields(Toys)))

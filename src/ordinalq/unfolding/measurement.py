@@ -103,7 +103,8 @@ def read_measurement(
     edges: Any = None,
 ) -> Measurement:
     """Return what was given to `unfold`, checked."""
-    _check_histograms(counts, response, acceptance, background)
+    if is_histogram(counts) and counts.ndim == 1 and (not is_histogram(response) or response.ndim == 2):
+        check_axes(counts, response, acceptance, background)
     g, v = _counts(counts, variances)
     R, simulated = _flat_response(response, g.shape)
     shape = tuple(np.shape(response.values() if is_histogram(response) else response)[g.ndim :])
@@ -128,12 +129,6 @@ def read_measurement(
     )
 
 
-def _check_histograms(counts: Any, response: Any, acceptance: Any, background: Any) -> None:
-    """Refuse histograms whose axes do not belong together."""
-    if is_histogram(counts) and counts.ndim == 1 and (not is_histogram(response) or response.ndim == 2):
-        check_axes(counts, response, acceptance, background)
-
-
 def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
     """Return the observed counts (...) and their variances, None for plain counts."""
     if is_histogram(counts):
@@ -143,7 +138,7 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
         known = bin_variances("counts", counts)
         v = None if np.allclose(known, g) else known
     else:
-        g, v = _numbers("counts", counts), None if variances is None else _numbers("variances", variances)
+        g, v = numbers("counts", counts), None if variances is None else numbers("variances", variances)
     if g.ndim == 0 or g.size == 0:
         raise ValueError(f"counts must be a histogram, one number per observed bin, got shape {g.shape}.")
     if (g < 0).any():
@@ -180,7 +175,7 @@ def _flat_response(response: Any, observed: tuple[int, ...]) -> tuple[Floats, tu
             raise ValueError("response must have entries >= 0, and some in every true bin.")
         simulated = None if known is None else (events, np.asarray(known, dtype=np.float64).reshape(-1, n))
         return events / sums, simulated
-    R = _numbers("response", response)
+    R = numbers("response", response)
     _check_shapes(observed, R)
     R = R.reshape(int(np.prod(observed)), -1)
     _check_columns(R)
@@ -231,17 +226,18 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
         return value
     if is_histogram(value):
         value = bin_contents("acceptance or background", value, n_axes=value.ndim)
-    array = _numbers("acceptance or background", value)
+    array = numbers("acceptance or background", value)
     return array.ravel() if array.shape == shape else array
 
 
-def _numbers(name: str, value: Any) -> Floats:
+def numbers(name: str, value: Any) -> Floats:
+    """Return finite numbers."""
     try:
         if np.iscomplexobj(value):
             raise TypeError
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {value!r:.80}.") from error
+        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers.")
     return array
@@ -261,7 +257,7 @@ def _edges(edges: Any, shape: tuple[int, ...]) -> tuple[Floats, ...]:
     """Return the edges of the true bins along each axis."""
     parts = [edges] if np.isscalar(edges) else list(edges)
     given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
-    found = tuple(_numbers("edges", part) for part in given)
+    found = tuple(numbers("edges", part) for part in given)
     if len(found) != len(shape) or any(part.shape != (n + 1,) for part, n in zip(found, shape, strict=True)):
         lengths = " and ".join(str(n + 1) for n in shape)
         raise ValueError(f"edges must be {lengths} ascending numbers, got {[part.shape for part in found]}.")

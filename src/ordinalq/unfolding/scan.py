@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.unfolding.engine import Unfolder
-from ordinalq.validation import Floats, Index
+from ordinalq.validation import Floats
 
 # Strengths of a scan.
 N_STRENGTHS = 25
@@ -43,12 +43,6 @@ class Strengths:
     deviance: Floats
     T: Floats
     J: Floats
-
-    @property
-    def covariance(self) -> Floats:
-        """Statistical covariances, (K, B, n, n)."""
-        v = self.unfolder.measurement.fluctuation(np.maximum(self.G, 1.0))
-        return np.asarray(np.einsum("kbij,bj,kblj->kbil", self.J, v, self.J))
 
 
 def scan(unfolder: Unfolder, G: Floats, size: int = N_STRENGTHS) -> Strengths:
@@ -112,7 +106,8 @@ def lcurve(of: Strengths) -> Floats:
 
 def global_correlation(of: Strengths) -> Floats:
     """Mean global correlation: mean_i sqrt(1 - 1 / (C_ii C^-1_ii)), C the statistical covariance."""
-    C = of.covariance
+    v = of.unfolder.measurement.fluctuation(np.maximum(of.G, 1.0))
+    C = np.einsum("kbij,bj,kblj->kbil", of.J, v, of.J)
     inverse = np.linalg.pinv(C, rcond=1e-12)
     both = np.einsum("kbii->kbi", C) * np.einsum("kbii->kbi", inverse)
     return np.asarray(np.sqrt(1 - 1 / np.maximum(both, 1.0)).mean(axis=-1))
@@ -148,12 +143,7 @@ def pilot(of: Strengths, n_df: Floats) -> tuple[Floats, Floats]:
 
 def chosen(of: Strengths, criterion: Floats) -> Floats:
     """Return the estimates (B, n) where the criterion (K, B) is least."""
-    return np.asarray(of.T[best(criterion), np.arange(len(of.G))])
-
-
-def best(criterion: Floats) -> Index:
-    """Return which strength (B,) has the least criterion (K, B)."""
-    return np.asarray(criterion.argmin(axis=0))
+    return np.asarray(of.T[criterion.argmin(axis=0), np.arange(len(of.G))])
 
 
 @dataclass(frozen=True)

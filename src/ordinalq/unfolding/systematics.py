@@ -12,7 +12,7 @@ import numpy as np
 
 from ordinalq.methods.histograms import is_histogram
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
-from ordinalq.unfolding.measurement import Measurement
+from ordinalq.unfolding.measurement import Measurement, numbers
 from ordinalq.validation import Floats, check_choice
 
 PARTS = ("response", "acceptance", "background")
@@ -196,11 +196,6 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
     return sources
 
 
-def read_shifts(sources: Mapping[str, Source], known: Measurement) -> list[Shift]:
-    """Return the shifts of all sources."""
-    return [shift for source in sources.values() for shift in source.shifts(known)]
-
-
 def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
     """Return one shift per entry that can be off."""
     shifts = []
@@ -223,10 +218,7 @@ def _tangent(move: Floats, M: Floats) -> Floats:
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return numbers in a flat shape; they may come in the shape of their bins."""
-    try:
-        array = np.asarray(value.values() if is_histogram(value) else value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
-    if array.size != int(np.prod(shape)) or not np.isfinite(array).all():
+    array = numbers(name, value.values() if is_histogram(value) else value)
+    if array.size != int(np.prod(shape)):
         raise ValueError(f"{name} must be {int(np.prod(shape))} finite numbers, got shape {array.shape}.")
     return array.reshape(shape)

@@ -15,18 +15,8 @@ from ordinalq.regularizers import differences
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.measurement import Measurement, read_measurement
 from ordinalq.unfolding.result import Unfolding
-from ordinalq.unfolding.scan import (
-    MORE,
-    N_TOYS,
-    RULES,
-    Scan,
-    Strengths,
-    best,
-    pilot,
-    scan,
-    toys,
-)
-from ordinalq.unfolding.systematics import Source, read_shifts, read_sources
+from ordinalq.unfolding.scan import MORE, N_TOYS, RULES, Scan, Strengths, pilot, scan, toys
+from ordinalq.unfolding.systematics import Source, read_sources
 from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
 
 DEFAULT_RULE = "information"
@@ -114,7 +104,8 @@ def unfold(
     n_toys, rng = check_integer("n_toys", n_toys, minimum=2), check_random_state(random_state)
     if tau is None and n_df is None and method is None:
         tau = DEFAULT_RULE
-    unfolder = Unfolder(_method(method, known, tau, n_df), known, read_shifts(sources, known))
+    shifts = [shift for source in sources.values() for shift in source.shifts(known)]
+    unfolder = Unfolder(_method(method, known, tau, n_df), known, shifts)
     G, seen, found = known.counts[None], None, None
     if isinstance(tau, str):
         scans = [scan(one, G) for one in _candidates(unfolder, tau if method is None else None)]
@@ -184,9 +175,8 @@ def _choose(scans: list[Strengths], rule: str, n_toys: int, rng: np.random.Gener
     criteria = [toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of) for of in scans]
     k = min(range(len(scans)), key=lambda k: float(criteria[k].min()))
     of, criterion, tried = scans[k], criteria[k], tuple(of.unfolder.method for of in scans)
-    chosen = int(best(criterion)[0])
     parts = of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0]
-    return of.unfolder, Scan(rule, *parts, chosen=chosen, tried=tried)
+    return of.unfolder, Scan(rule, *parts, chosen=int(criterion.argmin()), tried=tried)
 
 
 def pilot_scan(unfolder: Unfolder, G: Floats) -> Strengths:
