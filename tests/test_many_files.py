@@ -167,7 +167,7 @@ def test_mixtures_are_refused(tmp_path, capsys):
     with pytest.raises(ValueError, match=r"0\.csv: expected each file once, got it twice"):
         open_table([tmp_path / "0.csv", str(tmp_path / "*.csv")])
     assert main(["predict", "m.oq", "-", str(tmp_path / "0.csv")]) == 2
-    assert "standard input: expected no other files beside it" in capsys.readouterr().err
+    assert "standard input: expected no other files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

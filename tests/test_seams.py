@@ -155,7 +155,7 @@ def test_wrong_classifiers_are_not_shared(data):
     with pytest.raises(TypeError, match="must be fitted and have held-out scores"):
         oq.PACC().fit_on(GaussianNB().fit(X, y), y)
     scored = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y)
-    with pytest.raises(TypeError, match="looks at the features"):
+    with pytest.raises(TypeError, match="works on features"):
         oq.HDx().fit_on(scored, y)
     with pytest.raises(ValueError, match="classes that the classifier knows"):
         oq.PACC().fit_on(scored, y * 10)

@@ -316,4 +316,6 @@ def _whitened(A: Floats, R: Floats) -> tuple[Floats, Floats]:
     known = size**2 > ROUNDING * size.max(axis=1, keepdims=True) ** 2
     W = axes / np.where(known, size, np.inf)[:, :, None]
     e = np.linalg.svd(np.matmul(R, W.transpose(0, 2, 1)), compute_uv=False) ** 2
-    return np.where(e > ROUNDING * e.max(axis=1, keepdims=True), e, 0.0), known.sum(axis=1).astype(np.float64)
+    return np.where(e > ROUNDING * e.max(axis=1, keepdims=True, initial=0.0), e, 0.0), known.sum(axis=1).astype(
+        np.float64
+    )
