@@ -172,7 +172,7 @@ def refused(capsys, *words):
 def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys):
     capsys.readouterr()
     fit = ["fit", tables / "train.csv", "--target", "stars", "--features", "a,b", "--method", "BLP", "--by", "shop"]
-    run(*fit, "--classifier", "forest", "--out", tmp_path / "forest.oq", "--json")
+    run(*fit, "--classifier", "forest", "--max-items", "400", "--out", tmp_path / "forest.oq", "--json")
     assert json.loads(capsys.readouterr().out)["n_groups"] == 40
     model = oq.load_model(tmp_path / "forest.oq")
     assert model.fitted().knows_groups

@@ -146,7 +146,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(folder, tmp_path, monke
     monkeypatch.setattr(delimited, "HEADER", 4000)
     run("predict", *command(tmp_path / "whole.csv")[4:])
     out, kept = tmp_path / "killed.csv", tmp_path / "killed.csv.parts"
-    for moment in range(5):
+    for moment in range(3):
         process = subprocess.Popen(command(out, "--resume"), stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         # So many portions more than the last time; it may be in the middle of writing one.
@@ -159,7 +159,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(folder, tmp_path, monke
         process.wait()
         assert not out.exists()
     before = len(list(kept.glob("*.json")))
-    assert before >= 15
+    assert before >= 9
     run("predict", *command(out, "--resume")[4:])
     assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert not kept.exists()

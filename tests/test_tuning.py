@@ -289,10 +289,10 @@ def grouped(n_groups=60, peaked=False):
 @pytest.mark.filterwarnings("ignore:.*ended at")  # o-SLD takes all it can get
 @each_auto
 def test_strength_is_the_best_on_training_groups_held_out(method, parameter):
-    S, y, groups = grouped(n_groups=24)
+    S, y, groups = grouped(n_groups=6)
     q = method(**{parameter: "auto"}).fit_scores(S, y, groups=groups)
     assert q.tuning_.source == "groups"
-    assert q.tuning_.n_samples == 24
+    assert q.tuning_.n_samples == 6
     assert f"{q.tuning_.sample_size} items (median), held out" in str(q.tuning_)
     assert getattr(q, f"{parameter}_") == q.tuning_.value == q.tuning_.values[q.tuning_.errors.argmin()]
 

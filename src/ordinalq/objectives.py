@@ -102,6 +102,10 @@ class Objective(ABC):
         """Return in which directions the objectives of the samples `rows` (B',) change; None if in all, or unknown."""
         return None
 
+    def take(self, rows: Index) -> "Objective":
+        """Return the objectives of some samples, each as often as it is named; only `ambiguous` ones need it."""
+        raise TypeError(f"{self} cannot start several times from each sample, as an ambiguous objective must.")
+
     @abstractmethod
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "Objective"]]:
         """Yield the (chosen) samples in portions that fit the cache: rows (b,) and an objective of these b alone."""
@@ -225,11 +229,15 @@ class LinearObjective(Objective):
         step = max(1, min(PASS, HESSIANS // self.n_classes**2))
         for start in range(0, len(everyone), step):
             rows = everyone[start : start + step]
-            part = copy(self)
-            part.data, part.scale = self.data.take(rows), self.scale[rows]
-            part.strengths = None if self.strengths is None else self.strengths[rows]
-            part.n_samples = len(rows)
-            yield rows, part
+            yield rows, self.take(rows)
+
+    def take(self, rows: Index) -> "LinearObjective":
+        """Return the objectives of some samples."""
+        part = copy(self)
+        part.data, part.scale = self.data.take(rows), self.scale[rows]
+        part.strengths = None if self.strengths is None else self.strengths[rows]
+        part.n_samples = len(rows)
+        return part
 
     def stages(self) -> list[Objective]:
         """Return the objectives with the loss's easier versions."""
@@ -317,9 +325,13 @@ class MixtureObjective(Objective):
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         for block in self.blocks(everyone, BLOCKS):
             rows = everyone[block.rows]
-            part = MixtureObjective(self.ratios, self.samples[rows], self.regularizer)
+            part = self.take(rows)
             part._held = block
             yield rows, part
+
+    def take(self, rows: Index) -> "MixtureObjective":
+        """Return the objectives of some samples."""
+        return MixtureObjective(self.ratios, self.samples[rows], self.regularizer)
 
     def seen(self, rows: Index) -> Seen | None:
         """Return the mean of r r' over the items, plus what the regularizer sees."""

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalq.validation import Array, Codes, Floats, check_choice, check_real
 
@@ -93,6 +93,13 @@ def _class_weights(class_weight: Any, classes: Array, totals: Floats) -> Floats:
     check_choice("class_weight", class_weight, ["balanced"])
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(totals > 0, totals.sum() / (len(totals) * totals), 0.0))
+
+
+def project(estimator: Any, X: Any) -> Floats:
+    """Return w.x (N,) of items X (N, d), array-like or sparse, by a fitted estimator."""
+    check_is_fitted(estimator)
+    items = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)
+    return np.asarray(items @ estimator.coef_)
 
 
 def ordinal_tags(tags: Any) -> Any:

@@ -8,9 +8,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVR
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalq.classify.line import check_labelled, moments, ordinal_tags
+from ordinalq.classify.line import check_labelled, moments, ordinal_tags, project
 from ordinalq.validation import Array, Floats, check_integer, check_real
 
 
@@ -41,19 +40,8 @@ class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Give the class of each item: f(x) rounded to the nearest code, clipped to 0..n-1.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (N, d)
-
-        Returns
-        -------
-        y : ndarray (N,)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        code = np.rint(X @ self.coef_ + self.intercept_)
+        """Give the class of each item: f(x) rounded to the nearest code, clipped to 0..n-1."""
+        code = np.rint(project(self, X) + self.intercept_)
         return np.asarray(self.classes_[np.clip(code, 0, len(self.classes_) - 1).astype(np.intp)])
 
     def __sklearn_tags__(self) -> Any:

@@ -12,9 +12,8 @@ from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags
+from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags, project
 from ordinalq.validation import Array, Codes, Floats, Mask, check_integer, check_real
 
 # Up to so many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
@@ -74,40 +73,17 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Give the class of each item, by the number of thresholds #{k : theta_k < w.x} below it.
 
         This is the median class of ``predict_proba``, which need not be the most probable one.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (N, d)
-
-        Returns
-        -------
-        y : ndarray (N,)
         """
-        line = self._project(X)[:, None]  # (N, 1)
+        line = project(self, X)[:, None]  # (N, 1)
         return np.asarray(self.classes_[(line > self.theta_).sum(axis=1)])
 
     def predict_proba(self, X: Any) -> Floats:
-        """Class posteriors, the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (N, d)
-
-        Returns
-        -------
-        P : ndarray (N, n)
-            Rows >= 0 that sum to one; columns as in ``classes_``.
-        """
-        line = self._project(X)[:, None]  # (N, 1)
+        """Posteriors (N, n), the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next."""
+        line = project(self, X)[:, None]  # (N, 1)
         edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])  # (n+1,)
         # sigmoid(a) - sigmoid(b) = (1 - exp(b - a)) sigmoid(a) sigmoid(-b): never negative, and small
         # posteriors keep all their digits, which ratios of posteriors need.
         return np.asarray(-np.expm1(-np.diff(edges)) * expit(edges[1:] - line) * expit(line - edges[:-1]))
-
-    def _project(self, X: Any) -> Floats:
-        """Return w.x (N,)."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False) @ self.coef_)
 
     def __sklearn_tags__(self) -> Any:
         return ordinal_tags(super().__sklearn_tags__())

@@ -39,55 +39,22 @@ A = {str: "text", int: "a whole number", list: "a list", dict: "a table"}
 
 @dataclass(frozen=True)
 class Config:
-    """An experiment.
+    """An experiment: the paper's main one, its comparison of ordinal classifiers, or several together."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    source : str
-        The name or the path by which it was asked for.
-    kind : {"quantifiers", "classifiers", "collection"}
-        The paper's main experiment; its comparison of ordinal classifiers; several experiments together.
-    title : str
-    dataset : dict
-        ``name`` of a data set that :func:`ordinalq.load_dataset` knows, or a ``table`` with its ``target`` and other
-        arguments of :func:`ordinalq.make_dataset`; ``paper`` is its name in the paper's tables.
-    methods : tuple of str
-        Names of the catalog, in its order, and of classes outside of it; in the file "catalog" stands for all of the
-        paper, "beyond" for all others.
-    measures : tuple of str
-    seed : int
-    samples : dict
-        ``n_validation``, ``n_test``, ``sample_size`` where they differ from those of the data set.
-    classifier : dict
-        ``family`` ("forest" or "logistic"), ``n_estimators`` and the ``grid`` of its parameters.
-    grids : dict of method to grid
-        In place of those of the catalog.
-    in_sample : tuple of str
-        Methods that get the scores of a classifier on its own training items, as EDy and PDF did in the paper.
-    members : tuple of str
-        The experiments of a collection.
-    outside : dict of name to path
-        The import path "package.module:Class" of each method that is not in the catalog.
-    profile : {"full", "quick"}
-    settings : {"reference", "paper"}
-    """
-
-    name: str
-    source: str
-    kind: str
+    name: str  # of the file
+    source: str  # the name or the path by which it was asked for
+    kind: str  # one of `KINDS`
     title: str
-    dataset: dict[str, Any]
-    methods: tuple[str, ...]
+    dataset: dict[str, Any]  # for `load_dataset` or, with a ``table``, `make_dataset`; ``paper`` is its name there
+    methods: tuple[str, ...]  # names of the catalog, in its order, and of classes outside of it
     measures: tuple[str, ...]
     seed: int
-    samples: dict[str, int]
-    classifier: dict[str, Any]
-    grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    in_sample: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    outside: dict[str, str] = field(default_factory=dict)
+    samples: dict[str, int]  # ``n_validation``, ``n_test``, ``sample_size`` where they are not those of the data set
+    classifier: dict[str, Any]  # ``family`` ("forest" or "logistic"), ``n_estimators``, ``grid`` of its parameters
+    grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)  # in place of those of the catalog
+    in_sample: tuple[str, ...] = ()  # methods on scores of a classifier's own training items
+    members: tuple[str, ...] = ()  # the experiments of a collection
+    outside: dict[str, str] = field(default_factory=dict)  # name -> path "package.module:Class"
     profile: str = "full"
     settings: str = "reference"
 

@@ -25,15 +25,8 @@ SAMPLE = 1 << 22
 class Delimited:
     """A table in a CSV or TSV file.
 
-    Parameters
-    ----------
-    source : Source
-    encoding : str
-    tabs : bool
-        Whether cells are separated by tabs; otherwise by commas, or by semicolons if the first line has no comma.
-    quoting : {"auto", "minimal", "none"}
-        Whether quotes around a cell protect separators and line breaks in it ("minimal"), or are characters like
-        others ("none"). "auto" takes them for protection in CSV files, and in TSV files whose cells are clearly quoted.
+    Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma. Whether quotes protect
+    what is in a cell is said by :func:`ordinalq.files.many.open_table`.
     """
 
     def __init__(self, source: Source, encoding: str, tabs: bool, quoting: str) -> None:

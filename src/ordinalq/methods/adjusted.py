@@ -3,8 +3,8 @@
 from typing import Any
 
 from ordinalq.losses import LeastSquares
-from ordinalq.methods.base import LinearQuantifier, Parts
-from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
+from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import HardVotes, Posteriors
 
 
@@ -51,7 +51,7 @@ class PACC(LinearQuantifier):
         return Posteriors(), LeastSquares(), NoPenalty()
 
 
-class OACC(LinearQuantifier):
+class OACC(ACC):
     """o-ACC: ACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2.
 
     Parameters
@@ -63,22 +63,18 @@ class OACC(LinearQuantifier):
     """
 
     paper_name = "o-ACC"
-    needs_posteriors = False
 
     def __init__(
         self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        self.classifier = classifier
-        self.tau = tau
-        self.order = order
-        self.centre = centre
-        self.solver = solver
+        super().__init__(classifier, solver=solver)
+        self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return HardVotes(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        return smoothed(super()._parts(), self)
 
 
-class OPACC(LinearQuantifier):
+class OPACC(PACC):
     """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2 [eq:o-acc-loss].
 
     Parameters
@@ -99,11 +95,8 @@ class OPACC(LinearQuantifier):
     def __init__(
         self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        self.classifier = classifier
-        self.tau = tau
-        self.order = order
-        self.centre = centre
-        self.solver = solver
+        super().__init__(classifier, solver=solver)
+        self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return Posteriors(), LeastSquares(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        return smoothed(super()._parts(), self)

@@ -23,7 +23,7 @@ from ordinalq.losses import Loss
 from ordinalq.objectives import LinearObjective
 from ordinalq.parameters import same_parameters
 from ordinalq.problem import Data
-from ordinalq.regularizers import Regularizer
+from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import Representation
 from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import check_solver, choose
@@ -324,6 +324,12 @@ class LinearQuantifier(MatrixMethod):
         objective = LinearObjective(loss, regularizer, data, strengths)
         solution: Solution = choose(objective, self.solver).minimize(objective)
         return solution
+
+
+def smoothed(parts: Parts, method: Any) -> Parts:
+    """Return the parts of an o-method: those of its plain form, with Tikhonov regularization by tau, order, centre."""
+    representation, loss, _ = parts
+    return representation, loss, Tikhonov(method.tau, order=method.order, centre=method.centre)
 
 
 def class_distribution(codes: Codes, n: int, weights: Weights | None = None) -> Floats:

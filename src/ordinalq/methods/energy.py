@@ -3,8 +3,8 @@
 from typing import Any
 
 from ordinalq.losses import Energy
-from ordinalq.methods.base import LinearQuantifier, Parts
-from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
+from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import MeanDistances
 from ordinalq.validation import check_choice
 
@@ -34,7 +34,7 @@ class EDy(LinearQuantifier):
         return MeanDistances(self.distance), Energy(), NoPenalty()
 
 
-class OEDy(LinearQuantifier):
+class OEDy(EDy):
     """o-EDy: EDy plus Tikhonov regularization tau/2 ||C p||^2.
 
     Parameters
@@ -57,13 +57,8 @@ class OEDy(LinearQuantifier):
         centre: Any = None,
         solver: Any = None,
     ) -> None:
-        self.classifier = classifier
-        self.distance = distance
-        self.tau = tau
-        self.order = order
-        self.centre = centre
-        self.solver = solver
+        super().__init__(classifier, distance=distance, solver=solver)
+        self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        check_choice("distance", self.distance, ("md", "euclidean"))
-        return MeanDistances(self.distance), Energy(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        return smoothed(super()._parts(), self)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ordinalq.losses import Hellinger
-from ordinalq.methods.base import LinearQuantifier, Parts
-from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
+from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import Histograms
 
 
@@ -56,7 +56,7 @@ class HDy(LinearQuantifier):
         return Histograms(self.n_bins), Hellinger(), NoPenalty()
 
 
-class OHDx(LinearQuantifier):
+class OHDx(HDx):
     """o-HDx: HDx plus Tikhonov regularization tau/2 ||C p||^2 [eq:o-hdx-loss].
 
     Parameters
@@ -68,23 +68,18 @@ class OHDx(LinearQuantifier):
     """
 
     paper_name = "o-HDx"
-    on = "features"
 
     def __init__(
         self, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        self.n_bins = n_bins
-        self.tau = tau
-        self.order = order
-        self.centre = centre
-        self.solver = solver
+        super().__init__(n_bins=n_bins, solver=solver)
+        self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
-        return Histograms(self.n_bins, on="features"), Hellinger(), penalty
+        return smoothed(super()._parts(), self)
 
 
-class OHDy(LinearQuantifier):
+class OHDy(HDy):
     """o-HDy: HDy plus Tikhonov regularization tau/2 ||C p||^2.
 
     Parameters
@@ -107,12 +102,8 @@ class OHDy(LinearQuantifier):
         centre: Any = None,
         solver: Any = None,
     ) -> None:
-        self.classifier = classifier
-        self.n_bins = n_bins
-        self.tau = tau
-        self.order = order
-        self.centre = centre
-        self.solver = solver
+        super().__init__(classifier, n_bins=n_bins, solver=solver)
+        self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return Histograms(self.n_bins), Hellinger(), Tikhonov(self.tau, order=self.order, centre=self.centre)
+        return smoothed(super()._parts(), self)

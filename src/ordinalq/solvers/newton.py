@@ -5,10 +5,12 @@ mass are found exactly instead of in a limit; a line search per sample makes the
 leave the batch. Every sample is in one :class:`State`, which says what its next step is and when it ends.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ordinalq.objectives import Objective
+from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
@@ -107,9 +109,7 @@ class NewtonSolver(BaseEstimator):
         hard = objective.ambiguous(solution.p)
         if hard.any():
             for rows, part in objective.passes(hard):
-                for start in _other_starts(part, max_iter, tol):
-                    again = _minimize_in_stages(part, part.stages()[1:], start, max_iter, tol)
-                    move_to_uniform(part, again)
+                for again in _from_each(part, _other_starts(part, max_iter, tol), max_iter, tol):
                     better = again.value < solution.value[rows] - LOWER
                     solution.put(rows[better], again.take(better))
         return solution
@@ -132,6 +132,18 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
     if bare is not objective and bare.stages():
         starts.append(_minimize(bare.stages()[0], uniform, max_iter, STAGE_TOL).p)
     return starts + [_minimize(part, uniform, max_iter, STAGE_TOL).p for part in objective.emphases()]
+
+
+def _from_each(objective: Objective, starts: list[Floats], max_iter: int, tol: float) -> Iterator[Solution]:
+    """Yield the minima from each of several starts (B, n); of few samples all starts are followed at once."""
+    B, n = objective.n_samples, objective.n_classes
+    step = max(1, HESSIANS // (B * n * n))
+    for first in range(0, len(starts), step):
+        some = starts[first : first + step]
+        several = objective.take(np.tile(np.arange(B), len(some)))
+        found = _minimize_in_stages(several, several.stages()[1:], np.concatenate(some), max_iter, tol)
+        move_to_uniform(several, found)
+        yield from (found.take(np.arange(k * B, (k + 1) * B)) for k in range(len(some)))
 
 
 def _minimize_in_stages(
