@@ -31,7 +31,13 @@ KNEE = 1e-9
 
 
 class Penalty(NamedTuple):
-    """tau/2 ||C p - c||^2, in parts: C (m, n) says what is penalized, c (m,) where it is zero."""
+    """tau/2 ||C p - c||^2, in parts.
+
+    Parameters
+    ----------
+    tau, C, c : float, ndarray (m, n), ndarray (m,)
+        Strength, what is penalized, and where it is zero.
+    """
 
     tau: float
     C: Floats

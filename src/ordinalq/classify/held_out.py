@@ -183,9 +183,12 @@ class InSample(HeldOutScores):
 
 
 class OutOfBag(HeldOutScores):
-    """A forest with ``oob_score=True``, or a pipeline that ends with one: trees score items that they have not seen.
+    """A forest whose training items are scored by the trees that have not seen them.
 
-    ``held_out_scores_`` (N, n) are NaN for items that every tree has seen.
+    Parameters
+    ----------
+    estimator : forest, or pipeline that ends with one
+        With ``oob_score=True``; ``held_out_scores_`` (N, n) are NaN for items that every tree has seen.
     """
 
     gives_posteriors_ = True
@@ -235,8 +238,10 @@ class OutOfBag(HeldOutScores):
 class AlreadyFitted(HeldOutScores):
     """A classifier that was fitted before, on other items than those that a quantifier is fitted on.
 
-    It is a `FrozenEstimator` around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any
-    order.
+    Parameters
+    ----------
+    estimator : FrozenEstimator
+        Around a fitted classifier whose ``classes_`` are the labels of the quantifier, in any order.
     """
 
     def __init__(self, estimator: Any) -> None:

@@ -42,13 +42,23 @@ CORRECTIONS = 4
 
 
 class QPSolution(NamedTuple):
-    """Minima of B problems, and how the penalty's gradient follows from them."""
+    """Minima of B problems, and how the penalty's gradient follows from them.
 
-    p: Floats  # (B, n) the minima
-    n_iter: Counts  # (B,) rounds needed
-    penalty: Penalty | None  # that of all problems
-    r: Floats | None  # (B, m) tau (C p - c) where the penalty is stiff
-    regular: Mask  # (B,) whether no ridge was needed, and the active sets came to an end
+    Parameters
+    ----------
+    p, n_iter : ndarray (B, n), (B,)
+        The minima, and the rounds needed.
+    penalty, r : Penalty or None, ndarray (B, m) or None
+        The penalty of all problems, and tau (C p - c) where it is stiff.
+    regular : ndarray (B,)
+        Whether no ridge was needed, and the active sets came to an end.
+    """
+
+    p: Floats
+    n_iter: Counts
+    penalty: Penalty | None
+    r: Floats | None
+    regular: Mask
 
     def multipliers(self) -> Floats:
         """Return tau (C p - c), (B, m), without columns where there is no penalty."""
