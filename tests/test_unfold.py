@@ -282,6 +282,7 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
         (np.ones((1, 6)), M, {}, r"counts.ravel\(\)"),
         (np.ones(8), detector(6, 8)[0].T, {}, r"give response\.T"),
         ([10, 20], [[0.9, 0.1], [0.5, 0.5]], {}, r"rows of response sum to one.*response\.T"),
+        ([5, 6], [[0.5], [0.5]], {}, "at least 2 true bins"),
         (np.ones(6), 1000 * M, {}, "SimulatedEvents"),
         (-np.ones(6), M, {}, "background="),
         (np.zeros(6), M, {}, "positive sum"),

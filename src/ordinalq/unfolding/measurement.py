@@ -108,6 +108,8 @@ def read_measurement(
     g, v = _counts(counts, variances)
     R, simulated = _flat_response(response, g.shape)
     shape = tuple(np.shape(response.values() if is_histogram(response) else response)[g.ndim :])
+    if R.shape[1] < 2:
+        raise ValueError("response must have at least 2 true bins: one holds (counts - background).sum() / acceptance.")
     M, a = read_response(R, _flat(acceptance, shape), name="response")
     b = np.zeros(g.size)
     if background is not None:
