@@ -75,7 +75,9 @@ seeds: $(STAMP)
 
 # Counting the lines makes the tests a third slower.
 coverage: $(STAMP)
-	$(BIN)/coverage run -m pytest -m "not slow" -q
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
 slow: $(STAMP)

@@ -49,7 +49,7 @@ def test_methods_share_one_fit_of_the_classifier(items):
         assert row["as_good"] == (row["p_value"] >= 0.01)
     # Averaging posteriors does not see a shift.
     assert table["method"].tolist()[-1] == "PCC"
-    assert f"{best} errs least" in str(found)
+    assert f"{best} has the smallest error" in str(found)
     assert "500 samples" in str(found)
 
 
@@ -109,7 +109,7 @@ def test_evaluate_compares_methods_on_the_scores_of_the_model(files, capsys):
     out = " ".join(capsys.readouterr().out.split())
     for name in ("CC", "SLD", "AML", "PACC"):
         assert name in out
-    assert "errs least" in out
+    assert "smallest error" in out
     assert main([*call, "--methods", "CC,SLD", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert {row["method"] for row in result["methods"]} == {"CC", "SLD", "PACC"}

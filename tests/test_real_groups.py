@@ -153,7 +153,7 @@ def test_out_of_bag_scores_are_refused_with_groups(rng):
 
 @pytest.mark.parametrize("name", [entry.name for entry in oq.catalog(beyond=False)])
 def test_every_method_takes_groups_in_training(name, rng):
-    X, y, groups = make(rng, 15, 30)
+    X, y, groups = make(rng, 8, 40)
     cls = getattr(oq, name)
     classifier = oq.CrossFitted(LogisticRegression(), cv=3)
     quantifier = (cls() if cls.on == "features" else cls(classifier)).fit(X, y, groups=groups)

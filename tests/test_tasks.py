@@ -57,4 +57,4 @@ def test_lines_run_one_after_the_other(tmp_path, monkeypatch, capsys):
             exec(compile(code, str(PAGE), "exec"), given)
     assert given["p"].sum() == pytest.approx(1)
     assert given["error"] < 0.1
-    assert "errs least" in capsys.readouterr().out
+    assert "smallest error" in capsys.readouterr().out

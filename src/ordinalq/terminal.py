@@ -1,5 +1,6 @@
 """Tables in the terminal."""
 
+import textwrap
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,14 +63,13 @@ def table(
     lines = [[plain(line) for line in header.split("\n")] for header in headers]
     widths = [max(map(len, [*lines[j], *(row[j] for row in shown)])) for j in range(len(lines))]
     excess = sum(widths) + GAP * (len(widths) - 1) - console.width
-    widths[cut] = max(MIN_WIDTH, widths[cut] - max(0, excess))
+    room = max(MIN_WIDTH, *map(len, lines[cut]), widths[cut] - max(0, excess))
     names = [plain(row[cut]) for row in shown]
-    names = names if wrap else shortened(names, widths[cut])
+    names = ["\n".join(textwrap.wrap(name, room)) for name in names] if wrap else shortened(names, room)
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title or None, title_justify="left")
     for j, heading in enumerate(lines):
         justify: Any = "left" if j < left or (wrap and j == cut) else "right"
-        how: dict[str, Any] = {"overflow": "fold"} if wrap and j == cut else {"overflow": "ellipsis", "no_wrap": True}
-        view.add_column("\n".join(heading), justify=justify, width=widths[j], **how)
+        view.add_column("\n".join(heading), justify=justify, overflow="ellipsis", no_wrap=True)
     for i, (row, name) in enumerate(zip(shown, names, strict=True)):
         view.add_row(*map(cell, row[:cut]), name, *map(cell, row[cut + 1 :]), end_section=i in ends)
     console.print(view)

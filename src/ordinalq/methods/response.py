@@ -126,7 +126,7 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
         sums = R.sum(axis=0)
         if (R < 0).any() or (sums == 0).any():
             raise ValueError(
-                f"{name} must have entries >= 0, some in every true bin, got sums {_short(sums)} over observed bins."
+                f"{name} must have entries >= 0, and some in every true bin, got sums {_short(sums)} over the bins."
             )
         R = R / sums
     else:

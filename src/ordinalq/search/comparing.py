@@ -1,4 +1,4 @@
-"""Several methods on the same scores: which errs least, and whether that is more than chance."""
+"""Several methods on the same scores: which has the smallest error, and whether that is more than chance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ class MethodComparison:
         rest = f"; the other{' is' if worse == 1 else f' {worse} are'} worse" if worse and others else ""
         alone = ", and the others are worse" if worse and not others else ""
         test = f"(Wilcoxon's signed-rank test on {self.samples}, level {LEVEL}, not adjusted)"
-        return f"{first} errs least{tied}{rest}{alone} {test}."
+        return f"{first} has the smallest error{tied}{rest}{alone} {test}."
 
     def __str__(self) -> str:
         rows = self.rows()
