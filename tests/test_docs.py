@@ -98,7 +98,9 @@ def test_pictures_show_what_the_code_draws(pictures):
     for name, figure in figures.items():
         now, then = pictures.shown(figure), kept[name]
         # Axes choose their ticks, and classifiers differ by rounding errors, from version to version.
-        same = len(now["numbers"]) == len(then["numbers"]) and np.allclose(now["numbers"], then["numbers"], atol=0.02)
+        # Two per cent of the items: percentage points in the picture of a comparison, shares elsewhere.
+        near = {"rtol": 0.01, "atol": 2.0 if name == "reviews_compare.svg" else 0.02}
+        same = len(now["numbers"]) == len(then["numbers"]) and np.allclose(now["numbers"], then["numbers"], **near)
         if not same or re.findall("[a-z]{3,}", str(now["words"])) != re.findall("[a-z]{3,}", str(then["words"])):
             stale.append(name)
         assert hashlib.sha256((ROOT / "docs" / name).read_bytes()).hexdigest() == then["sha256"], f"{name}: edited"

@@ -195,7 +195,7 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
 
 def test_two_groups_are_refused(rng):
     F, codes, groups = random_groups(rng, 2, (30, 60))
-    with pytest.raises(ValueError, match="at least 3 with two labelled items"):
+    with pytest.raises(ValueError, match="at least 3 groups with two labelled items"):
         learn(GroupSums.of(F, codes, groups, N_CLASSES))
 
 

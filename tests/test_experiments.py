@@ -201,7 +201,7 @@ def test_methods_outside_the_catalog_are_run_like_others(tmp_path):
     assert [kinds[name] for name in config.outside] == ["ScoredUnit", "FeatureUnit", "ItemUnit"]
     outcome = run(config, tmp_path / "out", n_jobs=1)
     assert (outcome.validation["message"] == "").all()
-    found = outcome.validation.set_index(["method", "parameters"])
+    found = outcome.validation.set_index(["method", "parameters"]).sort_index()
     same = json.dumps({"tau": 0.5}, indent=1)
     assert_allclose(found.loc[("Steady", same), "error"], found.loc[("OPACC", same), "error"])
     assert set(outcome.errors("APP", "nmd")) == set(config.methods)
