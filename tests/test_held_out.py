@@ -284,6 +284,26 @@ def test_out_of_bag_scores_are_those_of_the_forest(forest, data, rng):
     assert fitted.gives_posteriors_
 
 
+@pytest.mark.parametrize(
+    "forest",
+    [
+        RandomForestClassifier(60, oob_score=True, max_features=1, random_state=3),
+        RandomForestClassifier(60, oob_score=True, max_features=1, max_samples=0.5, random_state=3),
+        BaggingClassifier(n_estimators=60, oob_score=True, random_state=3),
+    ],
+    ids=["forest", "half bags", "bagging"],
+)
+def test_a_thinned_forest_scores_new_items_by_as_many_trees_as_those_held_out(forest, data, rng):
+    X, y = data
+    whole, thinned = OutOfBag(forest).fit(X, y), OutOfBag(forest, thinned=True).fit(X, y)
+    assert_array_equal(thinned.held_out_scores_, whole.held_out_scores_)
+    votes = [~np.isin(np.arange(len(y)), items) for items in whole.estimator_.estimators_samples_]
+    trees = thinned.estimator_.estimators_
+    assert abs(len(trees) - np.sum(votes, axis=0).mean()) <= 1
+    new = rng.random((20, 6))
+    assert_allclose(thinned.predict_proba(new), np.mean([tree.predict_proba(new) for tree in trees], axis=0))
+
+
 def voteless_rows(forest, X, y):
     """Return which items every tree of the forest has drawn, read from the trees themselves."""
     with warnings.catch_warnings():

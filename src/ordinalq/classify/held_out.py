@@ -189,12 +189,16 @@ class OutOfBag(HeldOutScores):
     ----------
     estimator : forest, or pipeline that ends with one
         With ``oob_score=True``; ``held_out_scores_`` (N, n) are NaN for items that every tree has seen.
+    thinned : bool, default=False
+        Keep only as many trees for new items as have scored a training item on average. Votes of few trees are noisier
+        than those of all: what is linear in the scores does not mind, but the mean of a logarithm would be biased.
     """
 
     gives_posteriors_ = True
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, *, thinned: bool = False) -> None:
         self.estimator = estimator
+        self.thinned = thinned
 
     def fit(
         self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
@@ -228,10 +232,13 @@ class OutOfBag(HeldOutScores):
                 "class_weight='balanced_subsample' instead. "
                 "Otherwise use more trees, or CrossFitted(forest)."
             )
+        if self.thinned:
+            kept = max(round(len(forest.estimators_) * _left_out(forest, len(codes))), 1)
+            forest.set_params(n_estimators=kept).estimators_ = forest.estimators_[:kept]
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the scores of the whole forest, (N, n)."""
+        """Return the scores of the trees that are kept, (N, n)."""
         return class_scores(self.estimator_, X, self.classes_)
 
 
@@ -345,6 +352,13 @@ def class_scores(model: Any, X: Any, names: Array) -> Floats:
         said, which = np.unique(model.predict(X), return_inverse=True)
         S[np.arange(len(S)), np.array([column[name] for name in said.tolist()], dtype=np.intp)[which]] = 1
     return S
+
+
+def _left_out(forest: Any, n_items: int) -> float:
+    """Return the part of N items that the bootstrap of a tree leaves out on average, (1 - 1/N)^drawn."""
+    most = n_items if forest.max_samples is None else forest.max_samples
+    drawn = most * n_items if isinstance(most, float) else most
+    return float((1 - 1 / n_items) ** drawn)
 
 
 def _fit(estimator: Any, X: Any, y: Any, w: Floats | None, train: Any) -> Any:

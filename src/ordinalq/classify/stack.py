@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ordinalq.classify.calibration import logarithms
 from ordinalq.classify.folds import make_folds
-from ordinalq.classify.held_out import CrossFitted, HeldOutScores, held_out, remember_features, unscored
+from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
 from ordinalq.classify.members import choose
 from ordinalq.classify.probit import OrderedProbit
 from ordinalq.telling import each
@@ -231,6 +231,8 @@ class OrdinalStack(HeldOutScores):
         for member in members:
             if member not in regressors:
                 given = held_out(member)
+                if isinstance(given, OutOfBag):
+                    given.set_params(thinned=True)  # the stack takes logarithms
                 plain = isinstance(given, CrossFitted) and not isinstance(member, CrossFitted)
                 found.append(given.set_params(**common) if plain else given)
         return found
