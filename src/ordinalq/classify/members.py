@@ -123,7 +123,8 @@ def _forest(n_trees: int) -> Callable[[int, bool, int], Any]:
     def make(n_items: int, groups: bool, seed: int) -> Any:
         from sklearn.ensemble import RandomForestClassifier
 
-        # Out-of-bag trees have seen other items of a group; then the forest is fitted on folds.
+        # Out-of-bag trees have seen other items of a group; then the forest is fitted on folds. Two fifths of the trees
+        # score new items, see `OutOfBag`.
         return RandomForestClassifier(
             n_trees,
             min_samples_leaf=3,
@@ -171,14 +172,14 @@ LOGISTIC = "logistic regression: a classifier that many columns or few items suf
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
-        "fast": [(_boosted(0.15, 200), TREES), (_forest(20), FOREST)],
-        "balanced": [(_boosted(0.06, 1000), TREES), (_smooth(300), SMOOTH), (_forest(100), FOREST)],
+        "fast": [(_boosted(0.15, 200), TREES), (_forest(30), FOREST)],
+        "balanced": [(_boosted(0.06, 1000), TREES), (_smooth(300), SMOOTH), (_forest(150), FOREST)],
         "best": [
             (_boosted(0.04, 2000), TREES),
             (_boosted(0.06, 1000, 12), TREES),
             (_smooth(600), SMOOTH),
             (_network(64, 64), NETWORK),
-            (_forest(300), FOREST),
+            (_forest(500), FOREST),
         ],
     },
     "few": {
@@ -187,13 +188,13 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
             (_ridge(1.0), LINE),
             (_smooth(100), SMOOTH),
             (_logistic(1.0, scaled=True), LOGISTIC),
-            (_forest(100), FOREST),
+            (_forest(200), FOREST),
         ],
         "best": [
             (_ridge(1.0), LINE),
             (_smooth(100), SMOOTH),
             (_logistic(1.0, scaled=True), LOGISTIC),
-            (_forest(300), FOREST),
+            (_forest(500), FOREST),
         ],
     },
     "vectors": {
@@ -208,7 +209,7 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
             (_ridge(1000.0), LINE),
             (_smooth(600), SMOOTH),
             (_logistic(0.01, scaled=True), LOGISTIC),
-            (_forest(300), FOREST),
+            (_forest(500), FOREST),
         ],
     },
     "sparse": {budget: [(_logistic(1.0), LOGISTIC)] for budget in BUDGETS},
