@@ -44,9 +44,9 @@ def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_sta
 
 
 def kind_of(X: Any) -> str:
-    """Say what kind of items there are: "sparse", "vectors", "few" or "table"."""
+    """Say what kind of items there are: "sparse", "signed", "vectors", "few" or "table"."""
     if issparse(X):
-        return "sparse"
+        return "signed" if X.min() < 0 else "sparse"
     width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
     if width > WIDE:
         return "vectors"
@@ -145,14 +145,21 @@ def _ridge(alpha: float) -> Callable[[int, bool, int], Any]:
     return make
 
 
-def _logistic(C: float, *, scaled: bool = False) -> Callable[[int, bool, int], Any]:
+def _logistic(C: float, *, class_weight: str | None = None, scaled: bool = False) -> Callable[[int, bool, int], Any]:
     def make(_n_items: int, _groups: bool, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(C=C, max_iter=2000)
+        model = LogisticRegression(C=C, class_weight=class_weight, max_iter=2000)
         return _scaled(model) if scaled else model
 
     return make
+
+
+def _bayes(_n_items: int, _groups: bool, seed: int) -> Any:
+    from sklearn.naive_bayes import MultinomialNB
+
+    # Much smoothing: in tf-idf a word counts for about a tenth, and most words are rare.
+    return MultinomialNB(alpha=2.0, fit_prior=False)
 
 
 def _scaled(model: Any) -> Any:
@@ -169,6 +176,8 @@ NETWORK = "neural network: a regressor between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
 LINE = "ridge regression: a regressor that many columns or few items suffice for"
 LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
+ALIKE = "logistic regression in which all classes count alike: a classifier that many columns suffice for"
+BAYES = "naive Bayes: a classifier that the fewest items suffice for"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
@@ -212,5 +221,7 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
             (_forest(500), FOREST),
         ],
     },
-    "sparse": {budget: [(_logistic(1.0), LOGISTIC)] for budget in BUDGETS},
+    "sparse": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE), (_bayes, BAYES)] for budget in BUDGETS},
+    # Naive Bayes takes no negative numbers, as hashed words have them.
+    "signed": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE)] for budget in BUDGETS},
 }

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq.classify.calibration import logarithms
+from ordinalq.classify.calibration import logarithms, softmax_loss
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
 from ordinalq.classify.members import choose
@@ -291,14 +291,10 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     """
     m = len(L)
     w, c = x[:m], x[m:]
-    logits = log_softmax(np.tensordot(w, L, axes=1) + c, axis=1)  # (N, n)
-    items = np.arange(len(codes))
-    error = np.exp(logits)
-    error[items, codes] -= 1
-    error *= weight[codes][:, None]
-    value = -(weight[codes] * logits[items, codes]).sum() + 0.5 * (weight * (c - centre) ** 2).sum()
+    value, error = softmax_loss(np.tensordot(w, L, axes=1) + c, codes, weight[codes])
+    value += 0.5 * (weight * (c - centre) ** 2).sum()
     slope = np.concatenate([np.tensordot(L, error, axes=2), error.sum(axis=0) + weight * (c - centre)])
-    return float(value), slope
+    return value, slope
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Array]:
