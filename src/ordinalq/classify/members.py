@@ -11,6 +11,9 @@ from ordinalq.files.encoder import table_encoder
 from ordinalq.validation import check_choice
 
 BUDGETS = ("fast", "balanced", "best")
+N_FOLDS = 5
+# More folds where rare classes have few items: each model then sees nearly all of them.
+FOLDS = {("sparse", "balanced"): 10, ("sparse", "best"): 10}
 # Below this many items, boosted trees have too little to learn from; a linear and a smooth function need less.
 FEW = 1000
 # Beyond this many columns the items are vectors that another model has made, such as embeddings of texts, on which
@@ -21,11 +24,15 @@ MOST_PER_TREE = 100_000
 
 
 class Choice(NamedTuple):
-    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each."""
+    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each.
+
+    `folds` is the number of folds that they are fitted on.
+    """
 
     members: list[Any]
     kind: str
     reasons: tuple[str, ...]
+    folds: int
 
 
 def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
@@ -40,13 +47,13 @@ def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_sta
     members = [make(_num_samples(X), groups, random_state) for make, _ in parts]
     if encoder is not None:
         members = [_piped(encoder, member) for member in members]
-    return Choice(members, kind, tuple(reason for _, reason in parts))
+    return Choice(members, kind, tuple(reason for _, reason in parts), FOLDS.get((kind, budget), N_FOLDS))
 
 
 def kind_of(X: Any) -> str:
-    """Say what kind of items there are: "sparse", "signed", "vectors", "few" or "table"."""
+    """Say what kind of items there are: "sparse", "vectors", "few" or "table"."""
     if issparse(X):
-        return "signed" if X.min() < 0 else "sparse"
+        return "sparse"
     width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
     if width > WIDE:
         return "vectors"
@@ -155,13 +162,6 @@ def _logistic(C: float, *, class_weight: str | None = None, scaled: bool = False
     return make
 
 
-def _bayes(_n_items: int, _groups: bool, seed: int) -> Any:
-    from sklearn.naive_bayes import MultinomialNB
-
-    # Much smoothing: in tf-idf a word counts for about a tenth, and most words are rare.
-    return MultinomialNB(alpha=2.0, fit_prior=False)
-
-
 def _scaled(model: Any) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -176,8 +176,7 @@ NETWORK = "neural network: a regressor between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
 LINE = "ridge regression: a regressor that many columns or few items suffice for"
 LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
-ALIKE = "logistic regression in which all classes count alike: a classifier that many columns suffice for"
-BAYES = "naive Bayes: a classifier that the fewest items suffice for"
+ALIKE = "logistic regression: a classifier for many columns, in which all classes count alike"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
@@ -221,7 +220,5 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
             (_forest(500), FOREST),
         ],
     },
-    "sparse": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE), (_bayes, BAYES)] for budget in BUDGETS},
-    # Naive Bayes takes no negative numbers, as hashed words have them.
-    "signed": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE)] for budget in BUDGETS},
+    "sparse": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE)] for budget in BUDGETS},
 }
