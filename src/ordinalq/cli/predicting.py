@@ -198,8 +198,11 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
             table = files.enter_context(writing.replacing(out))
             writing.write_table(estimates.frame(), table, writing.table_format(out))
         if plot is not None:
+            from ordinalq.plot import trend
+
             picture = files.enter_context(writing.replacing(plot))
-            axes = _plotted(estimates, job.info.target, in_time=in_time)
+            xlabel = job.info.target or ""
+            axes = trend(estimates, xlabel=xlabel) if in_time else estimates.plot(xlabel=xlabel)
             writing.save_picture(axes, picture, writing.picture_format(plot))
 
 
@@ -222,13 +225,3 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
         say(f"{few}: {named}" if found.misfits else few)
-
-
-def _plotted(estimates: "Estimates", target: str | None, *, in_time: bool) -> Any:
-    """Return the axes of the picture."""
-    import matplotlib as mpl
-
-    from ordinalq import plot
-
-    mpl.use("agg")  # no window
-    return plot.trend(estimates, xlabel=target or "") if in_time else estimates.plot(xlabel=target or "")
