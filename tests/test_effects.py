@@ -85,19 +85,6 @@ def test_sums_are_those_of_a_loop(rng):
         assert_allclose(sums.class_means[:, c], F[codes == c].mean(axis=0))
 
 
-def test_merged_sums_equal_those_of_all_items(rng):
-    F, codes, groups = random_groups(rng, 12)
-    half = rng.random(len(F)) < 0.5
-    # The second part numbers its groups in another order, and knows some that the first does not.
-    order = rng.permutation(12)
-    first = GroupSums.of(F[half & (groups < 9)], codes[half & (groups < 9)], groups[half & (groups < 9)], N_CLASSES, 9)
-    rest = ~(half & (groups < 9))
-    second = GroupSums.of(F[rest], codes[rest], np.argsort(order)[groups[rest]], N_CLASSES, 12)
-    merged, whole = first.merge(second, order), GroupSums.of(F, codes, groups, N_CLASSES)
-    for name in ("counts", "cross", "squares", "class_squares"):
-        assert_allclose(getattr(merged, name), getattr(whole, name), atol=1e-9)
-
-
 # ---- pair means ----------------------------------------------------------------------------------------------------
 
 

@@ -188,6 +188,13 @@ class Keys:
             raise TypeError(f"a group must be one value, got {group!r}.")
         return int(rows[0])
 
+    def positions(self, some: "Keys") -> Index:
+        """Return the rows of some of these groups, (k,)."""
+        _, (of_all, of_some) = Keys.merged([self, some])
+        rows = np.empty(len(self), dtype=np.intp)
+        rows[of_all] = np.arange(len(self))
+        return np.asarray(rows[of_some])
+
     def to_numpy(self) -> Array:
         """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
         if len(self.columns) == 1:

@@ -78,9 +78,9 @@ class Rows(NamedTuple):
         """Return where each bar of a small picture stands: x, top, height, and x, top and bottom of its interval."""
         shares, bounds = self.estimates.prevalences[b], self.estimates.bounds
         ends = (shares, shares) if bounds is None else (bounds.upper[b], bounds.lower[b])
-        height, *ends = (np.round(HEIGHT * np.clip(p, 0, self.top) / self.top, 2) for p in (shares, *ends))
+        height, top, bottom = (np.round(HEIGHT * np.clip(p, 0, self.top) / self.top, 2) for p in (shares, *ends))
         x = STEP * np.arange(len(shares))
-        columns = (x, HEIGHT - height, height, x + BAR / 2, *(HEIGHT - end for end in ends))
+        columns = (x, HEIGHT - height, height, x + BAR / 2, HEIGHT - top, HEIGHT - bottom)
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

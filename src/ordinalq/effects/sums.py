@@ -98,20 +98,6 @@ class GroupSums:
         """Class shares of all items, (n,)."""
         return np.asarray(self.counts.sum(axis=0) / self.counts.sum())
 
-    def merge(self, other: "GroupSums", rows: Codes) -> "GroupSums":
-        """Add the groups of `other`; its group g goes to the row rows[g], a new one if beyond those at hand."""
-        G = max(len(self.counts), int(rows.max()) + 1)
-        parts: dict[str, Floats] = {}
-        if (self.squared is None) != (other.squared is None):
-            raise ValueError("sums of items with weights cannot be merged with those of items without.")
-        for name in ("counts", "cross", "squares", *(() if self.squared is None else ("squared",))):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            total = np.zeros((G, *mine.shape[1:]))
-            total[: len(mine)] = mine
-            np.add.at(total, rows, theirs)
-            parts[name] = total
-        return GroupSums(**parts, class_squares=self.class_squares + other.class_squares)
-
 
 def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:
     """Return (sum w)^2 / sum w^2 along an axis, zero where there is nothing."""

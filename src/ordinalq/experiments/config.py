@@ -16,8 +16,7 @@ from ordinalq.classify.factory import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.experiments import pairs
-from ordinalq.experiments.methods import known_methods
-from ordinalq.methods.catalog import BEYOND, import_method
+from ordinalq.methods.catalog import BEYOND, import_method, known_methods
 from ordinalq.text import nearest
 
 PROFILES = ("full", "quick")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ordinalq.files.blocks import Block, Part
 from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
+from ordinalq.files.names import require_columns
 from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
 from ordinalq.validation import check_choice
@@ -52,6 +53,11 @@ class Table(ABC):
     @abstractmethod
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
+
+    def require(self, *columns: Sequence[str]) -> None:
+        """Refuse a table that lacks columns of a list, one list after the other; rows that may lack any tell later."""
+        for names in () if self.lacks_keys else columns:
+            require_columns(self.columns(), names, self.name)
 
     @abstractmethod
     def blocks(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block]]":

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq import reference
 from ordinalq.evaluation import p_against_best
-from ordinalq.experiments.methods import known_methods
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
-from ordinalq.methods.catalog import BEYOND
+from ordinalq.methods.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
 from ordinalq.validation import Floats
 
@@ -60,6 +60,21 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
     errors = outcome.errors(protocol, measure)
     longest = max((len(column) for column in errors.values()), default=0)
     return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
+
+
+def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
+    """Return what the paper prints of methods: mean, std and whether it is bold; nothing of those that it has not."""
+    cells: dict[str, Any] = {}
+    if not compares_classifiers(outcome):
+        table, data = reference.results(), outcome.about["experiment"].get("paper")
+        for method in outcome.methods:
+            cells[method] = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper())
+    elif (protocol, measure) == ("APP", "nmd"):
+        table = reference.ordinal_classifiers()
+        for method in outcome.methods:
+            classifier, quantifier = split_pair(method)
+            cells[method] = table.get(classifier, {}).get(quantifier)
+    return {method: cell for method, cell in cells.items() if cell}
 
 
 def competing(methods: Iterable[str]) -> list[str]:

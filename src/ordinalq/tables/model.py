@@ -13,7 +13,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
-from ordinalq.files.cells import where
+from ordinalq.files.cells import as_pandas, where
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.encoder import with_name_arrays
 from ordinalq.files.names import UNNAMED, require_columns
@@ -25,7 +25,7 @@ from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
 from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
-from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
+from ordinalq.tables.columns import TypedColumns, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.quality import quality
