@@ -23,7 +23,7 @@ def first_of(names: Sequence[str], most: int = 5) -> str:
 
 
 def percent(part: float, digits: int | None = None) -> str:
-    """Return a part of the whole in per cent, with so many digits, or as many as it has.
+    """Return a part of the whole in per cent, with this many digits, or as many as it has.
 
     >>> percent(0.95), percent(0.975), percent(0.7213, 0)
     ('95 %', '97.5 %', '72 %')
