@@ -224,7 +224,7 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     marked = tested - int((estimates.fit == "good").sum())
     groups = "the table" if len(estimates) == 1 else f"{marked:,} of {counted(tested, 'group')} with enough items"
     if not marked:
-        caveat = "" if knows_groups or estimates.basis is not None else "; that proves little, see fit --by"
+        caveat = "" if knows_groups or estimates.basis is not None else " (no proof: see fit --by)"
         text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
         sentences(text)
         return

@@ -141,8 +141,8 @@ class Comparison:
             return "which has more in the upper classes depends on the cut"
         if not (more | less).any():
             return "which has more in the upper classes is undecided"
-        cuts = ", ".join(f"{self.classes[i + 1]} and above" for i in np.flatnonzero(more | less))
-        return f"{a} has a {'larger' if more.any() else 'smaller'} share of {cuts}; other cuts are undecided"
+        cuts = ", ".join(f"of {self.classes[i + 1]} and above" for i in np.flatnonzero(more | less))
+        return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:
         what = "the populations behind the items" if self.of == "population" else "exactly these items"
