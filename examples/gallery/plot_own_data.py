@@ -2,8 +2,8 @@
 Your own data in an experiment
 ==============================
 
-The runner of the paper's experiments takes any table: it splits it, draws validation and test samples, chooses
-the parameters of every method, and writes tables, figures and a page.
+The program that runs the paper's experiments takes any table. It splits the rows, draws validation and test samples,
+chooses the parameters of every method, and writes tables, figures and a page.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ frame["kind"] = rng.choice(["flat", "house"], 3000)
 frame["rent"] = 3 * frame["size"] - frame["age"] + 2 * (frame["kind"] == "house") + rng.normal(size=3000)
 
 # %%
-# A file says what to do. A target that is a number is cut into classes.
+# A configuration file says what to do. A numeric target is cut into classes.
 
 CONFIG = """
 title = "Rents"
@@ -51,7 +51,7 @@ frame.to_parquet(folder / "rents.parquet")
 outcome = run(load_config(folder / "rents.toml"), folder / "results")
 
 # %%
-# ``write_report(outcome, folder)`` would write the page; the errors themselves are in a table.
+# ``write_report(outcome, folder)`` would write the page. The errors are also there as a data frame.
 
 errors = outcome.estimates.query("measure == 'nmd'")
 print(errors.pivot_table("error", "method", "protocol", sort=False).round(4))
