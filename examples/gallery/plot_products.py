@@ -19,7 +19,7 @@ STARS = np.arange(1, 6)
 def reviews(n, shares):
     """Return the features of n reviews and their stars; each feature says a little about the stars."""
     stars = rng.choice(STARS, size=n, p=shares)
-    return stars[:, None] + rng.normal(scale=1.5, size=(n, 4)), stars
+    return stars[:, None] + rng.normal(size=(n, 4)), stars
 
 
 # %%

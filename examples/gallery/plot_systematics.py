@@ -47,5 +47,5 @@ print(table[["bin", "events", "statistical", *sources]].round().to_string(index=
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for name in ("statistical", *sources):
     ax.step(table["bin"], 100 * table[name] / table["events"], where="mid", label=name)
-ax.set(xlabel="true bin", ylabel="error in % of the bin")
-ax.legend()
+ax.set(xlabel="true bin", ylabel="error in % of the bin", ylim=(0, 6))
+ax.legend(loc="upper center", ncols=4)
