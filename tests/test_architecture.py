@@ -123,7 +123,7 @@ def defined_names(module):
 
 
 def of_self(node):
-    """Say whether an expression is the object or the class that the method belongs to."""
+    """Return whether an expression is the object or the class that the method belongs to."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id == "super"
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
@@ -141,7 +141,7 @@ def private_reads(module):
 
 
 def by_name(node):
-    """Say whether a node is getattr(x, "name"), or hasattr or setattr."""
+    """Return whether a node is getattr(x, "name"), or hasattr or setattr."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1):
         return False
     name = node.args[1]
@@ -255,7 +255,7 @@ def function_length(module, node):
 
 
 def has_reason(module, node):
-    """Say whether `# long: reason` stands beside the definition, or on the line above it."""
+    """Return whether `# long: reason` stands beside the definition, or on the line above it."""
     beside = range(node.lineno - 1, node.body[0].lineno)
     return any(re.match(r"#.*\blong: \S", module.comments.get(line, "")) for line in beside)
 

@@ -388,7 +388,7 @@ def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp
     run(*fit, "--budget", "fast")
     text = capsys.readouterr().out
     assert "m.oq: Default on" in text
-    assert "chosen:    AML on a stack for items of the kind 'few', budget 'fast'" in text
+    assert "chosen:    AML on a stack for 'few' items, budget 'fast'" in text
     assert "ridge regression: a regressor" in text
     assert "expected NMD: 0." in text
     run(*fit, "--budget", "fast", "--json")

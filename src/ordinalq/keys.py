@@ -62,7 +62,7 @@ class Column:
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
     def matches(self, value: Any) -> Mask:
-        """Say which rows have a value, (B,)."""
+        """Return which rows have a value, (B,)."""
         if value is None:  # not every type finds it by this name
             return np.asarray(self.index.isna())
         found = np.zeros(len(self.index), dtype=bool)
@@ -136,7 +136,7 @@ class Keys:
         return cls(columns), np.split(codes, ends[:-1])
 
     def same(self, other: "Keys") -> bool:
-        """Say whether other keys are these, of the same types."""
+        """Return whether other keys are these, of the same types."""
         pairs = [(a.index, b.index) for a, b in zip(self.columns, other.columns, strict=True)]
         return all(a.equals(b) and a.dtype == b.dtype for a, b in pairs)
 
@@ -219,7 +219,7 @@ class Keys:
 
 
 def is_polars(value: Any) -> bool:
-    """Say whether a frame or a series is one of polars."""
+    """Return whether a frame or a series is one of polars."""
     return type(value).__module__.partition(".")[0] == "polars"
 
 

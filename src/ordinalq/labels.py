@@ -143,7 +143,7 @@ def _unique(values: Array) -> tuple[list[Any], Codes]:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
+    """Return whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 

@@ -102,14 +102,14 @@ class Loss(BaseEstimator, ABC):
         return []
 
     def counted(self, data: Data) -> Mask | None:
-        """Say which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
+        """Return which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
 
         None where that is not known.
         """
         return None
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
-        """Say which samples (B,) may have a lower minimum than the one at P (B, n)."""
+        """Return which samples (B,) may have a lower minimum than the one at P (B, n)."""
         return np.zeros(len(data), dtype=bool)
 
 
@@ -159,7 +159,7 @@ class LeastSquares(Loss):
         return Derivatives((W * R * R).sum(axis=1), 2 * row_product(W * R, M), 2 * weighted_gram(W, M))
 
     def counted(self, data: Data) -> Mask | None:
-        """Say that all rows are: squares are strictly convex."""
+        """All rows are: squares are strictly convex."""
         return np.ones(data.Q.shape, dtype=bool)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
@@ -206,7 +206,7 @@ class Poisson(Loss):
         return np.asarray(data.sizes * terms.sum(axis=1))
 
     def counted(self, data: Data) -> Mask | None:
-        """Say that those with items are: -q ln v is strictly convex, v alone linear."""
+        """Rows with items are: -q ln v is strictly convex, v alone linear."""
         return data.Q > 0
 
     def scale(self, sizes: Floats) -> Floats:
@@ -300,11 +300,11 @@ class Hellinger(Loss):
         return mass, Q, V, h, unit
 
     def counted(self, data: Data) -> Mask | None:
-        """Say that those with items are: h^2 is strictly convex in them, and linear in the others."""
+        """Rows with items are: h^2 is strictly convex in them, and linear in the others."""
         return data.Q > 0
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
-        """Say which samples leave misfits behind: a minimum that fits some histograms well may not be the only one."""
+        """Return which samples leave misfits: a minimum that fits some histograms well may not be the only one."""
         return np.asarray((self._distances(P, data)[3].mean(axis=1) > MISFIT) & (not self.squared))
 
     def stages(self) -> list[Loss]:

@@ -28,7 +28,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def percent(part: float, digits: int | None = None) -> str:
-    """Return a part of the whole in per cent, with so many digits, or as many as it has.
+    """Return a part of the whole in per cent, with this many digits, or as many as it has.
 
     >>> percent(0.95), percent(0.975), percent(0.7213, 0)
     ('95 %', '97.5 %', '72 %')

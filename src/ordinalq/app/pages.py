@@ -26,7 +26,7 @@ async def current(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def job(request: Request, site: Site, walk: Walk) -> Response:
-    """Say how far the work is."""
+    """Report how far the work is."""
     found = walk.job
     if found is None or found.state != RUNNING:
         return JSONResponse({"state": "ended"})
@@ -75,7 +75,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def model(request: Request, site: Site, walk: Walk) -> Response:
-    """Say what the model can do."""
+    """State what the model can do."""
     if (working := _working(site, walk)) is not None:
         return working
     if walk.fitted is None:

@@ -240,7 +240,7 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
 
 
 def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
-    """Say how many rows to label, draw them, and write them as a table."""
+    """Work out how many rows to label, draw them, and write them as a table."""
     if asked.weight is not None:
         raise ValueError("how many rows to label is known only for rows without weights.")
     file = table.open()

@@ -21,7 +21,7 @@ def compare(
     interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Say which of two groups of rows is higher and how surely; of more than two, for all pairs."""
+    """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import show
     from ordinalq.contract.plan import check_level
     from ordinalq.files import writing
@@ -60,7 +60,7 @@ def compare(
 
 
 def _is_table(name: str) -> bool:
-    """Say whether an argument is a file of the table, and no group."""
+    """Return whether an argument is a file of the table, and no group."""
     from ordinalq.files.table import format_of
 
     return format_of(name) is not None and Path(name).is_file()

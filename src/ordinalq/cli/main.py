@@ -14,8 +14,12 @@ from ordinalq.cli import comparing, everyday, labelling, page, paper, predicting
 from ordinalq.cli.app import app
 from ordinalq.cli.wording import OneLine, one_line, say
 
-# Importing them has added their verbs.
-VERBS = (paper, everyday, predicting, comparing, labelling, page)
+# Importing them has added their verbs, which the help lists in this order.
+VERBS = (
+    *(everyday.fit, predicting.predict, comparing.compare, labelling.plan, everyday.evaluate, everyday.methods),
+    *(page.page, paper.datasets, paper.extract, paper.reproduce, paper.report),
+)
+app.registered_commands.sort(key=lambda verb: VERBS.index(verb.callback))
 
 # Wrong files, options and values: what the caller can put right.
 CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)

@@ -46,7 +46,7 @@ def predict(
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Report how far the estimate can be trusted.")] = False,
     engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")] = None,
     master: Annotated[str | None, typer.Option(help="Address of a Spark master; default: local workers.")] = None,
@@ -102,7 +102,7 @@ def predict(
 def _say(
     job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
 ) -> None:
-    """Say what there is below the table."""
+    """State what there is below the table."""
     from ordinalq.cli import show
 
     if trend is not None:
@@ -181,7 +181,7 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
 
 
 def is_folder(out: Path) -> bool:
-    """Say whether a table is to be written as the files of a folder: its name has no ending."""
+    """Return whether a table is to be written as the files of a folder: its name has no ending."""
     return not out.suffix
 
 

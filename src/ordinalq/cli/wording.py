@@ -56,7 +56,7 @@ def finite(value: Any) -> Any:
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Say of parameters how they are given as options.
+    """Name the options that set parameters.
 
     Parameters
     ----------

@@ -301,7 +301,7 @@ def _path(*parts: str) -> str:
 
 
 def _inline(path: str, text: str) -> bool:
-    """Say whether an inline table has a key, by its path inside of it.
+    """Return whether an inline table has a key, by its path inside of it.
 
     >>> _inline("grid.tau", "{ n = 1, grid = { tau = [1] } }")
     True

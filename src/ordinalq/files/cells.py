@@ -49,7 +49,7 @@ def short(value: Any) -> str:
 
 
 def is_words(column: "pd.Series[Any]") -> bool:
-    """Say whether a column holds strings, or objects that may be such."""
+    """Return whether a column holds strings, or objects that may be strings."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -153,7 +153,7 @@ def parsed_numbers(column: "pd.Series[Any]") -> Floats:
 
 
 def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
-    """Say which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
+    """Return which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
         words = as_words(column[unread])

@@ -24,7 +24,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
 QUOTING = ("auto", "minimal", "none")
 
-# A portion has at most so many bytes, in the columns that are read, and so many rows.
+# A portion has at most this many bytes, in the columns that are read, and this many rows.
 PORTION_BYTES = 8_000_000
 PORTION_ROWS = 50_000
 

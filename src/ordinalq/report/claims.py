@@ -108,7 +108,7 @@ def claim_table(outcome: Outcome) -> Table:
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
-    """Say in how many pairs the paper's claim holds, fails and is open, and where it fails."""
+    """State in how many pairs the paper's claim holds, fails and is open, and where it fails."""
     facts = claim_facts(outcome)
     facts = facts[facts["result"] != ""]
     if facts.empty:

@@ -96,7 +96,7 @@ def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
-    """Say what bold means."""
+    """State what bold means."""
     methods = {method for outcome in outcomes for method in outcome.methods}
     return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
 
@@ -152,12 +152,12 @@ def one_line(text: Any) -> str:
 
 
 def sample_counts(outcome: Outcome) -> str:
-    """Say how many test samples each protocol has."""
+    """State how many test samples each protocol has."""
     return ", ".join(f"{len(truth(outcome, protocol))} ({protocol})" for protocol in outcome.protocols)
 
 
 def failures(outcome: Outcome) -> list[str]:
-    """Say which methods failed, in how many configurations, and with what message."""
+    """State which methods failed, in how many configurations, and with what message."""
     lines = []
     for method in outcome.methods:
         rows = outcome.validation[outcome.validation["method"] == method]
@@ -171,7 +171,7 @@ def failures(outcome: Outcome) -> list[str]:
 
 
 def missing_notes(outcome: Outcome, measures: Iterable[str], *, absent: bool = True) -> list[str]:
-    """Say which cells are empty, and how many samples did not converge."""
+    """State which cells are empty, and how many samples did not converge."""
     columns = [(protocol, measure) for measure in measures for protocol in outcome.protocols]
     found = [results(outcome, protocol, measure) for protocol, measure in columns]
     empty = [display_name(method) for method in outcome.methods if any(method not in column for column in found)]

@@ -23,7 +23,7 @@ from ordinalq.validation import Counts, Floats, Index, Mask, check_integer, chec
 STAGE_TOL = 1e-4
 # Rounding error of a value, as part of its terms: a rise below it does not count.
 NOISE = 1e-14
-# Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
+# Where the decrease that a step promises is lost in the rounding of the value, this many more steps polish p.
 POLISHING_STEPS = 4
 # With a kink that is rounded off, the gradient is no more accurate than this; within the 1e-8 over which it is, that is
 # 1e-11 of the value.
@@ -256,7 +256,7 @@ class _Run:
         self.state[open_[~moved]] = State.STUCK
 
     def _converged(self) -> Mask:
-        """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
+        """Return which samples (B,) are optimal: by the gradient, or because the last step promised almost nothing."""
         if not self.objective.convex:
             return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
         confirmed = self.promised <= self._allowed()
@@ -387,7 +387,7 @@ def bent_upwards(H: Floats) -> Floats:
 
 
 def positive_definite(H: Floats) -> Mask:
-    """Say which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
+    """Return which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
     H = H.copy()
     good = np.ones(len(H), dtype=bool)
     for k in range(H.shape[1]):

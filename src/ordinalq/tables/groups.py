@@ -177,7 +177,7 @@ def periods(frame: "pd.DataFrame", name: str, period: str, style: str = "") -> "
 
 
 def _are_strings(column: "pd.Series[Any]") -> bool:
-    """Say whether all values are strings; a column of objects may also hold dates."""
+    """Return whether all values are strings; a column of objects may also hold dates."""
     return all(isinstance(value, str) for value in column.dropna().unique())
 
 

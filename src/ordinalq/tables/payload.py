@@ -18,7 +18,7 @@ from ordinalq import aliases
 
 SCHEMA = "schema.json"
 
-# What a file may become in memory: so many bytes, and so many times its size. Deflate alone can make it a thousand
+# What a file may become in memory: this many bytes, and this many times its size. Deflate alone can make it a thousand
 # times.
 FREE_BYTES = 1 << 26
 MAX_RATIO = 20

@@ -98,7 +98,7 @@ class Diagnoses(NamedTuple):
 
     @property
     def judged(self) -> dict[str, bool]:
-        """Of the groups whose fit was tested, whether it is plausible."""
+        """Whether the fit of each group that was tested is plausible."""
         verdicts = {name: one.shift_is_plausible for name, one in self.groups.items()}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 
@@ -109,7 +109,7 @@ class Diagnoses(NamedTuple):
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
-    """Say how far the estimates of a summarized table can be trusted; with `groups`, of large ones one by one, too."""
+    """Report how far estimates of a summarized table can be trusted; with `groups`, also those of large groups."""
     found = {}
     if groups and summary.keys is not None:
         names = summary.keys.labels()

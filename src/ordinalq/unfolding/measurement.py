@@ -207,7 +207,7 @@ def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
 
 
 def _check_columns(R: Floats) -> None:
-    """Say what columns that are no distributions probably are."""
+    """State what columns that are no distributions probably are."""
     columns, rows = R.sum(axis=0), R.sum(axis=1)
     if R.shape[0] == R.shape[1] and np.allclose(rows, 1, atol=1e-6) and (columns > 1 + 1e-3).any():
         raise ValueError(
