@@ -24,19 +24,10 @@ class GroupSums:
     squared: Floats | None = None  # (G, n) sum w^2 e; None where that is `counts`, as without weights
 
     @classmethod
-    def of(
-        cls,
-        F: Floats,
-        codes: Codes,
-        groups: Codes,
-        n_classes: int,
-        n_groups: int | None = None,
-        weights: Weights | None = None,
-    ) -> "GroupSums":
+    def of(cls, F: Floats, codes: Codes, groups: Codes, n_classes: int, weights: Weights | None = None) -> "GroupSums":
         """Add up items with representations F (N, d), codes (N,) of classes, codes (N,) of groups, and weights."""
         F = np.asarray(F, dtype=np.float64)
-        G = int(groups.max()) + 1 if n_groups is None else n_groups
-        d = F.shape[1]
+        G, d = int(groups.max()) + 1, F.shape[1]
         cell = groups * n_classes + codes
         counts = item_counts(cell, G * n_classes, weights).reshape(G, n_classes)
         weighted, squared = F, None

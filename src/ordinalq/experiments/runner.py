@@ -90,7 +90,7 @@ class _Run:
         self.units = list(_units(config, material))
         self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
         if config.outside:  # their code is not ours
-            self.common["outside"] = {name: _source_hash(path) for name, path in config.outside.items()}
+            self.common["outside"] = {name: source_hash(path) for name, path in config.outside.items()}
         self.seconds: dict[str, float] = {}
 
     def validate(self) -> pd.DataFrame:
@@ -249,7 +249,7 @@ def _units(config: Config, material: Material) -> Iterator[Unit]:
     return classifier_units(config) if config.kind == "classifiers" else units_of(config, material.n_classes)
 
 
-def _source_hash(path: str) -> str:
+def source_hash(path: str) -> str:
     """Return a hash of the file that defines an outside method: where it changes, results are computed again."""
     file = inspect.getsourcefile(import_method(path).cls)
     assert file is not None

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.classify.held_out import held_out
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.evaluation import errors
 from ordinalq.experiments.config import Config
@@ -34,10 +35,11 @@ class Trial(NamedTuple):
     parameters: dict[str, Any]
     path: str = ""
 
-    def quantifier(self, **more: Any) -> Any:
+    def quantifier(self, **more: Any) -> Quantifier:
         """Return the unfitted quantifier, with more parameters where it has them."""
-        made = find_method(self.path or self.method).cls(**self.parameters)
-        return made.set_params(**{name: value for name, value in more.items() if name in made.get_params(deep=False)})
+        made: Quantifier = find_method(self.path or self.method).cls(**self.parameters)
+        made.set_params(**{name: value for name, value in more.items() if name in made.get_params(deep=False)})
+        return made
 
 
 @dataclass(frozen=True)
