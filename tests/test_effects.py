@@ -529,9 +529,9 @@ def labelled_groups(rng, n_groups, m, U):
     return F[known], codes[known], groups[known], Q, counts / (m + U)
 
 
-def gather(F, codes, groups, n_groups):
+def gather(F, codes, groups):
     """Return GroupLabels."""
-    sums = GroupSums.of(F, codes, groups, N_CLASSES, n_groups)
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
     return GroupLabels(sums.counts, sums.cross.sum(axis=1))
 
 
@@ -552,7 +552,7 @@ def test_no_labels_leave_the_prediction_alone(rng, model, of):
 
 def test_all_labels_give_the_shares_themselves(rng, model):
     F, codes, groups, _, truth = labelled_groups(rng, 5, 40, 0)
-    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups, 5))
+    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups))
     assert_allclose(got.mean, truth, atol=1e-9)
     assert_allclose(bounds(got).upper - bounds(got).lower, 0, atol=1e-6)
 
@@ -600,7 +600,7 @@ def test_labelled_intervals_cover_and_shrink(rng, model, m, of):
     if of == "population":
         # The shares of the population itself are not known; those of many more items come close.
         truth = None
-    labels = gather(F, codes, groups, B)
+    labels = gather(F, codes, groups)
     got = bounds(predict_labelled(model, Q, np.full(B, U), labels, of))
     without = bounds(predict(model, Q, np.full(B, U), of))
     assert (got.upper - got.lower).mean() < (without.upper - without.lower).mean()
