@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.bounds import Bounds
@@ -21,7 +22,6 @@ from ordinalq.files.many import open_table
 from ordinalq.inference.selecting import OTHER, select
 from ordinalq.keys import Keys
 from ordinalq.plot import comparison
-from ordinalq.tables.predicting import predict_table
 
 POPULATION = oq.Plan("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])

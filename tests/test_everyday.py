@@ -14,6 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 from seeds import generator
 from sklearn.naive_bayes import GaussianNB
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main, show
@@ -21,7 +22,6 @@ from ordinalq.files import table as read
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.many import open_table
 from ordinalq.tables.fitting import build_quantifier, fit_table
-from ordinalq.tables.predicting import predict_table
 from ordinalq.tables.saving import read_info
 
 ROOT = Path(__file__).parents[1]

@@ -41,7 +41,7 @@ def plan_labels(
 ) -> LabelPlan:
     """Return how many rows of a table, or of each group of its rows, to label.
 
-    The parameters are those of :func:`ordinalq.tables.predicting.predict_table` and
+    The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
     :func:`ordinalq.inference.labelling.labels_needed`.
     """
     groups = None if by is None else Grouping(by, file.format)

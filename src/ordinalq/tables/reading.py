@@ -52,7 +52,7 @@ class Portion(NamedTuple):
 
 
 class Reading:
-    """What is done with rows: they are read, scored and summed up, as :func:`predict_table` says.
+    """What is done with rows: they are read, scored and summed up, as :func:`summarize_table` says.
 
     `with_gaps` makes room for labels to come, where there are none; `compact` keeps scores in single precision, where a
     method needs those of all items.
