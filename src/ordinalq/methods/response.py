@@ -18,6 +18,8 @@ COLUMN_TOLERANCE = 1e-4
 FRACTION_TOLERANCE = WHOLE = 1e-6
 # Entries of M below this are no probabilities that could be told from zero, and their squares underflow.
 SMALLEST = 1e-140
+# Likelihoods count per item: beyond this their curvatures would overflow.
+MOST_ITEMS = 1e150
 
 
 def solve(
@@ -175,13 +177,13 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
             "; if a background was subtracted, give what was observed, and background=[...]" if (Q < 0).any() else ""
         )
         raise ValueError(f"q must be counts or fractions >= 0 with a positive sum in every row{advice}.")
-    if not np.isfinite(totals).all():
-        raise ValueError(f"q must have a finite sum in every row, got entries up to {Q.max():g}.")
+    if (totals > MOST_ITEMS).any():
+        raise ValueError(f"q must have at most {MOST_ITEMS:g} items in every row, got entries up to {Q.max():g}.")
     fractions = bool((np.abs(totals - 1) <= FRACTION_TOLERANCE).all())
     if N is None:
         sizes = None if fractions else totals
     else:
-        sizes = np.array([check_real("N", n, low=0, open_low=True) for n in np.atleast_1d(N).tolist()])
+        sizes = np.array([check_real("N", n, low=0, high=MOST_ITEMS, open_low=True) for n in np.atleast_1d(N).tolist()])
         if len(sizes) not in (1, len(Q)):
             raise ValueError(f"N must be one number, or one per row of q, {len(Q)}, got {len(sizes)}.")
         sizes = np.broadcast_to(sizes, len(Q))
