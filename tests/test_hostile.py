@@ -172,6 +172,23 @@ def test_what_cannot_be_computed_is_refused():
         oq.solve([1, 2, 3], np.array([[1, 0.5, 0], [1e-301, 0.5, 0], [0, 0, 1]]), oq.HDx())
 
 
+COMPLEX = np.full((6, 3), 1 / 3 + 0.1j)
+REFUSED = {
+    "scores to fit": lambda: oq.PACC().fit_scores(COMPLEX, [0, 1, 2] * 2),
+    "scores": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2).solve_scores(COMPLEX, [[0, 1]]),
+    "weights": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2, sample_weight=COMPLEX[:, 0]),
+    "variances": lambda: oq.solve([5, 3, 2], WEAK, variances=COMPLEX[0]),
+    "distributions": lambda: oq.nmd(COMPLEX.real, COMPLEX),
+    "counts": lambda: oq.unfold(COMPLEX[0], WEAK),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_no_imaginary_part_is_dropped(call):
+    with pytest.raises(TypeError, match=r"must be .*number"):
+        call()
+
+
 # Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.
 NEARLY_EQUAL = [
     ([6, 4], [[0, 1, 1, 1.06492431e-12], [1, 0, 0, 1 - 1.06492431e-12]], [0.2, 0.3, 0.3, 0.2]),

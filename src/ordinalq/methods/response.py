@@ -9,7 +9,7 @@ from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
-from ordinalq.validation import Floats, check_real
+from ordinalq.validation import Floats, check_real, real_numbers
 from ordinalq.weights import effective_counts
 
 # How far the sum of a column of M may be from what it should be.
@@ -205,7 +205,8 @@ def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
     elif variances is None:
         return None
     else:
-        contents, known = np.asarray(q, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+        contents = np.asarray(q, dtype=np.float64)
+        known = _matrix("variances", [variances] if single else variances).reshape(np.shape(variances))
         if known.shape != contents.shape:
             raise ValueError(f"variances must have the shape of q, {contents.shape}, got {known.shape}.")
         if np.abs(contents.sum(axis=-1) - 1).max() <= FRACTION_TOLERANCE:
@@ -270,9 +271,7 @@ def _vector(name: str, value: Any, n: int, what: str) -> Floats:
 
 def _matrix(name: str, value: Any) -> Floats:
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, dtype=np.float64)
+        array = real_numbers(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers, got {value!r:.80}.") from error
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
