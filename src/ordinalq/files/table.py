@@ -289,7 +289,7 @@ def open_file(
             shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
                 f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
-                "give its format otherwise."
+                "give its format otherwise, such as --format csv."
             )
     return TableFile(Source(path), format, encoding, quoting)
 
@@ -315,6 +315,7 @@ def nullable(kind: Any) -> Any:
 
 def _n_bytes(part: Part) -> int:
     table: Any = part.table
-    if hasattr(table, "nbytes"):
-        return int(table.nbytes)
+    known = getattr(table, "nbytes", None)  # counted anew each time it is asked for
+    if known is not None:
+        return int(known)
     return int(sum(len(value) for column in table for value in table[column] if isinstance(value, str)))

@@ -9,7 +9,7 @@ import numpy as np
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.methods.response import read_background, read_response
 from ordinalq.problem import Data
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, real_numbers
 
 
 @dataclass(frozen=True)
@@ -235,9 +235,7 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
 def numbers(name: str, value: Any) -> Floats:
     """Return finite numbers."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, dtype=np.float64)
+        array = real_numbers(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
     if not np.isfinite(array).all():
