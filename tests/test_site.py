@@ -91,3 +91,13 @@ def test_the_example_of_a_method_prints_what_it_finds(name):
 def test_no_page_has_the_name_of_one_that_the_site_makes_itself():
     pages = {path.stem for path in DOCS.glob("*.md")}
     assert not pages & {"search", "genindex", "modindex", "py-modindex"}
+
+
+def test_no_sentence_turns_into_a_list():
+    begins = re.compile(r"(?:[-+*]|\d+[.)]) ")
+    for path in [*DOCS.glob("*.md"), *(DOCS / "extend").glob("*.md"), ROOT / "README.md"]:
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for paragraph in re.split(r"\n\s*\n", text):
+            first, *rest = paragraph.splitlines() or [""]
+            if not first.startswith((" ", ":", "|", "<")) and not begins.match(first):
+                assert not any(begins.match(line) for line in rest), (path.name, first)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq.cli.wording import say
+from ordinalq.cli.wording import QUIET, say
 from ordinalq.terminal import GAP, MAX_ROWS, Bold, screen, table
 from ordinalq.text import cut, percent, plain, shortened
 
@@ -334,11 +334,7 @@ def working(what: str) -> Iterator[None]:
 
 def _is_watched() -> bool:
     """Return whether somebody looks at a terminal and has not asked for quiet."""
-    import click
-
-    context = click.get_current_context(silent=True)
-    told = context.find_root().obj if context is not None else None
-    return sys.stderr.isatty() and not (told or {}).get("quiet", False)
+    return sys.stderr.isatty() and not QUIET.get()
 
 
 def percentages(p: Any, classes: Sequence[Any]) -> str:

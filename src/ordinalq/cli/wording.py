@@ -5,11 +5,15 @@ import logging
 import math
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import typer
 
 from ordinalq.text import plain
+
+# Whether the call that is running was asked for quiet.
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 # Parameters of the library that have another name as an option.
 SYNONYMS = {
