@@ -22,7 +22,7 @@ from ordinalq.validation import Floats, Mask, check_choice, check_real
 # A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 5 had a better
 # minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.
 MISFIT = 0.1
-# Columns of M that differ by less than this part of their largest entry are equal.
+# Columns of M that differ by less than this part of their largest entry are equal: p could not be judged by that.
 LAST_DIGIT = 1e-16
 
 
@@ -173,7 +173,6 @@ class LeastSquares(Loss):
             return None
         m = reference_column(data.M)
         D = data.M - m[:, None]
-        # What is less than a last digit of the column is no difference that p could be judged by.
         D[:, np.abs(D).max(axis=0) < LAST_DIGIT * np.abs(data.M).max(axis=0)] = 0
         return D.T @ D, row_product(data.signal - m, D)
 

@@ -289,7 +289,7 @@ def open_file(
             shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
                 f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
-                "give its format otherwise, such as --format csv."
+                "give its format otherwise, such as format='csv'."
             )
     return TableFile(Source(path), format, encoding, quoting)
 
