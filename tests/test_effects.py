@@ -85,19 +85,6 @@ def test_sums_are_those_of_a_loop(rng):
         assert_allclose(sums.class_means[:, c], F[codes == c].mean(axis=0))
 
 
-def test_merged_sums_equal_those_of_all_items(rng):
-    F, codes, groups = random_groups(rng, 12)
-    half = rng.random(len(F)) < 0.5
-    # The second part numbers its groups in another order, and knows some that the first does not.
-    order = rng.permutation(12)
-    first = GroupSums.of(F[half & (groups < 9)], codes[half & (groups < 9)], groups[half & (groups < 9)], N_CLASSES, 9)
-    rest = ~(half & (groups < 9))
-    second = GroupSums.of(F[rest], codes[rest], np.argsort(order)[groups[rest]], N_CLASSES, 12)
-    merged, whole = first.merge(second, order), GroupSums.of(F, codes, groups, N_CLASSES)
-    for name in ("counts", "cross", "squares", "class_squares"):
-        assert_allclose(getattr(merged, name), getattr(whole, name), atol=1e-9)
-
-
 # ---- pair means ----------------------------------------------------------------------------------------------------
 
 
@@ -542,9 +529,9 @@ def labelled_groups(rng, n_groups, m, U):
     return F[known], codes[known], groups[known], Q, counts / (m + U)
 
 
-def gather(F, codes, groups, n_groups):
+def gather(F, codes, groups):
     """Return GroupLabels."""
-    sums = GroupSums.of(F, codes, groups, N_CLASSES, n_groups)
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
     return GroupLabels(sums.counts, sums.cross.sum(axis=1))
 
 
@@ -565,7 +552,7 @@ def test_no_labels_leave_the_prediction_alone(rng, model, of):
 
 def test_all_labels_give_the_shares_themselves(rng, model):
     F, codes, groups, _, truth = labelled_groups(rng, 5, 40, 0)
-    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups, 5))
+    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups))
     assert_allclose(got.mean, truth, atol=1e-9)
     assert_allclose(bounds(got).upper - bounds(got).lower, 0, atol=1e-6)
 
@@ -613,7 +600,7 @@ def test_labelled_intervals_cover_and_shrink(rng, model, m, of):
     if of == "population":
         # The shares of the population itself are not known; those of many more items come close.
         truth = None
-    labels = gather(F, codes, groups, B)
+    labels = gather(F, codes, groups)
     got = bounds(predict_labelled(model, Q, np.full(B, U), labels, of))
     without = bounds(predict(model, Q, np.full(B, U), of))
     assert (got.upper - got.lower).mean() < (without.upper - without.lower).mean()

@@ -32,6 +32,7 @@ ONCE_WRONG = {
     "no step leads away from where nothing explains the items of a bin": (0, 5556),
     "no step leads away from there, with large values": (0, 5775),
     "a bin with next to no items asks for next to no mass": (0, 11977),
+    "a long column lacks a mass that no step can add": (0, 23562),
 }
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
 
@@ -160,12 +161,46 @@ def test_a_corner_that_explains_the_sample_is_found(N):
 
 
 def test_what_cannot_be_computed_is_refused():
-    with pytest.raises(ValueError, match="q must have a finite sum in every row"):
-        oq.solve([1.7e308, 1.7e308, 1.0], WEAK)
+    for counts in ([1.7e308, 1.7e308, 1.0], [1e307, 1e307, 1.0]):
+        with pytest.raises(ValueError, match=r"q must have at most 1e\+150 items in every row"):
+            oq.solve(counts, WEAK)
+    with pytest.raises(ValueError, match=r"N must be a number in \(0, 1e\+150\]"):
+        oq.solve([0.5, 0.25, 0.25], WEAK, N=1e200)
     with pytest.raises(TypeError, match="q must be an array of numbers"):
         oq.solve(np.array([1, 2j, 3]), WEAK)
     with pytest.raises(ValueError, match="entries of M must be 0 or at least 1e-140, got 1e-301"):
         oq.solve([1, 2, 3], np.array([[1, 0.5, 0], [1e-301, 0.5, 0], [0, 0, 1]]), oq.HDx())
+
+
+COMPLEX = np.full((6, 3), 1 / 3 + 0.1j)
+REFUSED = {
+    "scores to fit": lambda: oq.PACC().fit_scores(COMPLEX, [0, 1, 2] * 2),
+    "scores": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2).solve_scores(COMPLEX, [[0, 1]]),
+    "weights": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2, sample_weight=COMPLEX[:, 0]),
+    "variances": lambda: oq.solve([5, 3, 2], WEAK, variances=COMPLEX[0]),
+    "distributions": lambda: oq.nmd(COMPLEX.real, COMPLEX),
+    "counts": lambda: oq.unfold(COMPLEX[0], WEAK),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_no_imaginary_part_is_dropped(call):
+    with pytest.raises(TypeError, match=r"must be .*number"):
+        call()
+
+
+# Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.
+NEARLY_EQUAL = [
+    ([6, 4], [[0, 1, 1, 1.06492431e-12], [1, 0, 0, 1 - 1.06492431e-12]], [0.2, 0.3, 0.3, 0.2]),
+    ([6, 4], [[1, 1, 0, 0.25, 0.75], [1e-88, 1e-75, 1, 0.75, 0.25]], [0.2, 0.2, 0.2, 0.2, 0.2]),
+    ([5, 5], [[1, 1, 0.25], [0, 1e-30, 0.75]], [1 / 6, 1 / 6, 2 / 3]),
+]
+
+
+@pytest.mark.parametrize(("q", "M", "p"), NEARLY_EQUAL)
+@pytest.mark.filterwarnings("error")
+def test_a_difference_below_the_last_digit_is_none(q, M, p):
+    assert_allclose(oq.solve(q, M, oq.ACC()), p, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.PACC, oq.RUN, oq.EDy, oq.PDF, oq.OPDF, oq.OACC])

@@ -9,12 +9,12 @@ import time
 import pandas as pd
 import pytest
 from seeds import generator
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.files import delimited
 from ordinalq.files.many import open_table
-from ordinalq.tables.predicting import predict_table
 from ordinalq.tables.reading import Finished
 from ordinalq.workers import in_order
 

@@ -51,7 +51,7 @@ def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_sta
 
 
 def kind_of(X: Any) -> str:
-    """Say what kind of items there are: "sparse", "vectors", "few" or "table"."""
+    """Return the kind of the items: "sparse", "vectors", "few" or "table"."""
     if issparse(X):
         return "sparse"
     width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
@@ -172,11 +172,11 @@ def _scaled(model: Any) -> Any:
 Part = tuple[Callable[[int, bool, int], Any], str]
 TREES = "boosted trees: a regressor of the class index that finds steps and interactions"
 SMOOTH = "kernel ridge regression: a regressor that finds smooth functions of few columns"
-NETWORK = "neural network: a regressor between the two"
+NETWORK = "neural network: a regressor halfway between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
-LINE = "ridge regression: a regressor that many columns or few items suffice for"
-LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
-ALIKE = "logistic regression: a classifier for many columns, in which all classes count alike"
+LINE = "ridge regression: a regressor that copes with many columns and few items"
+LOGISTIC = "logistic regression: a classifier that copes with many columns and few items"
+ALIKE = "logistic regression: a classifier that copes with many columns; all classes count alike"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {

@@ -63,7 +63,7 @@ class GroupModel:
         return np.block([[self.B, np.zeros((n, d))], [np.zeros((d, n)), self.W]])
 
     def finite(self, n_items: float) -> "GroupModel":
-        """Return the model of populations of so many items each, whose items are drawn with replacement.
+        """Return the model of populations of that many items each, whose items are drawn with replacement.
 
         Two draws are the same item once in `n_items` times: J becomes J + (covariance of an item - J) / n_items.
         """

@@ -71,7 +71,7 @@ def row_lines(block: bytes, dialect: Dialect) -> Lines:
 
 
 def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
-    """Say whether each quote opens a cell, closes one, or is one of two that stand for one.
+    """Return whether each quote opens a cell, closes one, or is one of two that stand for one.
 
     Then, and only then, a character is inside of quotes if an odd number of them is before it.
     """

@@ -177,7 +177,7 @@ def _nearest_to_uniform(D: Floats, C: Floats, P: Floats, least: Floats, max_iter
 
 
 def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
-    """Join what a function returns for successive rows, so many at a time as fit the cache."""
+    """Join what a function returns for successive rows, as many at a time as fit the cache."""
     step = max(1, min(CHUNK, HESSIANS // n_classes**2))
     parts = [function(np.arange(i, min(i + step, n_samples))) for i in range(0, n_samples, step)]
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
