@@ -176,7 +176,7 @@ NETWORK = "neural network: a regressor halfway between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
 LINE = "ridge regression: a regressor that copes with many columns and few items"
 LOGISTIC = "logistic regression: a classifier that copes with many columns and few items"
-ALIKE = "logistic regression: a classifier that copes with many columns; all classes count alike"
+ALIKE = "logistic regression: a classifier for many columns; all classes count alike"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
