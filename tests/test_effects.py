@@ -203,19 +203,6 @@ def test_polynomials_are_orthonormal(rng):
     assert_allclose(np.diff(x[:, 0]), np.diff(x[:, 0])[0])
 
 
-def test_finite_population_has_the_covariances_of_two_draws_with_replacement(rng):
-    F, codes, groups = random_groups(rng, 3000, (6, 7))
-    sums = GroupSums.of(F, codes, groups, N_CLASSES)
-    model = replace(learn(sums), mu=MU, shift=np.zeros(WIDTH))
-    pairs = pair_means(sums, MU, np.zeros(WIDTH), np.full(3000, 1 / 3000))
-    # Over all 36 pairs of six items, six of which are an item with itself.
-    e = np.eye(N_CLASSES)[codes] - MU
-    means = np.stack([np.bincount(groups, weights=column) for column in e.T], axis=1) / 6
-    finite = replace(model, A=pairs.A, W=model.W).finite(6)
-    assert_allclose(finite.A, means.T @ means / 3000, atol=5e-3)
-    assert_allclose(model.finite(1).effect, model.items, atol=1e-12)
-
-
 # ---- the predictor -------------------------------------------------------------------------------------------------
 
 
