@@ -63,9 +63,15 @@ def random_model(rng, n=N_CLASSES, d=WIDTH, source="learned", dof=60.0):
     return GroupModel(source, mu, M, 0.05 * rng.normal(size=d), W, J[:n, :n], J[n:, n:], J[:n, n:], dof - 10, dof, 0.1)
 
 
+def of_items(model):
+    """Return the covariance of (e, r) of a single item, (n + d, n + d)."""
+    n, d = model.n_classes, len(model.W)
+    return np.block([[model.B, np.zeros((n, d))], [np.zeros((d, n)), model.W]])
+
+
 def joint_covariance(model, N):
     """Return the covariance (n + d, n + d) of p and rbar of a group of N items, from the definition."""
-    return model.effect * (1 - 1 / N) + model.items / N
+    return model.effect * (1 - 1 / N) + of_items(model) / N
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -564,7 +570,7 @@ def test_labels_are_a_gaussian_conditioning(rng):
     got = predict_labelled(model, Q, np.array([U]), GroupLabels(counts, counts @ model.M.T + m * looks), "population")
     before = predict(model, Q, np.array([U]), "population")
     worth = np.trace(model.B) / np.trace(before.covariance[0])
-    within = model.items.copy()
+    within = of_items(model)
     within[:n, :n] = multinomial((counts[0] + worth * before.mean[0] + model.mu) / (m + worth + 1))
     H = np.hstack([model.M, np.eye(d)])
     J, k = model.effect + DIFFER * m / (m + HALF) * (within - model.effect), n + d
