@@ -63,9 +63,15 @@ def random_model(rng, n=N_CLASSES, d=WIDTH, source="learned", dof=60.0):
     return GroupModel(source, mu, M, 0.05 * rng.normal(size=d), W, J[:n, :n], J[n:, n:], J[:n, n:], dof - 10, dof, 0.1)
 
 
+def of_items(model):
+    """Return the covariance of (e, r) of a single item, (n + d, n + d)."""
+    n, d = model.n_classes, len(model.W)
+    return np.block([[model.B, np.zeros((n, d))], [np.zeros((d, n)), model.W]])
+
+
 def joint_covariance(model, N):
     """Return the covariance (n + d, n + d) of p and rbar of a group of N items, from the definition."""
-    return model.effect * (1 - 1 / N) + model.items / N
+    return model.effect * (1 - 1 / N) + of_items(model) / N
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -201,19 +207,6 @@ def test_polynomials_are_orthonormal(rng):
     assert_allclose(mu @ x, 0, atol=1e-10)
     # The first is linear in the class index.
     assert_allclose(np.diff(x[:, 0]), np.diff(x[:, 0])[0])
-
-
-def test_finite_population_has_the_covariances_of_two_draws_with_replacement(rng):
-    F, codes, groups = random_groups(rng, 3000, (6, 7))
-    sums = GroupSums.of(F, codes, groups, N_CLASSES)
-    model = replace(learn(sums), mu=MU, shift=np.zeros(WIDTH))
-    pairs = pair_means(sums, MU, np.zeros(WIDTH), np.full(3000, 1 / 3000))
-    # Over all 36 pairs of six items, six of which are an item with itself.
-    e = np.eye(N_CLASSES)[codes] - MU
-    means = np.stack([np.bincount(groups, weights=column) for column in e.T], axis=1) / 6
-    finite = replace(model, A=pairs.A, W=model.W).finite(6)
-    assert_allclose(finite.A, means.T @ means / 3000, atol=5e-3)
-    assert_allclose(model.finite(1).effect, model.items, atol=1e-12)
 
 
 # ---- the predictor -------------------------------------------------------------------------------------------------
@@ -577,7 +570,7 @@ def test_labels_are_a_gaussian_conditioning(rng):
     got = predict_labelled(model, Q, np.array([U]), GroupLabels(counts, counts @ model.M.T + m * looks), "population")
     before = predict(model, Q, np.array([U]), "population")
     worth = np.trace(model.B) / np.trace(before.covariance[0])
-    within = model.items.copy()
+    within = of_items(model)
     within[:n, :n] = multinomial((counts[0] + worth * before.mean[0] + model.mu) / (m + worth + 1))
     H = np.hstack([model.M, np.eye(d)])
     J, k = model.effect + DIFFER * m / (m + HALF) * (within - model.effect), n + d

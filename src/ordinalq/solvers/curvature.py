@@ -32,13 +32,17 @@ def largest_curvature(H: Floats) -> Floats:
     return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
 
 
-def with_ridge(H: Floats) -> Floats:
-    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions."""
+def with_ridge(H: Floats, G: Floats) -> Floats:
+    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions.
+
+    Where there is no curvature at all, as where no bin with items counts, it is relative to the gradients G (B, n).
+    """
     n = H.shape[1]
     diagonal = np.abs(np.einsum("bii->bi", H))
-    ridge = MIN_CURVATURE * (diagonal + diagonal.mean(axis=1, keepdims=True)) + np.finfo(float).tiny
+    mean = diagonal.mean(axis=1, keepdims=True)
+    mean = np.where(mean > 0, mean, np.abs(G).max(axis=1, keepdims=True))
     H = H.copy()
-    H[:, np.arange(n), np.arange(n)] += ridge
+    H[:, np.arange(n), np.arange(n)] += MIN_CURVATURE * (diagonal + mean) + np.finfo(float).tiny
     return H
 
 

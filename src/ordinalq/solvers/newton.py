@@ -303,7 +303,7 @@ class _Run:
     def _model(self, open_: Index, at: Derivatives) -> Floats:
         """Return the curvatures (B', n, n) of the convex models of the samples `open_`."""
         if self.objective.convex:
-            return with_ridge(at.hessian)
+            return with_ridge(at.hessian, at.gradient)
         H = along_simplex(at.hessian)
         bad = ~positive_definite(H)
         H[bad] = bent_upwards(H[bad])
