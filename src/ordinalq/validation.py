@@ -50,9 +50,11 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def real_numbers(value: Any) -> Floats:
     """Return `value` as an array of floats; complex numbers, whose imaginary parts would be dropped, are an error."""
-    if np.iscomplexobj(value):
+    # First an array: of whatever only knows how to become one, NumPy's functions are not asked.
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
         raise TypeError("complex numbers")
-    return np.asarray(value, dtype=np.float64)
+    return array.astype(np.float64, copy=False)
 
 
 def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
