@@ -50,9 +50,10 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def real_numbers(value: Any) -> Floats:
     """Return `value` as an array of floats; complex numbers, whose imaginary parts would be dropped, are an error."""
-    if np.iscomplexobj(value):
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
         raise TypeError("complex numbers")
-    return np.asarray(value, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64)
 
 
 def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
