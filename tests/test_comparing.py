@@ -140,13 +140,14 @@ def test_intervals_that_are_longer_to_one_side_give_such_a_difference(rng):
 
 
 def test_cuts_that_are_open_are_no_crossing(rng):
-    P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.1, 0.1, 0.2, 0.6]])
+    P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.09, 0.51, 0.2, 0.2]])
     estimates = with_covariance(
         replace(by_hand(rng), prevalences=P, shared=None), np.tile(1e-3 * (np.eye(4) - 0.25), (3, 1, 1))
     )
     found = estimates.compare("ink", "pen")
     assert found.side[0] == "crossing"
-    assert "ink has a larger share of 4 and above; other cuts are undecided" in str(found)
+    assert "ink has a larger share of 4; other cuts are undecided" in str(found)
+    assert "ink has a larger share of 3 and above, of 4; other cuts" in str(estimates.compare("ink", "tip"))
 
 
 def test_side_is_that_of_the_whole_cumulative_distribution(rng):

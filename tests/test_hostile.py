@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from seeds import SEED
@@ -177,6 +178,7 @@ def test_what_cannot_be_computed_is_refused():
 
 
 COMPLEX = np.full((6, 3), 1 / 3 + 0.1j)
+FRAME = pd.DataFrame({"size": np.linspace(0, 1, 60) + 1j, "stars": [1, 2, 3] * 20})
 REFUSED = {
     "scores to fit": lambda: oq.PACC().fit_scores(COMPLEX, [0, 1, 2] * 2),
     "scores": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2).solve_scores(COMPLEX, [[0, 1]]),
@@ -191,6 +193,27 @@ REFUSED = {
 def test_no_imaginary_part_is_dropped(call):
     with pytest.raises(TypeError, match=r"must be .*number"):
         call()
+
+
+REFUSED_ITEMS = {
+    "an array": lambda: oq.train(FRAME[["size"]].to_numpy(), FRAME["stars"], budget="fast"),
+    "a list": lambda: oq.OrdinalStack().fit(FRAME[["size"]].to_numpy().tolist(), FRAME["stars"]),
+    "a frame": lambda: oq.train(FRAME[["size"]], FRAME["stars"], budget="fast"),
+    "a table": lambda: oq.TableModel(oq.PACC()).fit(FRAME, "stars"),
+    "a data set": lambda: oq.make_dataset(FRAME, "stars"),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED_ITEMS.values(), ids=REFUSED_ITEMS)
+@pytest.mark.filterwarnings("error")
+def test_items_with_imaginary_parts_are_refused(call):
+    with pytest.raises(ValueError, match=r"Complex data not supported|expected real numbers in column 'size'"):
+        call()
+
+
+def test_a_target_with_imaginary_parts_is_refused():
+    with pytest.raises(TypeError, match="y must hold numbers"):
+        oq.bin_target(FRAME["size"], 3)
 
 
 # Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.

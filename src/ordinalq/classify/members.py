@@ -63,7 +63,8 @@ def kind_of(X: Any) -> str:
 def _encoder(X: Any) -> Any:
     """Return an unfitted encoder for frames with columns that are no numbers or have gaps, None for all else."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
-        if issparse(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
+        # Members refuse complex numbers, with scikit-learn's own words.
+        if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
             return None
         from sklearn.impute import SimpleImputer
 

@@ -148,8 +148,8 @@ class OrdinalStack(HeldOutScores):
     budget : {"fast", "balanced", "best"}, default="balanced"
         How much time the members may take, if they are None.
     cv : int or splitter, default=None
-        Folds of all members except those that have their own (`CrossFitted`, out-of-bag forests). None means 5, or what
-        the table of members says.
+        Folds of all members except those that have their own (`CrossFitted`, out-of-bag forests). None means 5; if
+        the members are None and the items sparse, 10 unless the budget is "fast".
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0

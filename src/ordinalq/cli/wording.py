@@ -60,7 +60,7 @@ def finite(value: Any) -> Any:
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Name the options that set parameters.
+    """Return a text in which parameters are written as options of the command line.
 
     Parameters
     ----------

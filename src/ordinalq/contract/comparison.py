@@ -141,7 +141,8 @@ class Comparison:
             return "which has more in the upper classes depends on the cut"
         if not (more | less).any():
             return "which has more in the upper classes is undecided"
-        cuts = ", ".join(f"of {self.classes[i + 1]} and above" for i in np.flatnonzero(more | less))
+        above = [f"of {label} and above" for label in self.classes[1:-1]] + [f"of {self.classes[-1]}"]
+        cuts = ", ".join(above[i] for i in np.flatnonzero(more | less))
         return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:

@@ -117,6 +117,8 @@ def numbers(frame: "pd.DataFrame", name: str) -> Floats:
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
     if pd.api.types.is_bool_dtype(column) and column.notna().any():
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got true and false.")
+    if np.iscomplexobj(column):
+        raise ValueError(f"{where(frame)}: expected real numbers in column {name!r}, got complex ones.")
     if pd.api.types.is_numeric_dtype(column):
         values: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
         missing = np.isnan(values)

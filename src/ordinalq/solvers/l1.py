@@ -161,7 +161,7 @@ def _nearest_to_uniform(
 ) -> tuple[Floats, Counts]:
     """Return the optima nearest to uniform where P (B, n) is one of several, and the steps (B,) that this took.
 
-    The largest ridge that costs no more than `small` finds them; no minimum is below `least` (B,).
+    The largest ridge that costs next to nothing finds them, within the limit of `_limit`; no minimum is below `least`.
     """
     B, k = len(C), len(RIDGES)
     ridged, _, _, _, steps = _vertices(D, np.tile(C, (k, 1)), np.repeat(RIDGES, B), max_iter)
@@ -303,7 +303,7 @@ def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, flo
 
 
 def _linear_program(D: Floats, c: Floats, start: Floats) -> Any:
-    """Return what HiGHS says of min ||c - D x||_1 with start + x >= 0 and sum(start + x) = 1, or 0 from a p on."""
+    """Return what HiGHS finds for min ||c - D x||_1, start + x >= 0; x sums to one if start is zero, else to zero."""
     d, n = D.shape
     return linprog(
         [0.0] * n + [1.0] * 2 * d,
