@@ -259,17 +259,18 @@ class Hellinger(Loss):
         mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
+        value = (h * h if self.squared else h).sum(axis=1)
         if self.squared:
             G, H = row_product(1 - root, M), weighted_gram(curvature, M)
-            value = (h * h).sum(axis=1)
         else:
             weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
-            # a (b, k, i): the gradient of each squared distance
+            # a (b, k, i): gradients of squared distances; along the simplex only differences count, tiny beside a kink
             a = np.matmul((1 - root).reshape(B, n_blocks, 1, -1), M.reshape(n_blocks, -1, n))[:, :, 0]
+            if data.directions is not None:
+                a = a - (P[:, None, :] * a).sum(axis=2, keepdims=True)
             a_scaled = a / (2 * h**1.5)[:, :, None]
             G = np.einsum("bk,bki->bi", 1 / (2 * h), a)
             H = weighted_gram(curvature * weight, M) - np.matmul(a_scaled.transpose(0, 2, 1), a_scaled)
-            value = h.sum(axis=1)
         factor = np.sqrt(mass) / n_blocks
         value, G, H = factor * value, factor[:, None] * G, factor[:, None, None] * H
         return Derivatives(value, G, H) if unit is None else Derivatives(value, G / unit, H / (unit * unit)[:, :, None])
@@ -298,8 +299,8 @@ class Hellinger(Loss):
             unit = 1 + data.background.sum(axis=1, keepdims=True)
             V = V / unit
         R = np.sqrt(Q) - np.sqrt(V)
-        smoothing = 0.0 if self.squared else self.smoothing
-        h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + smoothing**2)
+        rounded = 0.0 if self.squared else self.smoothing**2
+        h = np.sqrt((R * R).reshape(len(P), data.n_blocks, -1).sum(axis=2) + rounded)
         return mass, Q, V, h, unit
 
     def counted(self, data: Data) -> Mask | None:
@@ -312,9 +313,8 @@ class Hellinger(Loss):
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""
-        if self.squared:
-            return []
-        return [Hellinger(squared=True), *(Hellinger(s) for s in (1e-2, 1e-4, 1e-6) if s > self.smoothing)]
+        kinks = [Hellinger(s) for s in (1e-2, 1e-4, 1e-6) if s > self.smoothing]
+        return [] if self.squared else [Hellinger(squared=True), *kinks]
 
 
 class Energy(Loss):

@@ -55,6 +55,24 @@ def along_simplex(H: Floats) -> Floats:
     return np.asarray(H + mean * (1e2 * MIN_CURVATURE * np.eye(n) + 1 / n))
 
 
+def along_face(H: Floats, P: Floats, G: Floats) -> Floats:
+    """Return H (B, n, n) along the face of P (B, n) that the gradient G (B, n) leads to, else with positive curvature.
+
+    A class without mass, and which should get none, takes no part in a step. Beside a kink its curvature can be so
+    large and negative that those which count are lost in it.
+    """
+    n = H.shape[1]
+    free = (P > 0) | (centred_gradient(P, G) < 0)
+    free |= free.sum(axis=1, keepdims=True) < 2
+    inside = free[:, :, None] * np.eye(n) - (free / free.sum(axis=1, keepdims=True))[:, :, None] * free[:, None, :]
+    # Where no curvature is left, it is below the rounding errors of H.
+    least = np.finfo(float).eps * np.abs(H).max(axis=(1, 2)) + np.finfo(float).tiny
+    H = np.matmul(np.matmul(inside, H), inside)
+    size = np.abs(np.einsum("bii->bi", H)).mean(axis=1)
+    size = np.where(size > 0, size, least)[:, None, None]
+    return np.asarray(H + size * (1e2 * MIN_CURVATURE * np.eye(n) + np.eye(n) - inside))
+
+
 def bent_upwards(H: Floats) -> Floats:
     """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
     curvature, axes = np.linalg.eigh(H)

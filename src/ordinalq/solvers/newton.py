@@ -15,6 +15,7 @@ from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
 from ordinalq.solvers.curvature import (
+    along_face,
     along_simplex,
     bent_upwards,
     gain_by_each_class,
@@ -306,7 +307,12 @@ class _Run:
             return with_ridge(at.hessian, at.gradient)
         H = along_simplex(at.hessian)
         bad = ~positive_definite(H)
-        H[bad] = bent_upwards(H[bad])
+        if not bad.any():
+            return H
+        face = along_face(at.hessian[bad], self.P[open_[bad]], at.gradient[bad])
+        bent = ~positive_definite(face)
+        face[bent] = bent_upwards(face[bent])
+        H[bad] = face
         bad &= self._is(open_, State.CAREFUL)
         above = self.objective.majorizer(self.P[open_[bad]], open_[bad]) if bad.any() else None
         if above is not None:
