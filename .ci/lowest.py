@@ -4,9 +4,9 @@ import re
 import tomllib
 from pathlib import Path
 
-# What the tests use beside the dependencies, in versions of their time: scikit-learn before 1.9 finds no names of
-# columns in polars 2, and 1.7 gives pytest 9 a generator of checks, of which it warns.
-COMPANIONS = ["polars<2", "pytest<9"]
+# What the tests use beside the dependencies, in versions of their time: scikit-learn 1.7 reads the columns of polars in
+# a way of which polars 1.40 warns, and gives pytest 9 a generator of checks, of which it warns.
+COMPANIONS = ["polars<1.40", "pytest<9"]
 
 
 def lowest(requirements: list[str]) -> list[str]:

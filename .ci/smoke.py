@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import ordinalq as oq
 
@@ -19,9 +20,23 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "stars.oq"
     oq.save_model(q, path)
     assert np.array_equal(oq.load_model(path).predict(X), q.predict(X))
-listed = subprocess.run(
-    [sys.executable, "-m", "ordinalq", "methods"], capture_output=True, text=True, check=True
-).stdout
+
+
+def ordinalq(*arguments: str, cwd: str | None = None) -> str:
+    """Return what a command prints."""
+    call = [sys.executable, "-m", "ordinalq", *arguments]
+    return subprocess.run(call, capture_output=True, text=True, check=True, cwd=cwd).stdout
+
+
+listed = ordinalq("methods")
 assert all(entry.name in listed for entry in oq.catalog())
+with tempfile.TemporaryDirectory() as folder:
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(stars=stars, shop=np.where(stars > 3, "east", "west"))
+    table.to_csv(Path(folder) / "rows.csv", index=False)
+    features = ("--features", "a,b,c")
+    ordinalq("fit", "rows.csv", "--target", "stars", *features, "--budget", "fast", "--out", "stars.oq", cwd=folder)
+    told = ordinalq("predict", "stars.oq", "rows.csv", "--by", "shop", "--plot", "a.svg", cwd=folder)
+    assert "east" in told
+    assert (Path(folder) / "a.svg").stat().st_size > 1000
 assert "site-packages" in oq.__file__, f"this is the source tree: {oq.__file__}"
 print(f"ordinalq {oq.__version__} works, installed in {Path(oq.__file__).parent}")

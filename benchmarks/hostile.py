@@ -278,12 +278,17 @@ def linear_minimum(data, p):
     value = float(np.abs(long_c - long_D @ p).sum())
     best = 0.0
     # HiGHS meets its conditions to 1e-10 of its own units. Where the value is far below one, these are those of the
-    # residuals at p: what is sought is the change of p, in units of the value.
-    for start, unit in ((np.zeros_like(p), 1.0), (p, value)):
+    # residuals at p: what is sought is the change of p, in units of the value. Where all columns are nearly equal, they
+    # are those of their differences from one column, which changes neither the optima nor what multipliers prove.
+    m = D[:, np.abs(D).sum(axis=0).argmin()]
+    spread = float(np.median(np.abs(D - m[:, None]).max(axis=0))) or 1.0
+    for start, unit, length in ((np.zeros_like(p), 1.0, 1.0), (p, value, 1.0), (np.zeros_like(p), 1.0, spread)):
         if value - best <= tolerance(best, RELATIVE):
             break
-        rest = ((long_c - long_D @ start) / unit).astype(np.float64)
-        change, first = linear_program(D, rest, -start / unit, float((1 - start.sum()) / unit))
+        middle = m if length != 1.0 else np.zeros_like(m)
+        rest = ((long_c - middle - (long_D - middle[:, None]) @ start) / unit / length).astype(np.float64)
+        columns = ((long_D - middle[:, None]) / length).astype(np.float64)
+        change, first = linear_program(columns, rest, -start / unit, float((1 - start.sum()) / unit))
         # On the support of a vertex the conditions hold to all digits. Where all columns are nearly equal, the signs
         # of the residuals are better multipliers.
         points = (start + unit * change, p)

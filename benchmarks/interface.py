@@ -115,7 +115,19 @@ def columns(frame: Any) -> dict[str, Any]:
 def centred(cls: Any, centre: Any, **parameters: Any) -> Any:
     """Return a method whose penalty pulls towards a centre, which was once called target."""
     name = "centre" if "centre" in inspect.signature(cls).parameters else "target"
-    return cls(**parameters, **{name: centre})
+    return alike(cls, **parameters, **{name: centre})
+
+
+def alike(cls: Any, **parameters: Any) -> Any:
+    """Return a method with parameters that mean the same in all versions.
+
+    o-PDF had bins over the span of the data, which is a choice now; RUN took the reciprocal of the acceptance.
+    """
+    if "span" in inspect.signature(cls).parameters:
+        parameters = {"span": "data"} | parameters
+    if "acceptance" in parameters and isinstance(adapter(), Before):
+        parameters["acceptance"] = 1 / parameters["acceptance"]
+    return cls(**parameters)
 
 
 def linear_objective(q: Any, Q: Any, sizes: Any) -> Any:

@@ -29,7 +29,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.files.many import open_table
 from ordinalq.inference.groups import estimate
 from ordinalq.keys import Column, Keys
-from ordinalq.tables.predicting import predict_table, summarize_table
+from ordinalq.tables.predicting import summarize_table
 
 KINDS = ("numbers", "texts", "parquet")
 PARTS = ("speed", "memory", "groups", "growth")
@@ -208,11 +208,11 @@ def growth(n, folder, kinds, plot):
     sizes, curves = sorted({max(FEW, n // d) for d in (100, 32, 10, 3, 1)}), {}
     for kind in kinds:
         model, curves[kind] = oq.load_model(model_of(kind, folder)), []
-        predict_table(model, open_table(written(kind, FEW, folder)), by="shop")
+        estimate(model.fitted(), summarize_table(model, open_table(written(kind, FEW, folder)), by="shop"))
         for size in sizes:
             path = written(kind, size, folder)
             before = time.process_time()
-            predict_table(model, open_table(path), by="shop")
+            estimate(model.fitted(), summarize_table(model, open_table(path), by="shop"))
             seconds = time.process_time() - before
             curves[kind].append(seconds)
             print(f"{kind}: {size:12,} rows {seconds:7.2f} s, {1e6 * seconds / size:6.2f} of a million", flush=True)

@@ -17,6 +17,7 @@ import os
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interface import adapter, centred, paper_methods
+from interface import adapter, alike, centred, paper_methods
 
 TOLERANCE = 1e-9
 # Replicates of intervals, and their seed.
@@ -120,16 +121,16 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
 
     for entry in paper_methods():
         if entry.name not in ON_ITEMS:
-            yield entry.name, entry.cls()
+            yield entry.name, alike(entry.cls)
     ramp = np.linspace(1, 2, n)
     for name in ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN"):
         cls = getattr(oq, name)
-        yield f"{name} strong", cls(tau=1e3 if name == "RUN" else 0.3)
-        yield f"{name} order 2", cls(tau=1e2 if name == "RUN" else 0.01, order=2)
+        yield f"{name} strong", alike(cls, tau=1e3 if name == "RUN" else 0.3)
+        yield f"{name} order 2", alike(cls, tau=1e2 if name == "RUN" else 0.01, order=2)
         yield f"{name} centre", centred(cls, ramp / ramp.sum(), tau=1e2 if name == "RUN" else 0.05)
-        yield f"{name} auto", cls(tau="auto")
+        yield f"{name} auto", alike(cls, tau="auto")
     for name in ("ACC", "PACC", "OPACC", "EDy", "OPDF"):
-        yield f"{name} newton", getattr(oq, name)(solver="newton")
+        yield f"{name} newton", alike(getattr(oq, name), solver="newton")
     for name in ("OSLD", "IBU"):
         cls = getattr(oq, name)
         yield f"{name} line", cls(order=1, interpolation=0.01)
@@ -142,12 +143,12 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     yield "SLD newton", oq.SLD(solver="newton")
     yield "SLD tol", oq.SLD(tol=1e-6, max_iter=1000)
     yield "RUN n_df", oq.RUN(n_df=n - 1.5)
-    yield "RUN acceptance", oq.RUN(acceptance=1 / ramp)
-    yield "RUN acceptance n_df", oq.RUN(acceptance=1 / ramp, n_df=n - 1.5)
+    yield "RUN acceptance", alike(oq.RUN, acceptance=1 / ramp)
+    yield "RUN acceptance n_df", alike(oq.RUN, acceptance=1 / ramp, n_df=n - 1.5)
     for name in ("HDx", "HDy", "OHDy"):
         yield f"{name} 7 bins", getattr(oq, name)(n_bins=7)
     yield "PDF 12 bins", oq.PDF(n_bins=12)
-    yield "OPDF 12 bins", oq.OPDF(n_bins=12)
+    yield "OPDF 12 bins", alike(oq.OPDF, n_bins=12)
     yield "EDy euclidean", oq.EDy(distance="euclidean")
     yield "leaves", oq.ComposedQuantifier(Partition(max_leaf_nodes=20), Poisson(), Tikhonov(10.0))
     yield "histograms", oq.ComposedQuantifier(Histograms(3), LeastSquares(), Tikhonov(1e-3))
@@ -158,7 +159,7 @@ def item_settings() -> Iterator[tuple[str, Any]]:
     import ordinalq as oq
 
     for entry in paper_methods():
-        yield entry.name, entry.cls()
+        yield entry.name, alike(entry.cls)
     yield "ARC acc", oq.ARC(correction="acc")
 
 
@@ -231,14 +232,14 @@ def unfolded(n: int) -> Items:
     P = rng.dirichlet(np.ones(n), 6)
     counts = rng.poisson(4000 * P @ M.T + background).astype(float)
     for name in ("ACC", "PACC", "OACC", "HDy", "OHDy", "PDF", "OPDF", "RUN", "IBU"):
-        method = getattr(oq, name)()
+        method = alike(getattr(oq, name))
         yield f"{name}", oq.solve(counts, M, method)
         yield f"{name} background", oq.solve(counts, M, method, background=background)
         both = {"background": background, "acceptance": acceptance}
         yield f"{name} background acceptance", oq.solve(counts, M, method, **both)
         yield f"{name} all counts", oq.solve(counts, M, method, **both, counts=True)
     yield "RUN n_df", oq.solve(counts, M, oq.RUN(n_df=n - 1.5), background=background)
-    yield "RUN columns", oq.solve(counts, M * acceptance, oq.RUN(acceptance=acceptance), acceptance="columns")
+    yield "RUN columns", oq.solve(counts, M * acceptance, alike(oq.RUN, acceptance=acceptance), acceptance="columns")
 
 
 def searched(data: Input) -> Items:
@@ -485,20 +486,22 @@ def race(old: Path, new: Path, tiny: bool, only: str) -> int:
 def import_times(old: Path, new: Path, runs: int) -> None:
     """Print how long `import ordinalq` takes after that of scikit-learn's base, old and new in turn.
 
-    The modules are compiled before, as installed packages are.
+    The modules are compiled before, as installed packages are. A version may load its parts when they are first used:
+    the time until a method is there is what counts.
     """
-    code = "import time, sklearn.base; t = time.process_time(); import ordinalq; print(time.process_time() - t)"
-    seconds = np.empty((runs + 1, 2))
+    start = "import time, sklearn.base; t = time.process_time(); import ordinalq; "
     with tempfile.TemporaryDirectory() as folder:
         # One run says nothing, and need not wait for all packages to be compiled.
         compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder} if runs > 1 else {}
-        for i in range(runs + 1):
-            for j, tree in enumerate((old, new)):
+        for what, use in (("import ordinalq", ""), ("import ordinalq, and a method", "ordinalq.PACC; ")):
+            seconds = np.empty((runs + 1, 2))
+            for i, (j, tree) in itertools.product(range(runs + 1), enumerate((old, new))):
+                command = [sys.executable, "-c", f"{start}{use}print(time.process_time() - t)"]
                 environment = os.environ | compiled | {"PYTHONPATH": str(tree)}
-                run = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
+                run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
                 seconds[i, j] = float(run.stdout)
-    before, after = seconds[1:].min(axis=0)
-    print(f"import ordinalq after scikit-learn: old {before:.3f} s, new {after:.3f} s, new / old {after / before:.2f}")
+            before, after = seconds[1:].min(axis=0)
+            print(f"{what}, after scikit-learn: old {before:.3f} s, new {after:.3f} s, new / old {after / before:.2f}")
 
 
 def main() -> None:

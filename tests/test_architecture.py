@@ -7,6 +7,7 @@ import ast
 import io
 import re
 import tokenize
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +42,8 @@ LAZY = {
 }
 # Each verb imports what it needs when it runs: `ordinalq --help` would take seconds otherwise.
 COMMANDS = "ordinalq.cli"
+# Functions that are about quantifiers and return what the caller gave, of any type.
+GIVEN = ("with_quantifier",)
 # The one import that points upwards, at call time.
 UPWARDS = {("ordinalq.contract.estimates", "ordinalq.plot")}
 # Modules that may name options, and why.
@@ -123,7 +126,7 @@ def defined_names(module):
 
 
 def of_self(node):
-    """Say whether an expression is the object or the class that the method belongs to."""
+    """Return whether an expression is the object or the class that the method belongs to."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id == "super"
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
@@ -141,7 +144,7 @@ def private_reads(module):
 
 
 def by_name(node):
-    """Say whether a node is getattr(x, "name"), or hasattr or setattr."""
+    """Return whether a node is getattr(x, "name"), or hasattr or setattr."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1):
         return False
     name = node.args[1]
@@ -255,7 +258,7 @@ def function_length(module, node):
 
 
 def has_reason(module, node):
-    """Say whether `# long: reason` stands beside the definition, or on the line above it."""
+    """Return whether `# long: reason` stands beside the definition, or on the line above it."""
     beside = range(node.lineno - 1, node.body[0].lineno)
     return any(re.match(r"#.*\blong: \S", module.comments.get(line, "")) for line in beside)
 
@@ -290,6 +293,13 @@ def test_a_quantifier_is_never_any():
                     kind = "" if argument.annotation is None else ast.unparse(argument.annotation)
                     if re.fullmatch(r"_?quantifiers?", argument.arg) and (not kind or re.search(r"\bAny\b", kind)):
                         violations.append((module.name, f"{module.at(argument)}: {argument.arg}: {kind or 'untyped'}"))
+                result = "" if node.returns is None else ast.unparse(node.returns)
+                if (
+                    re.fullmatch(r"\w*_?quantifiers?", node.name)
+                    and re.search(r"\bAny\b", result)
+                    and node.name not in GIVEN
+                ):
+                    violations.append((module.name, f"{module.at(node)}: {node.name} -> {result}"))
     report(violations)
 
 
@@ -310,3 +320,36 @@ def test_only_the_command_line_speaks_of_options():
                 options = re.findall(r"(?<![\w(-])--[a-z][\w-]*", node.value)  # var(--x) is CSS
                 violations += [(module.name, f"{module.at(node)}: {option}") for option in options]
     report(violations)
+
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"
+
+
+def documented():
+    """Return what docs/architecture.md says of each room and of the modules beside them: {folder: words}."""
+    block = DOCUMENT.read_text(encoding="utf-8").partition("## Which file holds what")[2].split("```")[1]
+    entries = re.split(r"^  (?=\S)", block.partition("src/ordinalq/\n")[2].partition("\ntests/")[0], flags=re.MULTILINE)
+    found = {"": ""}
+    for entry in entries:
+        room = re.match(r"(\w+)/ ", entry)
+        found[room[1] if room else ""] = found.get(room[1] if room else "", "") + entry
+    # Each method is named in the table of methods.
+    found["methods"] += " ".join(re.findall(r"^\| `.*", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    return found
+
+
+def test_the_picture_of_the_house_names_every_file_and_no_other():
+    named = {room: set(re.findall(r"\b\w+\.py\b", text)) for room, text in documented().items()}
+    there = {}
+    for module in MODULES:
+        *room, name = module.path.relative_to(ROOT).parts
+        there.setdefault("/".join(room), set()).add(name)
+    for room, names in there.items():
+        assert named[room] - {"__init__.py"} == names - {"__init__.py", "__main__.py"}, room
+
+
+def test_the_layers_of_the_document_are_those_that_are_checked():
+    contracts = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = next(one["layers"] for one in contracts["tool"]["importlinter"]["contracts"] if one["type"] == "layers")
+    drawn = DOCUMENT.read_text(encoding="utf-8").partition("## Layers")[2].split("```")[1]
+    assert drawn.strip().splitlines() == layers

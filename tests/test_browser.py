@@ -157,7 +157,7 @@ def walked(chromium, program, tmp_path_factory):
 
 
 def loaded(browser):
-    """Say whether all pictures of the page are there."""
+    """Return whether all pictures of the page are there."""
     return browser.run("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import ordinalq as oq
 from ordinalq.cli import main
+from ordinalq.cli.app import app as main_app
 from ordinalq.datasets import CATALOG
 
 
@@ -112,16 +113,19 @@ def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
     import sys
     import time
 
-    import click
+    from ordinalq.cli import everyday, show
 
-    from ordinalq.cli import show
+    def methods():
+        with show.working("fitting on train.csv"):
+            time.sleep(0.3)
 
+    verb = next(verb for verb in main_app.registered_commands if verb.callback is everyday.methods)
+    monkeypatch.setattr(verb, "callback", methods)
     monkeypatch.setattr(show, "PATIENCE", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     for terminal, quiet, expected in ((True, False, True), (True, True, False), (False, False, False)):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer, raising=False)
-        with click.Context(click.Command("fit"), obj={"quiet": quiet}), show.working("fitting on train.csv"):
-            time.sleep(0.3)
+        assert main(["methods", *["--quiet"] * quiet]) == 0
         assert ("fitting on train.csv" in capsys.readouterr().err) == expected
 
 

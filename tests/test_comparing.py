@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.bounds import Bounds
@@ -21,7 +22,6 @@ from ordinalq.files.many import open_table
 from ordinalq.inference.selecting import OTHER, select
 from ordinalq.keys import Keys
 from ordinalq.plot import comparison
-from ordinalq.tables.predicting import predict_table
 
 POPULATION = oq.Plan("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
@@ -140,13 +140,14 @@ def test_intervals_that_are_longer_to_one_side_give_such_a_difference(rng):
 
 
 def test_cuts_that_are_open_are_no_crossing(rng):
-    P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.1, 0.1, 0.2, 0.6]])
+    P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.09, 0.51, 0.2, 0.2]])
     estimates = with_covariance(
         replace(by_hand(rng), prevalences=P, shared=None), np.tile(1e-3 * (np.eye(4) - 0.25), (3, 1, 1))
     )
     found = estimates.compare("ink", "pen")
     assert found.side[0] == "crossing"
-    assert "ink has more of 4 and above; other cuts are open" in str(found)
+    assert "ink has a larger share of 4; other cuts are undecided" in str(found)
+    assert "ink has a larger share of 3 and above, of 4; other cuts" in str(estimates.compare("ink", "tip"))
 
 
 def test_side_is_that_of_the_whole_cumulative_distribution(rng):
@@ -159,16 +160,16 @@ def test_side_is_that_of_the_whole_cumulative_distribution(rng):
     assert found.probability.tolist() == [1, 0, 0]
     first, second, third, note = str(found).split("\n")
     assert first == (
-        "The mean class of ink is 1.00 above that of pen (90 % interval +1.00 to +1.00), with probability "
-        "above 99.9 % it is higher; ink has more in the upper classes wherever one cuts."
+        "The mean class of ink is 1.00 above that of pen (90 % interval +1.00 to +1.00) and higher with a "
+        "probability above 99.9 %; ink has more in the upper classes at every cut."
     )
-    assert "depends on where one cuts" in second
+    assert "depends on the cut" in second
     assert "pen has less in the upper classes" in third
     assert "the populations" in note
     unsure = with_covariance(estimates, np.tile(np.eye(4) - 0.25, (3, 1, 1))).compare("ink", "pen", "tip")
     assert not unsure.clear[0]
     _, second, third, _ = str(unsure).split("\n")
-    assert "which has more in the upper classes cannot be told" in second
+    assert "which has more in the upper classes is undecided" in second
     assert "not beyond doubt" in third
     twin = with_covariance(replace(estimates, prevalences=P[[0, 0, 0]]), estimates.covariance).compare("ink", "pen")
     assert (twin.probability[0], twin.p_value[0], twin.side[0]) == (0.5, 1, "crossing")
@@ -294,7 +295,7 @@ def test_compare_on_the_command_line(tables, tmp_path, capsys):
     code, out, _ = run(capsys, *call, "north", "south", "--plot", tmp_path / "two.png")
     assert code == 0
     assert "The mean class of north is" in out
-    assert "north has more in the upper classes wherever one cuts." in " ".join(out.split())
+    assert "north has more in the upper classes at every cut." in " ".join(out.split())
     assert (tmp_path / "two.png").stat().st_size > 5000
     code, out, _ = run(capsys, *call, "south", "north", "8", "--json", "--interval", "0.9", "--interval-of", "sample")
     found = json.loads(out)
@@ -432,7 +433,7 @@ def test_months_are_compared_and_planned_for(tables, tmp_path, capsys):
     call = [tables / "model.oq", tmp_path / "new.csv", "--by", "date:month"]
     code, out, _ = run(capsys, "compare", *call, "2024-03", "2024-04")
     assert code == 0
-    assert "2024-03 has more in the upper classes wherever one cuts." in " ".join(out.split())
+    assert "2024-03 has more in the upper classes at every cut." in " ".join(out.split())
     code, out, _ = run(capsys, "plan", *call, "--width", "0.5", "--out", tmp_path / "rows.csv")
     assert code == 0
     assert set(pd.read_csv(tmp_path / "rows.csv")["date"]) == {"2024-03-05", "2024-04-30"}

@@ -39,7 +39,7 @@ each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def on_classifier(method):
-    """Say whether the method works on a classifier; HDx and OHDx take the features themselves."""
+    """Return whether the method works on a classifier; HDx and OHDx take the features themselves."""
     return "classifier" in inspect.signature(method).parameters
 
 

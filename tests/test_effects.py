@@ -63,9 +63,15 @@ def random_model(rng, n=N_CLASSES, d=WIDTH, source="learned", dof=60.0):
     return GroupModel(source, mu, M, 0.05 * rng.normal(size=d), W, J[:n, :n], J[n:, n:], J[:n, n:], dof - 10, dof, 0.1)
 
 
+def of_items(model):
+    """Return the covariance of (e, r) of a single item, (n + d, n + d)."""
+    n, d = model.n_classes, len(model.W)
+    return np.block([[model.B, np.zeros((n, d))], [np.zeros((d, n)), model.W]])
+
+
 def joint_covariance(model, N):
     """Return the covariance (n + d, n + d) of p and rbar of a group of N items, from the definition."""
-    return model.effect * (1 - 1 / N) + model.items / N
+    return model.effect * (1 - 1 / N) + of_items(model) / N
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------
@@ -83,19 +89,6 @@ def test_sums_are_those_of_a_loop(rng):
     for c in range(N_CLASSES):
         assert_allclose(sums.class_covariances[c], np.cov(F[codes == c].T, bias=True), atol=1e-12)
         assert_allclose(sums.class_means[:, c], F[codes == c].mean(axis=0))
-
-
-def test_merged_sums_equal_those_of_all_items(rng):
-    F, codes, groups = random_groups(rng, 12)
-    half = rng.random(len(F)) < 0.5
-    # The second part numbers its groups in another order, and knows some that the first does not.
-    order = rng.permutation(12)
-    first = GroupSums.of(F[half & (groups < 9)], codes[half & (groups < 9)], groups[half & (groups < 9)], N_CLASSES, 9)
-    rest = ~(half & (groups < 9))
-    second = GroupSums.of(F[rest], codes[rest], np.argsort(order)[groups[rest]], N_CLASSES, 12)
-    merged, whole = first.merge(second, order), GroupSums.of(F, codes, groups, N_CLASSES)
-    for name in ("counts", "cross", "squares", "class_squares"):
-        assert_allclose(getattr(merged, name), getattr(whole, name), atol=1e-9)
 
 
 # ---- pair means ----------------------------------------------------------------------------------------------------
@@ -214,19 +207,6 @@ def test_polynomials_are_orthonormal(rng):
     assert_allclose(mu @ x, 0, atol=1e-10)
     # The first is linear in the class index.
     assert_allclose(np.diff(x[:, 0]), np.diff(x[:, 0])[0])
-
-
-def test_finite_population_has_the_covariances_of_two_draws_with_replacement(rng):
-    F, codes, groups = random_groups(rng, 3000, (6, 7))
-    sums = GroupSums.of(F, codes, groups, N_CLASSES)
-    model = replace(learn(sums), mu=MU, shift=np.zeros(WIDTH))
-    pairs = pair_means(sums, MU, np.zeros(WIDTH), np.full(3000, 1 / 3000))
-    # Over all 36 pairs of six items, six of which are an item with itself.
-    e = np.eye(N_CLASSES)[codes] - MU
-    means = np.stack([np.bincount(groups, weights=column) for column in e.T], axis=1) / 6
-    finite = replace(model, A=pairs.A, W=model.W).finite(6)
-    assert_allclose(finite.A, means.T @ means / 3000, atol=5e-3)
-    assert_allclose(model.finite(1).effect, model.items, atol=1e-12)
 
 
 # ---- the predictor -------------------------------------------------------------------------------------------------
@@ -542,9 +522,9 @@ def labelled_groups(rng, n_groups, m, U):
     return F[known], codes[known], groups[known], Q, counts / (m + U)
 
 
-def gather(F, codes, groups, n_groups):
+def gather(F, codes, groups):
     """Return GroupLabels."""
-    sums = GroupSums.of(F, codes, groups, N_CLASSES, n_groups)
+    sums = GroupSums.of(F, codes, groups, N_CLASSES)
     return GroupLabels(sums.counts, sums.cross.sum(axis=1))
 
 
@@ -565,7 +545,7 @@ def test_no_labels_leave_the_prediction_alone(rng, model, of):
 
 def test_all_labels_give_the_shares_themselves(rng, model):
     F, codes, groups, _, truth = labelled_groups(rng, 5, 40, 0)
-    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups, 5))
+    got = predict_labelled(model, np.zeros((5, WIDTH)), np.zeros(5), gather(F, codes, groups))
     assert_allclose(got.mean, truth, atol=1e-9)
     assert_allclose(bounds(got).upper - bounds(got).lower, 0, atol=1e-6)
 
@@ -590,7 +570,7 @@ def test_labels_are_a_gaussian_conditioning(rng):
     got = predict_labelled(model, Q, np.array([U]), GroupLabels(counts, counts @ model.M.T + m * looks), "population")
     before = predict(model, Q, np.array([U]), "population")
     worth = np.trace(model.B) / np.trace(before.covariance[0])
-    within = model.items.copy()
+    within = of_items(model)
     within[:n, :n] = multinomial((counts[0] + worth * before.mean[0] + model.mu) / (m + worth + 1))
     H = np.hstack([model.M, np.eye(d)])
     J, k = model.effect + DIFFER * m / (m + HALF) * (within - model.effect), n + d
@@ -613,7 +593,7 @@ def test_labelled_intervals_cover_and_shrink(rng, model, m, of):
     if of == "population":
         # The shares of the population itself are not known; those of many more items come close.
         truth = None
-    labels = gather(F, codes, groups, B)
+    labels = gather(F, codes, groups)
     got = bounds(predict_labelled(model, Q, np.full(B, U), labels, of))
     without = bounds(predict(model, Q, np.full(B, U), of))
     assert (got.upper - got.lower).mean() < (without.upper - without.lower).mean()

@@ -14,6 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 from seeds import generator
 from sklearn.naive_bayes import GaussianNB
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main, show
@@ -21,7 +22,6 @@ from ordinalq.files import table as read
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.many import open_table
 from ordinalq.tables.fitting import build_quantifier, fit_table
-from ordinalq.tables.predicting import predict_table
 from ordinalq.tables.saving import read_info
 
 ROOT = Path(__file__).parents[1]
@@ -388,7 +388,7 @@ def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp
     run(*fit, "--budget", "fast")
     text = capsys.readouterr().out
     assert "m.oq: Default on" in text
-    assert "chosen:    AML on a stack for items of the kind 'few', budget 'fast'" in text
+    assert "chosen:    AML on a stack for 'few' items, budget 'fast'" in text
     assert "ridge regression: a regressor" in text
     assert "expected NMD: 0." in text
     run(*fit, "--budget", "fast", "--json")

@@ -49,9 +49,10 @@ def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
     assert set(got.basis) == {basis}
     assert set(got.n_labelled) == {m}
     classes, mean = covered(got, truth)
-    # 200 groups of four classes: a true 95 % shows between 92 % and 98 %.
-    assert 0.91 < classes <= 0.99
-    assert mean > 0.89
+    # Over 25 seeds the shares are .94 to .97 with standard deviations of at most .0135 (classes; .0052 at .97) and
+    # .0173 (mean class), since the training groups differ, too: 4.5 of them are missed by chance once in 300,000 runs.
+    assert 0.88 < classes <= 0.995
+    assert mean > 0.865
     if basis == "model":
         assert (got.upper - got.lower).mean() < 0.9 * (without.upper - without.lower).mean()
         assert oq.nmd(truth, got.prevalences).mean() < oq.nmd(truth, without.prevalences).mean()

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from seeds import SEED
@@ -32,6 +33,11 @@ ONCE_WRONG = {
     "no step leads away from where nothing explains the items of a bin": (0, 5556),
     "no step leads away from there, with large values": (0, 5775),
     "a bin with next to no items asks for next to no mass": (0, 11977),
+    "a long column lacks a mass that no step can add": (0, 23562),
+    "without curvature the gradient is all there is": (0, 11163),
+    "absolute residuals of 1e-12": (2, 22468),
+    "absolute residuals of 1e-12 with many classes": (1, 18839),
+    "absolute residuals in units of a long column": (1, 9445),
 }
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
 
@@ -160,12 +166,68 @@ def test_a_corner_that_explains_the_sample_is_found(N):
 
 
 def test_what_cannot_be_computed_is_refused():
-    with pytest.raises(ValueError, match="q must have a finite sum in every row"):
-        oq.solve([1.7e308, 1.7e308, 1.0], WEAK)
+    for counts in ([1.7e308, 1.7e308, 1.0], [1e307, 1e307, 1.0]):
+        with pytest.raises(ValueError, match=r"q must have at most 1e\+150 items in every row"):
+            oq.solve(counts, WEAK)
+    with pytest.raises(ValueError, match=r"N must be a number in \(0, 1e\+150\]"):
+        oq.solve([0.5, 0.25, 0.25], WEAK, N=1e200)
     with pytest.raises(TypeError, match="q must be an array of numbers"):
         oq.solve(np.array([1, 2j, 3]), WEAK)
     with pytest.raises(ValueError, match="entries of M must be 0 or at least 1e-140, got 1e-301"):
         oq.solve([1, 2, 3], np.array([[1, 0.5, 0], [1e-301, 0.5, 0], [0, 0, 1]]), oq.HDx())
+
+
+COMPLEX = np.full((6, 3), 1 / 3 + 0.1j)
+FRAME = pd.DataFrame({"size": np.linspace(0, 1, 60) + 1j, "stars": [1, 2, 3] * 20})
+REFUSED = {
+    "scores to fit": lambda: oq.PACC().fit_scores(COMPLEX, [0, 1, 2] * 2),
+    "scores": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2).solve_scores(COMPLEX, [[0, 1]]),
+    "weights": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2, sample_weight=COMPLEX[:, 0]),
+    "variances": lambda: oq.solve([5, 3, 2], WEAK, variances=COMPLEX[0]),
+    "distributions": lambda: oq.nmd(COMPLEX.real, COMPLEX),
+    "counts": lambda: oq.unfold(COMPLEX[0], WEAK),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_no_imaginary_part_is_dropped(call):
+    with pytest.raises(TypeError, match=r"must be .*number"):
+        call()
+
+
+REFUSED_ITEMS = {
+    "an array": lambda: oq.train(FRAME[["size"]].to_numpy(), FRAME["stars"], budget="fast"),
+    "a list": lambda: oq.OrdinalStack().fit(FRAME[["size"]].to_numpy().tolist(), FRAME["stars"]),
+    "a frame": lambda: oq.train(FRAME[["size"]], FRAME["stars"], budget="fast"),
+    "a table": lambda: oq.TableModel(oq.PACC()).fit(FRAME, "stars"),
+    "a data set": lambda: oq.make_dataset(FRAME, "stars"),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED_ITEMS.values(), ids=REFUSED_ITEMS)
+@pytest.mark.filterwarnings("error")
+def test_items_with_imaginary_parts_are_refused(call):
+    with pytest.raises(ValueError, match=r"Complex data not supported|expected real numbers in column 'size'"):
+        call()
+
+
+def test_a_target_with_imaginary_parts_is_refused():
+    with pytest.raises(TypeError, match="y must hold numbers"):
+        oq.bin_target(FRAME["size"], 3)
+
+
+# Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.
+NEARLY_EQUAL = [
+    ([6, 4], [[0, 1, 1, 1.06492431e-12], [1, 0, 0, 1 - 1.06492431e-12]], [0.2, 0.3, 0.3, 0.2]),
+    ([6, 4], [[1, 1, 0, 0.25, 0.75], [1e-88, 1e-75, 1, 0.75, 0.25]], [0.2, 0.2, 0.2, 0.2, 0.2]),
+    ([5, 5], [[1, 1, 0.25], [0, 1e-30, 0.75]], [1 / 6, 1 / 6, 2 / 3]),
+]
+
+
+@pytest.mark.parametrize(("q", "M", "p"), NEARLY_EQUAL)
+@pytest.mark.filterwarnings("error")
+def test_a_difference_below_the_last_digit_is_none(q, M, p):
+    assert_allclose(oq.solve(q, M, oq.ACC()), p, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.PACC, oq.RUN, oq.EDy, oq.PDF, oq.OPDF, oq.OACC])

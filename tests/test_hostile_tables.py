@@ -138,7 +138,7 @@ def model(tmp_path_factory):
 
 
 def clean(text):
-    """Say whether nothing in a text changes a terminal."""
+    """Return whether nothing in a text changes a terminal."""
     return all(
         character in "\n\t" or (ord(character) >= 0x20 and not 0x7F <= ord(character) <= 0x9F) for character in text
     )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -157,7 +158,6 @@ def test_every_kind_of_file_has_both_columns(files, tmp_path, capsys, ending):
 
 def test_days_are_dates_also_beside_another_column(files):
     from ordinalq.files.many import open_table
-    from ordinalq.tables.predicting import predict_table
 
     found = predict_table(oq.load_model(files / "model.oq"), open_table(files / "new.csv"), by=["day", "shop"])
     assert found.keys.tolist()[0] == (dt.date(2024, 1, 31), 7)

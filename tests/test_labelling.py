@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
+from summaries import predict_table
 from test_real_groups import N_CLASSES, make
 
 import ordinalq as oq
@@ -16,7 +17,6 @@ from ordinalq.cli import main
 from ordinalq.files.many import open_table
 from ordinalq.tables.evaluating import evaluate_table
 from ordinalq.tables.judging import compared_with, verdict
-from ordinalq.tables.predicting import predict_table
 
 CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
 

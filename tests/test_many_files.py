@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from seeds import generator
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.files import delimited, json_lines
 from ordinalq.files.many import open_table
 from ordinalq.files.table import Wanted
-from ordinalq.tables.predicting import predict_table
 
 
 def rows(n=90, rng=None):

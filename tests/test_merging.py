@@ -11,7 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 
 N_ITEMS, N_GROUPS, N_CLASSES = 1_000_000, 20_000, 5
-METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
+# The default is AML on a classifier of its own.
+METHODS = {entry.name: entry.cls for entry in oq.catalog() if entry.name != "Default"}
 
 
 @lru_cache(maxsize=1)

@@ -1,11 +1,13 @@
 """The package as a whole: light to import, its names sorted, the README's example true, every equation at home."""
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,7 +84,7 @@ def test_every_equation_has_the_home_that_the_documentation_says():
 
 
 def test_homes_of_what_has_no_label_exist():
-    text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8").partition("What has no label")[2]
+    text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8").partition("no label in the paper")[2]
     homes = re.findall(r"`([a-z_]+(?:\.\w+)+)`", text)
     for wanted in ("divergence", "_ratios", "degrees_of_freedom", "fact_spectrum", "OrdinalLogisticIT", "wilcoxon"):
         assert any(home.endswith(f".{wanted}") for home in homes), wanted
@@ -139,3 +141,22 @@ def test_random_data_of_the_tests_follow_the_seed():
         text = path.read_text(encoding="utf-8")
         own = re.findall(r"default_rng\((?!seed\))", text) if path.name != Path(__file__).name else []
         assert not own or path.name in FIXED, f"{path.name}: take the fixture rng, or seeds.generator"
+
+
+def test_every_package_that_is_imported_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(name for extra in extras.keys() - {"dev", "site"} for name in extras[extra])]
+    # Callers bring the first four; starlette, pyspark and jinja2 the others.
+    others = {"boost_histogram", "polars", "ray", "joblibspark", "anyio", "py4j", "markupsafe"}
+    known = {re.split(r"[\[><=]", name)[0] for name in wanted} | others
+    names = {"scikit-learn": "sklearn", "python-multipart": "python_multipart"}
+    allowed = {names.get(name, name) for name in known} | set(sys.stdlib_module_names) | {"ordinalq"}
+    used = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                used |= {(alias.name.partition(".")[0], path.name) for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                used.add((node.module.partition(".")[0], path.name))
+    assert sorted((name, where) for name, where in used if name not in allowed) == []

@@ -45,7 +45,7 @@ def extents(texts, figure):
 
 
 def inside(ax):
-    """Say whether all that is drawn lies inside the figure, up to two pixels."""
+    """Return whether all that is drawn lies inside the figure, up to two pixels."""
     if ax.figure.stale:
         ax.figure.draw_without_rendering()
     box, page = ax.get_tightbbox(), ax.figure.bbox

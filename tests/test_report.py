@@ -367,7 +367,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     outcome = make_outcome(**SHORT, methods=methods, protocols=("APP",), measures=("nmd",))
     if in_catalog:
         known = [*oq.catalog(beyond=False), Entry(Steady, BEYOND)]
-        monkeypatch.setattr("ordinalq.experiments.methods.catalog", lambda: known)
+        monkeypatch.setattr("ordinalq.methods.catalog.catalog", lambda: known)
     text = Page(write_report(outcome, tmp_path).read_text(encoding="utf-8")).text
     assert "beyond the paper" in text
     table = tables.results_table(outcome, "nmd")

@@ -49,11 +49,18 @@ def test_no_part_of_the_site_comes_from_elsewhere():
 
 
 def test_texts_are_free_of_the_old_idioms():
-    idioms = [r"^ +Of [a-z]", r"Raise a clear error", r"It goes for"]
-    for path in [*(ROOT / "src").rglob("*.py"), *DOCS.glob("*.md"), ROOT / "README.md"]:
-        text = path.read_text(encoding="utf-8")
-        for idiom in idioms if path.suffix == ".py" else idioms[1:]:
-            assert not re.search(idiom, text, re.MULTILINE), (path.name, idiom)
+    idioms = [r"Raise a clear error", r"It goes for", r"\bso many (items|rows|samples|bytes)\b"]
+    in_code = [*idioms, r"^ +Of [a-z]", r'"""(Say|Of) ', r"^ +Whether .*, or whether"]
+    code = [path for part in ("src", "examples") for path in (ROOT / part).rglob("*.py")]
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "extend").glob("*.md")]
+    found = [
+        (path.name, idiom)
+        for paths, wanted in ((code, in_code), (pages, idioms))
+        for path in paths
+        for idiom in wanted
+        if re.search(idiom, path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert not found
 
 
 def methods_of_the_site():
@@ -84,3 +91,13 @@ def test_the_example_of_a_method_prints_what_it_finds(name):
 def test_no_page_has_the_name_of_one_that_the_site_makes_itself():
     pages = {path.stem for path in DOCS.glob("*.md")}
     assert not pages & {"search", "genindex", "modindex", "py-modindex"}
+
+
+def test_no_sentence_turns_into_a_list():
+    begins = re.compile(r"(?:[-+*]|\d+[.)]) ")
+    for path in [*DOCS.glob("*.md"), *(DOCS / "extend").glob("*.md"), ROOT / "README.md"]:
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for paragraph in re.split(r"\n\s*\n", text):
+            first, *rest = paragraph.splitlines() or [""]
+            if not first.startswith((" ", ":", "|", "<")) and not begins.match(first):
+                assert not any(begins.match(line) for line in rest), (path.name, first)

@@ -419,6 +419,28 @@ def test_samples_that_do_not_fit_get_other_starts_and_the_best_minimum_counts(mo
     assert (several < one - 1e-6).any()
 
 
+def histograms_with_a_kink(rng):
+    """Return q (9,) and M (9, 4): the first two classes can fit the first of three histograms, the others miss it."""
+    first, second, third = (rng.dirichlet(np.ones(3), 4).T for _ in range(3))
+    first[2] = [0, 0, 0.5, 0.5]
+    first[:2] *= (1 - first[2]) / first[:2].sum(axis=0)
+    p = np.append(rng.dirichlet([3, 3]), [0, 0])
+    rest = [0.9 * M @ p + 0.1 * rng.dirichlet(np.ones(3)) for M in (second, third)]
+    return np.concatenate([first @ p, *rest]), np.concatenate([first, second, third])
+
+
+def test_classes_without_mass_do_not_hide_the_curvature_beside_a_kink(rng):
+    # The squared distance of the first histogram is linear in the masses of the last two classes, so that where it fits
+    # but for 1e-8, the curvature along them is about -1e22; that of the others is less than 1e8.
+    for _ in range(20):
+        q, M = histograms_with_a_kink(rng)
+        data = Data(q[None], M, np.array([1000.0]), 3)
+        found = NewtonSolver().minimize(LinearObjective(Hellinger(), NoPenalty(), data))
+        assert found.converged.all()
+        assert found.kkt[0] <= 1e-7
+        assert found.n_iter[0] <= 60
+
+
 def test_only_samples_that_do_not_fit_are_ambiguous():
     M = np.array([[0.7, 0.1], [0.2, 0.3], [0.1, 0.6]])
     data = Data(np.array([M @ [0.4, 0.6], [0.0, 0.0, 1.0]]), M, np.array([10.0, 1e5]))

@@ -14,13 +14,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.naive_bayes import GaussianNB
+from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.files.many import open_table
 from ordinalq.tables.evaluating import evaluate_table
-from ordinalq.tables.predicting import predict_table, summarize_table
+from ordinalq.tables.predicting import summarize_table
 from ordinalq.tables.saving import read_info
 
 

@@ -60,6 +60,16 @@ def test_default_is_the_choice_fitted_and_nothing_else(rng):
     assert_array_equal(q.predict(X), same.predict(X))
 
 
+def test_texts_get_more_folds_and_classes_that_count_alike(rng):
+    y = rng.integers(0, 3, 300)
+    X = csr_array(rng.poisson(np.eye(3)[y] + 0.3))
+    for budget, folds in (("fast", 5), ("balanced", 10)):
+        (member,) = oq.OrdinalStack(budget=budget).fit(X, y).members_
+        assert len(member.estimators_) == folds == choose(X, budget=budget).folds
+        assert member.estimator.class_weight == "balanced"
+    assert len(oq.OrdinalStack(cv=3).fit(X, y).members_[0].estimators_) == 3
+
+
 def test_frames_with_categories_and_gaps_are_taken_as_they_are(rng):
     X, y = items(rng, 400)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

@@ -62,7 +62,7 @@ def test_a_change_is_seen():
     text = str(found)
     assert text.startswith("The distribution changes (6 groups by month, chi-square ")
     assert "the mean class falls by 0." in text
-    assert text.endswith("(Of the populations.)")
+    assert text.endswith("(This is about the populations behind the items.)")
     assert found.frame()["n_groups"].tolist() == [6]
     assert found.to_json()["of"] == "population"
 
@@ -93,7 +93,7 @@ def test_chi_square_is_that_of_the_formula(rng):
     error = np.sqrt(v[0, 0] * u @ (np.diag(SHARES) - np.outer(SHARES, SHARES)) @ u)
     assert_allclose(found.slope, slope[0], rtol=1e-9)
     assert_allclose(found.slope_upper - found.slope, 1.6448536 * error, rtol=1e-6)
-    assert "(Of these very items.)" in str(found)
+    assert "(This is about exactly these items.)" in str(found)
 
 
 def test_many_classes_are_judged_by_mean_spread_and_skewness(rng):
@@ -124,7 +124,7 @@ def test_series_of_several_columns_are_tested_one_by_one(rng):
     assert found.p_value[1] < 0.01
     assert np.isnan(found.p_value[2])
     lines = str(found).split("\n")
-    assert lines[0].startswith("a: no change of the distribution can be seen")
+    assert lines[0].startswith("a: no change in the distribution can be seen")
     assert lines[2].startswith("c: there are too few")
     assert "all 3 series together (Bonferroni)" in lines[3]
     alone = by_hand(4, P=P[4:8]).trend()
@@ -182,7 +182,7 @@ def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
     assert main([*call, "--plot", str(tmp_path / "trend.png"), "--out", str(tmp_path / "trend.csv")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "The distribution changes (3 groups by day" in out
-    assert "(Of the populations.)" in out
+    assert "(This is about the populations behind the items.)" in out
     assert "mean_class_lower" in pd.read_csv(tmp_path / "trend.csv")
     assert (tmp_path / "trend.png").stat().st_size > 5000
     assert main([*call, "--json"]) == 0

@@ -5,21 +5,31 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-CODE = """
+# One call for two workers: the other one waits for work when the command is killed.
+WORK = """
 import os, sys, time
 from joblib import delayed
 from ordinalq.experiments.backends import parallel
+from ordinalq.workers import in_order
 
-def work(folder):
-    open(os.path.join(folder, str(os.getpid())), "w").close()
+def work(*arguments):
+    open(os.path.join(arguments[-1], "working"), "w").close()
     time.sleep(600)
 
-with parallel("loky", 2) as run:
-    list(run(delayed(work)(sys.argv[1]) for _ in range(2)))
 """
+CODES = {
+    "an experiment": """
+with parallel("loky", 2) as run:
+    list(run(delayed(work)(sys.argv[1]) for _ in range(1)))
+""",
+    "a prediction": """
+list(in_order(work, None, [(sys.argv[1],)], 2))
+""",
+}
 
 
 def is_running(number):
@@ -41,14 +51,28 @@ def wait_for(condition, seconds):
     return condition()
 
 
+def workers_of(command):
+    """Return the numbers of the worker processes of a command, without those that look after its files."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == command.pid and b"LokyProcess" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
+            pass
+    return found
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks at processes in /proc")
-def test_workers_of_a_killed_command_end_by_themselves(tmp_path):
-    command = subprocess.Popen([sys.executable, "-c", CODE, str(tmp_path)])
+@pytest.mark.parametrize("code", CODES.values(), ids=CODES)
+def test_workers_of_a_killed_command_end_by_themselves(code, tmp_path):
+    command = subprocess.Popen([sys.executable, "-c", WORK + code, str(tmp_path)])
     try:
-        assert wait_for(lambda: len(list(tmp_path.iterdir())) == 2, 60)
-        workers = [int(path.name) for path in tmp_path.iterdir()]
-        assert all(map(is_running, workers))
+        assert wait_for((tmp_path / "working").exists, 60)
+        workers = workers_of(command)
+        assert len(workers) == 2
     finally:
         command.send_signal(signal.SIGKILL)
         command.wait()
-    assert wait_for(lambda: not any(map(is_running, workers)), 15)
+    assert wait_for(lambda: not any(map(is_running, workers)), 30)

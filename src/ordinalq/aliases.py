@@ -8,86 +8,53 @@ that has been in a release is never given to another part.
 from importlib import import_module
 from typing import Any
 
-# Alias -> module:name.
-ALIASES = {
-    # Methods.
-    "CC": "ordinalq.methods.counting:CC",
-    "PCC": "ordinalq.methods.counting:PCC",
-    "ACC": "ordinalq.methods.adjusted:ACC",
-    "PACC": "ordinalq.methods.adjusted:PACC",
-    "OACC": "ordinalq.methods.adjusted:OACC",
-    "OPACC": "ordinalq.methods.adjusted:OPACC",
-    "HDx": "ordinalq.methods.hellinger:HDx",
-    "HDy": "ordinalq.methods.hellinger:HDy",
-    "OHDx": "ordinalq.methods.hellinger:OHDx",
-    "OHDy": "ordinalq.methods.hellinger:OHDy",
-    "SLD": "ordinalq.methods.likelihood:SLD",
-    "OSLD": "ordinalq.methods.likelihood:OSLD",
-    "OQT": "ordinalq.methods.trees:OQT",
-    "ARC": "ordinalq.methods.trees:ARC",
-    "IBU": "ordinalq.methods.unfolding:IBU",
-    "RUN": "ordinalq.methods.unfolding:RUN",
-    "EDy": "ordinalq.methods.energy:EDy",
-    "OEDy": "ordinalq.methods.energy:OEDy",
-    "PDF": "ordinalq.methods.ranking:PDF",
-    "OPDF": "ordinalq.methods.ranking:OPDF",
-    "BLP": "ordinalq.methods.groups:BLP",
-    "AML": "ordinalq.methods.aml:AML",
-    "Default": "ordinalq.methods.default:Default",
-    "GroupModel": "ordinalq.effects.model:GroupModel",
-    "ComposedQuantifier": "ordinalq.methods.composed:ComposedQuantifier",
-    # What methods consist of.
-    "Auto": "ordinalq.strength:Auto",
-    "Training": "ordinalq.methods.default:Training",
-    "Tuning": "ordinalq.inference.tuning:Tuning",
-    "CumulativeSquares": "ordinalq.losses:CumulativeSquares",
-    "Energy": "ordinalq.losses:Energy",
-    "Hellinger": "ordinalq.losses:Hellinger",
-    "LeastSquares": "ordinalq.losses:LeastSquares",
-    "MatchDistance": "ordinalq.losses:MatchDistance",
-    "Poisson": "ordinalq.losses:Poisson",
-    "Entropy": "ordinalq.regularizers:Entropy",
-    "LogTikhonov": "ordinalq.regularizers:LogTikhonov",
-    "NoPenalty": "ordinalq.regularizers:NoPenalty",
-    "Tikhonov": "ordinalq.regularizers:Tikhonov",
-    "PolynomialSmoothing": "ordinalq.smoothing:PolynomialSmoothing",
-    "HardVotes": "ordinalq.representations:HardVotes",
-    "Histograms": "ordinalq.representations:Histograms",
-    "MeanDistances": "ordinalq.representations:MeanDistances",
-    "Partition": "ordinalq.representations:Partition",
-    "Posteriors": "ordinalq.representations:Posteriors",
-    "RankHistogram": "ordinalq.representations:RankHistogram",
-    "L1Solver": "ordinalq.solvers.l1:L1Solver",
-    "NewtonSolver": "ordinalq.solvers.newton:NewtonSolver",
-    "QuadraticSolver": "ordinalq.solvers.quadratic:QuadraticSolver",
-    "SoftmaxSolver": "ordinalq.solvers.softmax:SoftmaxSolver",
-    "Weights": "ordinalq.weights:Weights",
-    # Classifiers.
-    "Calibration": "ordinalq.classify.calibration:Calibration",
-    "AlreadyFitted": "ordinalq.classify.held_out:AlreadyFitted",
-    "CrossFitted": "ordinalq.classify.held_out:CrossFitted",
-    "InSample": "ordinalq.classify.held_out:InSample",
-    "OutOfBag": "ordinalq.classify.held_out:OutOfBag",
-    "LeastAbsoluteDeviation": "ordinalq.classify.rounded:LeastAbsoluteDeviation",
-    "OrdinalLogisticAT": "ordinalq.classify.thresholds:OrdinalLogisticAT",
-    "OrdinalLogisticIT": "ordinalq.classify.thresholds:OrdinalLogisticIT",
-    "OrdinalRidge": "ordinalq.classify.rounded:OrdinalRidge",
-    "OrderedProbit": "ordinalq.classify.probit:OrderedProbit",
-    "OrdinalProbit": "ordinalq.classify.stack:OrdinalProbit",
-    "OrdinalStack": "ordinalq.classify.stack:OrdinalStack",
-    # Tables.
-    "Words": "ordinalq.files.words:Words",
-    "TableModel": "ordinalq.tables.model:TableModel",
-    "TypedColumns": "ordinalq.tables.columns:TypedColumns",
-}
+
+def _places(parts: dict[str, str]) -> dict[str, str]:
+    """Return the place "module:name" of each part, by its name: that is its alias."""
+    return {name: f"ordinalq.{module}:{name}" for module, names in parts.items() for name in names.split()}
+
+
+# Alias -> module:name; a part that gets another name keeps its alias in a line of its own, below these.
+ALIASES = _places(
+    {
+        "methods.counting": "CC PCC",
+        "methods.adjusted": "ACC PACC OACC OPACC",
+        "methods.hellinger": "HDx HDy OHDx OHDy",
+        "methods.likelihood": "SLD OSLD",
+        "methods.trees": "OQT ARC",
+        "methods.unfolding": "IBU RUN",
+        "methods.energy": "EDy OEDy",
+        "methods.ranking": "PDF OPDF",
+        "methods.groups": "BLP",
+        "methods.aml": "AML",
+        "methods.default": "Default Training",
+        "effects.model": "GroupModel",
+        "methods.composed": "ComposedQuantifier",
+        "strength": "Auto",
+        "inference.tuning": "Tuning",
+        "losses": "CumulativeSquares Energy Hellinger LeastSquares MatchDistance Poisson",
+        "regularizers": "Entropy LogTikhonov NoPenalty Tikhonov",
+        "smoothing": "PolynomialSmoothing",
+        "representations": "HardVotes Histograms MeanDistances Partition Posteriors RankHistogram",
+        "solvers.l1": "L1Solver",
+        "solvers.newton": "NewtonSolver",
+        "solvers.quadratic": "QuadraticSolver",
+        "solvers.softmax": "SoftmaxSolver",
+        "weights": "Weights",
+        "classify.calibration": "Calibration",
+        "classify.held_out": "AlreadyFitted CrossFitted InSample OutOfBag",
+        "classify.rounded": "LeastAbsoluteDeviation OrdinalRidge",
+        "classify.thresholds": "OrdinalLogisticAT OrdinalLogisticIT",
+        "classify.probit": "OrderedProbit",
+        "classify.stack": "OrdinalProbit OrdinalStack",
+        "files.words": "Words",
+        "tables.model": "TableModel",
+        "tables.columns": "TypedColumns",
+    }
+)
 
 # Functions at the steps of an encoder.
-FUNCTIONS = {
-    "to_float": "ordinalq.files.encoder:to_float",
-    "to_object": "ordinalq.files.encoder:to_object",
-    "calendar": "ordinalq.files.encoder:calendar",
-    "calendar_names": "ordinalq.files.encoder:calendar_names",
-}
+FUNCTIONS = _places({"files.encoder": "to_float to_object calendar calendar_names"})
 
 
 def __getattr__(name: str) -> Any:

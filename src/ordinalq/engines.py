@@ -30,7 +30,6 @@ from ordinalq.samples import Samples
 from ordinalq.tables.groups import By, Grouping, group_values, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Portion, Reading
-from ordinalq.validation import Index
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -76,7 +75,7 @@ class Layout(NamedTuple):
         if len(self.slices) == 1:
             return {0: summary}
         assert summary.keys is not None
-        place = _places(self.keys, summary.keys)
+        place = self.keys.positions(summary.keys)
         number = np.searchsorted([part.start for part in self.slices], place, side="right") - 1
         found = {}
         for block in np.unique(number).tolist():
@@ -225,7 +224,7 @@ def finished(task: Task, number: int, keys: Keys, parts: Sequence[Summary]) -> t
     """Return the estimates of a block of groups in the order of their keys, or their sums; and how many failed."""
     summary = Summary.merged(parts)
     assert summary.keys is not None
-    summary = summary.regrouped(_places(keys, summary.keys), keys)
+    summary = summary.regrouped(keys.positions(summary.keys), keys)
     if not task.estimates:
         return summary, 0
     return estimate_block(task.quantifier, summary, task.level, task.plan, number)
@@ -248,14 +247,6 @@ def example(task: Task) -> pd.DataFrame:
     summary = quantifier.summarize(S, labelled=labelled, sample_weight=weight)
     found: pd.DataFrame = estimate_block(quantifier, summary, task.level, task.plan, 0)[0].frame()
     return found
-
-
-def _places(keys: Keys, some: Keys) -> Index:
-    """Return the positions of some keys among all."""
-    _, (of_all, of_some) = Keys.merged([keys, some])
-    place = np.empty(len(keys), dtype=np.intp)
-    place[of_all] = np.arange(len(keys))
-    return np.asarray(place[of_some])
 
 
 def _on_means() -> str:

@@ -62,7 +62,7 @@ class Column:
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
     def matches(self, value: Any) -> Mask:
-        """Say which rows have a value, (B,)."""
+        """Return which rows have a value, (B,)."""
         if value is None:  # not every type finds it by this name
             return np.asarray(self.index.isna())
         found = np.zeros(len(self.index), dtype=bool)
@@ -136,7 +136,7 @@ class Keys:
         return cls(columns), np.split(codes, ends[:-1])
 
     def same(self, other: "Keys") -> bool:
-        """Say whether other keys are these, of the same types."""
+        """Return whether other keys are these, of the same types."""
         pairs = [(a.index, b.index) for a, b in zip(self.columns, other.columns, strict=True)]
         return all(a.equals(b) and a.dtype == b.dtype for a, b in pairs)
 
@@ -188,6 +188,13 @@ class Keys:
             raise TypeError(f"a group must be one value, got {group!r}.")
         return int(rows[0])
 
+    def positions(self, some: "Keys") -> Index:
+        """Return the rows of some of these groups, (k,)."""
+        _, (of_all, of_some) = Keys.merged([self, some])
+        rows = np.empty(len(self), dtype=np.intp)
+        rows[of_all] = np.arange(len(self))
+        return np.asarray(rows[of_some])
+
     def to_numpy(self) -> Array:
         """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
         if len(self.columns) == 1:
@@ -212,7 +219,7 @@ class Keys:
 
 
 def is_polars(value: Any) -> bool:
-    """Say whether a frame or a series is one of polars."""
+    """Return whether a frame or a series is one of polars."""
     return type(value).__module__.partition(".")[0] == "polars"
 
 

@@ -41,14 +41,14 @@ def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, nam
     return ordered, codes
 
 
-def encode_known_labels(y: Any, classes: Array, name: str = "labelled") -> Codes:
+def encode_known_labels(y: Any, classes: Array) -> Codes:
     """Return the codes 0..n-1 of labels of which some are missing (None, NaN and the like), -1 for those.
 
     >>> encode_known_labels([5, None, 1], np.array([1, 3, 5])).tolist()
     [2, -1, 0]
     """
     if y is None or isinstance(y, str | bytes) or np.ndim(y) != 1:
-        raise ValueError(f"{name} must be a one-dimensional array of labels, got {_describe(y)}.")
+        raise ValueError(f"labelled must be a one-dimensional array of labels, got {_describe(y)}.")
     if hasattr(y, "dtype") or not any(isinstance(value, str) for value in y):
         values = np.asarray(y, dtype=object)
     else:
@@ -57,7 +57,7 @@ def encode_known_labels(y: Any, classes: Array, name: str = "labelled") -> Codes
     known = np.array([not is_missing(value) for value in values.tolist()], dtype=bool)
     codes = np.full(len(values), -1, dtype=np.intp)
     if known.any():
-        codes[known] = encode_labels(values[known], classes, name=name)[1]
+        codes[known] = encode_labels(values[known], classes, name="labelled")[1]
     return codes
 
 
@@ -143,7 +143,7 @@ def _unique(values: Array) -> tuple[list[Any], Codes]:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
+    """Return whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 

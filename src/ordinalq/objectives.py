@@ -91,7 +91,7 @@ class Objective(ABC):
         return []
 
     def ambiguous(self, P: Floats) -> Mask:
-        """Say for which samples (B,) other starts may lead to better minima than those at P (B, n)."""
+        """Return for which samples (B,) other starts may lead to better minima than those at P (B, n)."""
         return np.zeros(self.n_samples, dtype=bool)
 
     def emphases(self) -> list["Objective"]:
@@ -194,7 +194,7 @@ class LinearObjective(Objective):
         return None if form is None or penalty is None or self.strengths is not None else (*form, *penalty)
 
     def ambiguous(self, P: Floats) -> Mask:
-        """Say for which samples the loss may have lower minima than those at P."""
+        """Return for which samples the loss may have lower minima than those at P."""
         return self.loss.ambiguous(P, self.data)
 
     def emphases(self) -> list[Objective]:
@@ -376,7 +376,7 @@ class MixtureObjective(Objective):
 
 
 def _all_seen(G: Floats) -> bool:
-    """Say whether all matrices G (..., n, n) see every direction along the simplex."""
+    """Return whether all matrices G (..., n, n) see every direction along the simplex."""
     size = np.linalg.eigvalsh(G)
     return bool((size[..., 1] > ALL_SEEN * size[..., -1]).all())  # the first belongs to (1, ..., 1)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def same_parameters(a: Any, b: Any) -> bool:
-    """Say whether two parameters are the same; where that is hard to tell, they are not.
+    """Return whether two parameters are the same; where that is hard to tell, they are not.
 
     >>> same_parameters({"tau": 0.1}, {"tau": 0.1}), same_parameters([1, 2], (1, 2))
     (True, False)

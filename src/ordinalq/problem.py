@@ -10,7 +10,7 @@ from ordinalq.validation import Floats, Index
 MAX_PAIRS = 2**21
 # Rows of a batch that are multiplied at once, see `row_product`.
 BLOCK = 16
-# So many times a histogram counts more than the others in `Data.emphases`, and so many of these there are at most.
+# How much more than the others a histogram counts in `Data.emphases`, and how many emphases there are at most.
 EMPHASIS = 100.0
 MOST_EMPHASES = 12
 

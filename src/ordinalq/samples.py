@@ -325,7 +325,7 @@ def class_means(
 
 
 def smoothest_mask(P: Floats, fraction: float) -> Mask:
-    """Say which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,)."""
+    """Return which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,)."""
     # Equal jaggedness may differ in the last bits (a vector and its mirror image): 12 digits make it distinct.
     xi = np.round(jaggedness(P), 12)
     return np.asarray(xi <= np.quantile(np.unique(xi), fraction))

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def tell(what: str, at: int, of: int, width: int = 1) -> None:
-    """Say what begins after `at` of `of` steps and takes `width` of them; `at == of` ends the work."""
+    """State what begins after `at` of `of` steps and takes `width` of them; `at == of` ends the work."""
     logger.info(what, extra={"step": (at, of, width)})
 
 

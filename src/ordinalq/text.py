@@ -22,8 +22,13 @@ def first_of(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
+def listed(names: Sequence[str]) -> str:
+    """Join names as people do, with "and" before the last."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def percent(part: float, digits: int | None = None) -> str:
-    """Return a part of the whole in per cent, with so many digits, or as many as it has.
+    """Return a part of the whole in per cent, with this many digits, or as many as it has.
 
     >>> percent(0.95), percent(0.975), percent(0.7213, 0)
     ('95 %', '97.5 %', '72 %')

@@ -48,10 +48,19 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def real_numbers(value: Any) -> Floats:
+    """Return `value` as an array of floats; complex numbers, whose imaginary parts would be dropped, are an error."""
+    # First an array: of whatever only knows how to become one, NumPy's functions are not asked.
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return array.astype(np.float64, copy=False)
+
+
 def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
     """Return `value` as a finite float array of shape (n,) or (B, n), n >= `min_classes`."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = real_numbers(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a vector or a matrix of numbers, got {_short(value)}.") from error
     if array.ndim not in (1, 2):

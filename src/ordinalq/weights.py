@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Codes, Floats, check_choice
+from ordinalq.validation import Codes, Floats, check_choice, real_numbers
 
 KINDS = ("survey", "frequency")
 
@@ -91,7 +91,7 @@ def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str
 def check_weights(sample_weight: Any, n_items: int) -> Floats:
     """Return weights (N,) as floats >= 0, some of them positive."""
     try:
-        values = np.asarray(sample_weight, dtype=np.float64)
+        values = real_numbers(sample_weight)
     except (TypeError, ValueError) as error:
         raise TypeError(f"sample_weight must be one number per item, got {sample_weight!r:.80}.") from error
     if values.ndim != 1:

@@ -34,10 +34,16 @@ class Watched:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the function; watch the parent from now on."""
         # Threads of the owner, and workers of a cluster, have other parents.
-        if os.getppid() == self.owner and not _watching.is_set():
-            _watching.set()
-            threading.Thread(target=_watch, args=(self.owner,), daemon=True).start()
+        if os.getppid() == self.owner:
+            watch(self.owner)
         return self.function(*arguments, **options)
+
+
+def watch(parent: int) -> None:
+    """End this worker when its parent is gone. As an initializer it also serves one that no call has reached yet."""
+    if not _watching.is_set():
+        _watching.set()
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:
@@ -62,14 +68,14 @@ def in_order(
     import joblib
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(n_jobs)
+    executor = ProcessPoolExecutor(n_jobs, initializer=watch, initargs=(os.getpid(),))
     with tempfile.TemporaryDirectory(prefix="ordinalq-") as folder:
         path = os.path.join(folder, "shared")
         joblib.dump(shared, path)
         try:
             waiting: deque[Any] = deque()
             for call in calls:
-                waiting.append(executor.submit(Watched(_call), function, path, call))
+                waiting.append(executor.submit(_call, function, path, call))
                 if len(waiting) >= PER_WORKER * n_jobs:
                     yield waiting.popleft().result()
             while waiting:

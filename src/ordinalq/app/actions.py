@@ -183,7 +183,7 @@ async def compare(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def plan(request: Request, site: Site, walk: Walk) -> Response:
-    """Say how many rows to label, and draw them."""
+    """Work out how many rows to label, and draw them."""
     fields = await form(request)
     if walk.answer is None or walk.sample is None or walk.model is None:
         raise Refused("estimate a table first.")

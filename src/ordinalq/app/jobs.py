@@ -14,11 +14,11 @@ from typing import Any
 
 # What a process imports before it is asked for: starting one takes some hundredths of a second then.
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
-# Messages about the progress of one thing are at least so many seconds apart.
+# Messages about the progress of one thing are at least this many seconds apart.
 PAUSE = 0.1
 # Part of the machine's memory that one piece of work may take; a file that asks for more must not end the server.
 MEMORY = 0.75
-# Notes that are kept, warnings and the like.
+# Notes that are kept, such as warnings.
 MAX_NOTES = 20
 
 RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
@@ -27,7 +27,7 @@ Report = Callable[..., None]
 
 
 def context() -> Any:
-    """Return how processes are started: from a server that has imported everything, where the system has such."""
+    """Return how processes are started: from a server that has imported everything, where the system has one."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     found = multiprocessing.get_context("forkserver")

@@ -26,7 +26,7 @@ async def current(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def job(request: Request, site: Site, walk: Walk) -> Response:
-    """Say how far the work is."""
+    """Report how far the work is."""
     found = walk.job
     if found is None or found.state != RUNNING:
         return JSONResponse({"state": "ended"})
@@ -75,7 +75,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def model(request: Request, site: Site, walk: Walk) -> Response:
-    """Say what the model can do."""
+    """State what the model can do."""
     if (working := _working(site, walk)) is not None:
         return working
     if walk.fitted is None:
@@ -137,8 +137,7 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         "results.html",
         answer=walk.answer,
         estimates=estimates,
-        rows=views.rows(estimates, shown),
-        size=(views.STEP * len(estimates.classes), views.HEIGHT, views.BAR),
+        rows=views.Rows.of(estimates, shown),
         wanted=wanted,
         query=request.url.query,
         left_out=views.drawn(which, wanted)[1],

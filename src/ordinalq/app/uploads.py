@@ -31,7 +31,7 @@ MAX_HEADER = 4096
 MODEL = "oq"
 # Beginning of the names of tables and models that were sent.
 SENT = "upload-"
-# After so many bytes it is looked again whether there is room: others send, too.
+# Free space is checked again after this many bytes: others send, too.
 CHECKED = 64 << 20
 
 

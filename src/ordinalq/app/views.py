@@ -13,42 +13,6 @@ PER_PAGE, PER_PICTURE = 50, 30
 STEP, BAR, HEIGHT = 14, 10, 40
 
 
-class Bar(NamedTuple):
-    """A class in a small picture: where its bar and its interval stand."""
-
-    x: float
-    y: float
-    height: float
-    middle: float
-    top: float
-    bottom: float
-
-
-class Share(NamedTuple):
-    """The share of a class, with its interval where there is one."""
-
-    name: str
-    p: float
-    lower: float | None
-    upper: float | None
-
-
-class Row(NamedTuple):
-    """A group: its position among all, its name, and what is known of it."""
-
-    position: int
-    name: str
-    n_items: int
-    shares: list[Share]
-    mean: float
-    mean_lower: float | None
-    mean_upper: float | None
-    fit: str
-    n_labelled: int | None
-    basis: str
-    bars: list[Bar]
-
-
 class Wanted(NamedTuple):
     """Which groups are shown: in which order, with which words in their name, and with how many items."""
 
@@ -89,57 +53,35 @@ def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:
     return which[:PER_PICTURE] if wanted.sort else which, f", the {kind} {PER_PICTURE} of {len(which):,} groups{order}"
 
 
-def rows(estimates: Estimates, which: Index) -> list[Row]:
-    """Return what is shown of some groups."""
-    part = estimates.take(which)
-    names = ["all rows"] * len(part) if part.keys is None else part.keys.labels()
-    top = float(max(part.prevalences.max(initial=0.0), 0 if part.bounds is None else part.upper.max(initial=0.0)))
-    found = []
-    for b, position in enumerate(which):
-        bounds = part.bounds
-        found.append(
-            Row(
-                int(position),
-                names[b],
-                int(part.n_items[b]),
-                _shares(part, b),
-                float(part.mean[b]),
-                None if bounds is None else float(bounds.mean_lower[b]),
-                None if bounds is None else float(bounds.mean_upper[b]),
-                "" if part.fit is None else str(part.fit[b]),
-                None if part.n_labelled is None else int(part.n_labelled[b]),
-                "" if part.basis is None else str(part.basis[b]),
-                _bars(part, b, top or 1.0),
-            )
-        )
-    return found
+class Rows(NamedTuple):
+    """Groups that are shown: their positions among all, names and estimates, and the largest share of the pictures."""
 
+    positions: Index
+    names: list[str]
+    estimates: Estimates
+    top: float
 
-def _shares(part: Estimates, b: int) -> list[Share]:
-    lower, upper = (None, None) if part.bounds is None else (part.lower[b], part.upper[b])
-    return [
-        Share(
-            str(label),
-            float(part.prevalences[b, i]),
-            None if lower is None else float(lower[i]),
-            None if upper is None else float(upper[i]),
-        )
-        for i, label in enumerate(part.classes)
-    ]
+    @classmethod
+    def of(cls, estimates: Estimates, which: Index) -> "Rows":
+        """Return some of all groups; their small pictures have the same scale."""
+        part = estimates.take(which)
+        names = ["all rows"] * len(part) if part.keys is None else part.keys.labels()
+        drawn = part.prevalences if part.bounds is None else np.maximum(part.prevalences, part.upper)
+        return cls(which, names, part, float(drawn.max(initial=0.0)) or 1.0)
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Width and height of a small picture, and width of a bar."""
+        return STEP * len(self.estimates.classes), HEIGHT, BAR
 
-def _bars(part: Estimates, b: int, top: float) -> list[Bar]:
-    """Return a small picture; all groups of a page have the same scale."""
-
-    def height(p: float) -> float:
-        return round(HEIGHT * min(max(p, 0.0), top) / top, 2)
-
-    bars = []
-    for i, share in enumerate(_shares(part, b)):
-        x, tall = i * STEP, height(share.p)
-        ends = [HEIGHT - height(share.p if end is None else end) for end in (share.upper, share.lower)]
-        bars.append(Bar(x, HEIGHT - tall, tall, x + BAR / 2, *ends))
-    return bars
+    def bars(self, b: int) -> list[tuple[float, ...]]:
+        """Return where each bar of a small picture stands: x, top, height, and x, top and bottom of its interval."""
+        shares, bounds = self.estimates.prevalences[b], self.estimates.bounds
+        ends = (shares, shares) if bounds is None else (bounds.upper[b], bounds.lower[b])
+        height, top, bottom = (np.round(HEIGHT * np.clip(p, 0, self.top) / self.top, 2) for p in (shares, *ends))
+        x = STEP * np.arange(len(shares))
+        columns = (x, HEIGHT - height, height, x + BAR / 2, HEIGHT - top, HEIGHT - bottom)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def fit_counts(estimates: Estimates) -> dict[str, int]:

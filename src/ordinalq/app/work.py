@@ -161,22 +161,13 @@ def preview(table: Table, whole: bool, report: Report) -> TablePreview:
 
 def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report) -> Fitted:
     """Fit a model, and write it and the picture of its errors."""
-    parameters = {} if choices.budget is None else {"budget": choices.budget}
-    quantifier = build_quantifier(choices.method, parameters, groups=choices.by is not None, n_jobs=1)
+    how = choices._asdict() | {"classes": choices.classes or None}
+    method, budget = how.pop("method"), how.pop("budget")
+    parameters = {} if budget is None else {"budget": budget}
+    quantifier = build_quantifier(method, parameters, groups=choices.by is not None, n_jobs=1)
     report("reading the table")
     with _Learning(report):
-        model = fit_table(
-            table.open(),
-            choices.target,
-            quantifier,
-            by=choices.by,
-            weight=choices.weight,
-            text=choices.text,
-            features=choices.features,
-            categories=choices.categories,
-            classes=choices.classes or None,
-            skip_unlabelled=choices.skip_unlabelled,
-        )
+        model = fit_table(table.open(), quantifier=quantifier, **how)
     return _looked(model, save_model(model, out, overwrite=True), picture)
 
 
@@ -249,7 +240,7 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
 
 
 def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
-    """Say how many rows to label, draw them, and write them as a table."""
+    """Work out how many rows to label, draw them, and write them as a table."""
     if asked.weight is not None:
         raise ValueError("how many rows to label is known only for rows without weights.")
     file = table.open()
@@ -299,9 +290,6 @@ def draw(
 
 
 def _save(axes: Any, path: Path, kind: str) -> None:
-    """Write a picture, without any window."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
+    """Write a picture that nobody else on this machine may read."""
     save_picture(axes, path, kind)
     os.chmod(path, 0o600)

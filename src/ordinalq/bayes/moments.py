@@ -89,7 +89,7 @@ def error_shares(P: Floats, sizes: Floats, counts: Floats, trust: Floats) -> Flo
 
 
 def thinned(codes: Codes, most: int) -> Codes:
-    """Return at most so many items, as many of each class as of the others where it has them, evenly spread.
+    """Return at most that many items, evenly spread, with equal numbers from all classes that have enough.
 
     >>> thinned(np.array([0, 1, 0, 1, 0, 0, 0]), 5).tolist()
     [0, 1, 3, 4, 6]

@@ -1,13 +1,13 @@
 r"""Shares given the mean q of a function of the items, by generalized least squares and a prior.
 
-Of the population that a sample of N items comes from the shares are
+The shares of the population that a sample of N items comes from are
 
     p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p),    Omega = Cov(q - M p_N) + M J M',
 
 where p_N are the shares of the sample, which vary around p with the covariance J = (diag p - p p') / N. Those of the
 sample itself follow from what is left: p_N = p + J M' Omega^-1 (q - M p).
 
-Of a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m and A
+In a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m and A
 are mean and covariance of the part; the estimate is the mean over the parts. The inverse of the second derivative at p
 is the covariance of the error; a mixture adds the one between its parts.
 """

@@ -49,19 +49,15 @@ class Calibration(BaseEstimator):
             return self
         L = logarithms(S)
         n_weights = n if self.kind == "vector" else 1
-        observed = np.zeros_like(L)
-        observed[np.arange(len(L)), codes] = 1
         counts = item_counts(codes, n, weights)
-        each: Any = 1 / (n * counts)[codes, None] if self.balanced else 1 / counts.sum()
-        each = each if weights is None else each * weights.values[:, None]
+        each = 1 / (n * counts)[codes] if self.balanced else np.full(len(codes), 1 / counts.sum())
+        each = each if weights is None else each * weights.values
 
         def loss(x: Floats) -> tuple[float, Any]:
             w, c = x[:n_weights], x[n_weights:]
-            logits = log_softmax(L * w + c, axis=1)
-            error = (np.exp(logits) - observed) * each  # derivative in the logits
-            slope = (error * L).sum(axis=0)
-            slope = slope if n_weights > 1 else slope.sum(keepdims=True)
-            return -(logits * observed * each).sum(), np.concatenate([slope, error.sum(axis=0)])
+            value, error = softmax_loss(L * w + c, codes, each)
+            slope = np.einsum("xi,xi->i", error, L)
+            return value, np.concatenate([slope if n_weights > 1 else slope.sum(keepdims=True), error.sum(axis=0)])
 
         start = np.concatenate([np.ones(n_weights), -np.log(counts / counts.sum()) if self.balanced else np.zeros(n)])
         best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "gtol": 1e-8}).x
@@ -116,6 +112,22 @@ class Calibration(BaseEstimator):
             one.weights_, one.biases_ = self.weights_ + step[:-n], self.biases_ + step[-n:]
             found.append(one)
         return found
+
+
+def softmax_loss(eta: Floats, codes: Codes, weight: Floats) -> tuple[float, Floats]:
+    """Return -sum_x w(x) ln softmax(eta(x))_y for weights w (N,) of the items, and its derivative in eta (N, n).
+
+    The derivative takes the place of eta.
+    """
+    items = np.arange(len(codes))
+    eta -= eta.max(axis=1, keepdims=True)
+    own = eta[items, codes]
+    np.exp(eta, out=eta)
+    total = eta.sum(axis=1)
+    value = weight @ (np.log(total) - own)
+    eta *= (weight / total)[:, None]
+    eta[items, codes] -= weight
+    return float(value), eta
 
 
 def logarithms(S: Floats) -> Floats:

@@ -13,7 +13,7 @@ def make_folds(
 ) -> list[tuple[Codes, Codes]]:
     """Return the training and the held-out items of each fold of items with codes and groups (N,).
 
-    `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer where no class has so many items;
+    `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer if no class has that many items;
     folds of whole groups where there are groups). With groups, `seen` refuses folds in which a class is held out that
     is not among their training items.
     """

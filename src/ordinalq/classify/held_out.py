@@ -323,7 +323,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def unscored(S: Floats) -> Mask:
-    """Say which rows of S (N, n) hold no score: all NaN or all zero."""
+    """Return which rows of S (N, n) hold no score: all NaN or all zero."""
     return np.asarray(np.isnan(S).all(axis=1) | (S == 0).all(axis=1))
 
 

@@ -11,6 +11,9 @@ from ordinalq.files.encoder import table_encoder
 from ordinalq.validation import check_choice
 
 BUDGETS = ("fast", "balanced", "best")
+N_FOLDS = 5
+# More folds where rare classes have few items: each model then sees nearly all of them.
+FOLDS = {("sparse", "balanced"): 10, ("sparse", "best"): 10}
 # Below this many items, boosted trees have too little to learn from; a linear and a smooth function need less.
 FEW = 1000
 # Beyond this many columns the items are vectors that another model has made, such as embeddings of texts, on which
@@ -21,11 +24,15 @@ MOST_PER_TREE = 100_000
 
 
 class Choice(NamedTuple):
-    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each."""
+    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each.
+
+    `folds` is the number of folds that they are fitted on.
+    """
 
     members: list[Any]
     kind: str
     reasons: tuple[str, ...]
+    folds: int
 
 
 def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
@@ -40,11 +47,11 @@ def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_sta
     members = [make(_num_samples(X), groups, random_state) for make, _ in parts]
     if encoder is not None:
         members = [_piped(encoder, member) for member in members]
-    return Choice(members, kind, tuple(reason for _, reason in parts))
+    return Choice(members, kind, tuple(reason for _, reason in parts), FOLDS.get((kind, budget), N_FOLDS))
 
 
 def kind_of(X: Any) -> str:
-    """Say what kind of items there are: "sparse", "vectors", "few" or "table"."""
+    """Return the kind of the items: "sparse", "vectors", "few" or "table"."""
     if issparse(X):
         return "sparse"
     width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
@@ -56,7 +63,8 @@ def kind_of(X: Any) -> str:
 def _encoder(X: Any) -> Any:
     """Return an unfitted encoder for frames with columns that are no numbers or have gaps, None for all else."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
-        if issparse(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
+        # Members refuse complex numbers, with scikit-learn's own words.
+        if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
             return None
         from sklearn.impute import SimpleImputer
 
@@ -145,11 +153,11 @@ def _ridge(alpha: float) -> Callable[[int, bool, int], Any]:
     return make
 
 
-def _logistic(C: float, *, scaled: bool = False) -> Callable[[int, bool, int], Any]:
+def _logistic(C: float, *, class_weight: str | None = None, scaled: bool = False) -> Callable[[int, bool, int], Any]:
     def make(_n_items: int, _groups: bool, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(C=C, max_iter=2000)
+        model = LogisticRegression(C=C, class_weight=class_weight, max_iter=2000)
         return _scaled(model) if scaled else model
 
     return make
@@ -165,10 +173,11 @@ def _scaled(model: Any) -> Any:
 Part = tuple[Callable[[int, bool, int], Any], str]
 TREES = "boosted trees: a regressor of the class index that finds steps and interactions"
 SMOOTH = "kernel ridge regression: a regressor that finds smooth functions of few columns"
-NETWORK = "neural network: a regressor between the two"
+NETWORK = "neural network: a regressor halfway between the two"
 FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
-LINE = "ridge regression: a regressor that many columns or few items suffice for"
-LOGISTIC = "logistic regression: a classifier that many columns or few items suffice for"
+LINE = "ridge regression: a regressor that copes with many columns and few items"
+LOGISTIC = "logistic regression: a classifier that copes with many columns and few items"
+ALIKE = "logistic regression: a classifier for many columns; all classes count alike"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
@@ -212,5 +221,5 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
             (_forest(500), FOREST),
         ],
     },
-    "sparse": {budget: [(_logistic(1.0), LOGISTIC)] for budget in BUDGETS},
+    "sparse": {budget: [(_logistic(1.0, class_weight="balanced"), ALIKE)] for budget in BUDGETS},
 }

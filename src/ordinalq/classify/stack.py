@@ -18,16 +18,15 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq.classify.calibration import logarithms
+from ordinalq.classify.calibration import logarithms, softmax_loss
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
-from ordinalq.classify.members import choose
+from ordinalq.classify.members import N_FOLDS, choose
 from ordinalq.classify.probit import OrderedProbit
 from ordinalq.telling import each
 from ordinalq.validation import Array, Codes, Floats
 from ordinalq.workers import Watched
 
-N_FOLDS = 5
 # Logarithms of the posteriors of an ordered probit below this are no more believed.
 LEAST_LOGARITHM = -30.0
 
@@ -148,8 +147,9 @@ class OrdinalStack(HeldOutScores):
         None stands for those that suit the kind of the items within the budget: docs/default.md has the table.
     budget : {"fast", "balanced", "best"}, default="balanced"
         How much time the members may take, if they are None.
-    cv : int or splitter, default=5
-        Folds of all members except those that have their own (`CrossFitted`, out-of-bag forests).
+    cv : int or splitter, default=None
+        Folds of all members except those that have their own (`CrossFitted`, out-of-bag forests). None means 5; if
+        the members are None and the items sparse, 10 unless the budget is "fast".
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
@@ -185,7 +185,7 @@ class OrdinalStack(HeldOutScores):
         members: Sequence[Any] | None = None,
         *,
         budget: str = "balanced",
-        cv: Any = N_FOLDS,
+        cv: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -218,14 +218,18 @@ class OrdinalStack(HeldOutScores):
 
     def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:
         """Return the unfitted members: the regressors as one probit, and classifiers that give held-out scores."""
-        members, self.kind_ = self.members, ""
+        members, self.kind_, folds = self.members, "", N_FOLDS
         self.reasons_: tuple[str, ...] = ()
         if members is None:
             how: dict[str, Any] = {"budget": self.budget, "random_state": self.random_state}
-            members, self.kind_, self.reasons_ = choose(X, groups=groups is not None, **how)
+            members, self.kind_, self.reasons_, folds = choose(X, groups=groups is not None, **how)
         if not members:
             raise ValueError("members must hold at least one regressor or classifier, got none.")
-        common: dict[str, Any] = {"cv": self.cv, "n_jobs": self.n_jobs, "random_state": self.random_state}
+        common: dict[str, Any] = {
+            "cv": folds if self.cv is None else self.cv,
+            "n_jobs": self.n_jobs,
+            "random_state": self.random_state,
+        }
         regressors = [member for member in members if hasattr(member, "fit") and is_regressor(member)]
         found: list[Any] = [OrdinalProbit(regressors, **common)] if regressors else []
         for member in members:
@@ -291,14 +295,10 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     """
     m = len(L)
     w, c = x[:m], x[m:]
-    logits = log_softmax(np.tensordot(w, L, axes=1) + c, axis=1)  # (N, n)
-    items = np.arange(len(codes))
-    error = np.exp(logits)
-    error[items, codes] -= 1
-    error *= weight[codes][:, None]
-    value = -(weight[codes] * logits[items, codes]).sum() + 0.5 * (weight * (c - centre) ** 2).sum()
+    value, error = softmax_loss(np.tensordot(w, L, axes=1) + c, codes, weight[codes])
+    value += 0.5 * (weight * (c - centre) ** 2).sum()
     slope = np.concatenate([np.tensordot(L, error, axes=2), error.sum(axis=0) + weight * (c - centre)])
-    return float(value), slope
+    return value, slope
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Array]:

@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags, project
 from ordinalq.validation import Array, Codes, Floats, Mask, check_integer, check_real
 
-# Up to so many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
+# Up to this many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
 # costs as much as some ten steps, and on correlated features (embeddings of texts) it saves hundreds.
 WHITENED_FEATURES = 2048
 # Added to the curvature of the standardized features, relative to it: columns that are constant or repeat

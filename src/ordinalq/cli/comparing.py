@@ -2,16 +2,13 @@
 
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ordinalq.cli.app import app
 from ordinalq.cli.job import Job, asks
 from ordinalq.cli.wording import say, say_json
-
-if TYPE_CHECKING:
-    from ordinalq.contract.comparison import Comparison
 
 
 @app.command()
@@ -24,7 +21,7 @@ def compare(
     interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Say which of two groups of rows is higher and how surely; of more than two, for all pairs."""
+    """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import show
     from ordinalq.contract.plan import check_level
     from ordinalq.files import writing
@@ -46,8 +43,10 @@ def compare(
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     if plot is not None:
+        from ordinalq.plot import comparison
+
         with writing.replacing(plot) as path:
-            writing.save_picture(_plotted(found, job.info.target), path, kind)
+            writing.save_picture(comparison(found, xlabel=job.info.target or ""), path, kind)
     show.smoothing(job.quantifier)
     if job.json:
         say_json(found.to_json())
@@ -61,17 +60,7 @@ def compare(
 
 
 def _is_table(name: str) -> bool:
-    """Say whether an argument is a file of the table, and no group."""
+    """Return whether an argument is a file of the table, and no group."""
     from ordinalq.files.table import format_of
 
     return format_of(name) is not None and Path(name).is_file()
-
-
-def _plotted(found: "Comparison", target: str | None) -> Any:
-    """Return the axes of the picture."""
-    import matplotlib as mpl
-
-    from ordinalq import plot
-
-    mpl.use("agg")  # no window
-    return plot.comparison(found, xlabel=target or "")

@@ -85,7 +85,7 @@ def fit(
     set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     max_items: Annotated[
-        int | None, typer.Option(help="Learn from at most so many rows: the same part of each group, or class.")
+        int | None, typer.Option(help="Learn from at most this many rows: the same part of each group, or class.")
     ] = None,
     weight: WeightOption = None,
     weights: WeightsOption = "survey",

@@ -49,7 +49,7 @@ class Job:
         str | None,
         typer.Option(
             "--interval-of",
-            help="Intervals for these very rows, the 'sample', or for their 'population'; default: sample, for "
+            help="Intervals for exactly these rows, the 'sample', or for their 'population'; default: sample, for "
             "comparisons and periods population.",
         ),
     ] = None

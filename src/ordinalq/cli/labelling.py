@@ -26,7 +26,7 @@ def plan(
         Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
     ] = None,
 ) -> None:
-    """Say how many rows of each group to label, so that intervals are as narrow as one wants, and draw these rows."""
+    """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
     from ordinalq.contract.plan import check_level
     from ordinalq.files import writing
     from ordinalq.tables.planning import plan_labels, rows_to_label

@@ -12,10 +12,14 @@ import typer
 
 from ordinalq.cli import comparing, everyday, labelling, page, paper, predicting
 from ordinalq.cli.app import app
-from ordinalq.cli.wording import OneLine, one_line, say
+from ordinalq.cli.wording import QUIET, OneLine, one_line, say
 
-# Importing them has added their verbs.
-VERBS = (paper, everyday, predicting, comparing, labelling, page)
+# Importing them has added their verbs, which the help lists in this order.
+VERBS = (
+    *(everyday.fit, predicting.predict, comparing.compare, labelling.plan, everyday.evaluate, everyday.methods),
+    *(page.page, paper.datasets, paper.extract, paper.reproduce, paper.report),
+)
+app.registered_commands.sort(key=lambda verb: VERBS.index(verb.callback))
 
 # Wrong files, options and values: what the caller can put right.
 CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
@@ -36,14 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handler.setFormatter(OneLine(options))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         """Show a warning of a library as we show errors."""
         say(f"ordinalq: warning: {one_line(str(message), options)}", err=True)
 
+    asked = QUIET.set(quiet)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = show
-            code = int(app(arguments, standalone_mode=False, obj={"quiet": quiet}) or 0)
+            warnings.showwarning = warn
+            code = int(app(arguments, standalone_mode=False) or 0)
         if code == INTERRUPTED:
             say("ordinalq: interrupted.", err=True)
         return code
@@ -59,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say(f"ordinalq: {one_line(message, options)}", err=True)
         # The parser's own errors (unknown verb, missing option) carry their exit code.
         return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
+    finally:
+        QUIET.reset(asked)
 
 
 def _options(arguments: Sequence[str]) -> Mapping[str, str]:

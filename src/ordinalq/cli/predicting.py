@@ -46,7 +46,7 @@ def predict(
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Say how far the estimate can be trusted.")] = False,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Report how far the estimate can be trusted.")] = False,
     engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")] = None,
     master: Annotated[str | None, typer.Option(help="Address of a Spark master; default: local workers.")] = None,
@@ -102,7 +102,7 @@ def predict(
 def _say(
     job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
 ) -> None:
-    """Say what there is below the table."""
+    """State what there is below the table."""
     from ordinalq.cli import show
 
     if trend is not None:
@@ -181,7 +181,7 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
 
 
 def is_folder(out: Path) -> bool:
-    """Say whether a table is to be written as the files of a folder: its name has no ending."""
+    """Return whether a table is to be written as the files of a folder: its name has no ending."""
     return not out.suffix
 
 
@@ -198,8 +198,11 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
             table = files.enter_context(writing.replacing(out))
             writing.write_table(estimates.frame(), table, writing.table_format(out))
         if plot is not None:
+            from ordinalq.plot import trend
+
             picture = files.enter_context(writing.replacing(plot))
-            axes = _plotted(estimates, job.info.target, in_time=in_time)
+            xlabel = job.info.target or ""
+            axes = trend(estimates, xlabel=xlabel) if in_time else estimates.plot(xlabel=xlabel)
             writing.save_picture(axes, picture, writing.picture_format(plot))
 
 
@@ -222,13 +225,3 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
         say(f"{few}: {named}" if found.misfits else few)
-
-
-def _plotted(estimates: "Estimates", target: str | None, *, in_time: bool) -> Any:
-    """Return the axes of the picture."""
-    import matplotlib as mpl
-
-    from ordinalq import plot
-
-    mpl.use("agg")  # no window
-    return plot.trend(estimates, xlabel=target or "") if in_time else estimates.plot(xlabel=target or "")

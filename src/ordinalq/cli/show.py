@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq.cli.wording import say
+from ordinalq.cli.wording import QUIET, say
 from ordinalq.terminal import GAP, MAX_ROWS, Bold, screen, table
 from ordinalq.text import cut, percent, plain, shortened
 
@@ -93,7 +93,7 @@ def counted(n: int, what: str) -> str:
 
 
 def others(estimates: "Estimates", n_groups: int) -> None:
-    """Say how many of all groups are in the last row, if these are."""
+    """State how many of all groups are in the last row, if these are."""
     from ordinalq.inference.selecting import OTHER
 
     if n_groups > len(estimates) or _labels(estimates)[-1:] == [OTHER]:
@@ -102,7 +102,7 @@ def others(estimates: "Estimates", n_groups: int) -> None:
 
 
 def basis(estimates: "Estimates") -> None:
-    """Say what estimates with labels rest on."""
+    """State what estimates with labels rest on."""
     if estimates.basis is None or estimates.n_labelled is None:
         return
     alone, some = int((estimates.basis == "labels").sum()), int((estimates.n_labelled > 0).sum())
@@ -130,7 +130,7 @@ def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str)
 
 
 def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
-    """Say what NMD means: how far items would have to move."""
+    """State what NMD means: how far items would have to move."""
     sentences(
         f"Average distance of an item from where {row['estimate']} puts it: {(n_classes - 1) * row['nmd']:.2f} {unit} "
         f"(NMD times {n_classes - 1})."
@@ -138,7 +138,7 @@ def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
 
 
 def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
-    """Say what the errors to expect (NMD) mean."""
+    """State what the errors to expect (NMD) mean."""
     known = {size: (n_classes - 1) * error for size, error in errors.items() if np.isfinite(error)}
     of = [f"in {size if size == 'groups' else f'samples of {size}'}" for size in known]
     if known:
@@ -217,14 +217,14 @@ def _marks(estimates: "Estimates") -> list[str]:
 
 
 def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
-    """Say how many samples do not look like a mixture of the training classes, and what to do."""
+    """State how many samples do not look like a mixture of the training classes, and what to do."""
     tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
     if estimates.fit is None or not tested:
         return
     marked = tested - int((estimates.fit == "good").sum())
     groups = "the table" if len(estimates) == 1 else f"{marked:,} of {counted(tested, 'group')} with enough items"
     if not marked:
-        caveat = "" if knows_groups or estimates.basis is not None else "; no proof, see fit --by"
+        caveat = "" if knows_groups or estimates.basis is not None else " (no proof: see fit --by)"
         text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
         sentences(text)
         return
@@ -240,7 +240,7 @@ def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
 
 
 def smoothing(quantifier: "Quantifier") -> None:
-    """Say where intervals do not cover all of the error."""
+    """Note that intervals of a smoothing method do not cover all of the error."""
     if smoothing_of(quantifier) is not None:
         say(
             "note: this method prefers distributions without jumps between classes (it smooths); intervals show how "
@@ -314,7 +314,7 @@ def working(what: str) -> Iterator[None]:
 
     class Told(ProgressColumn):
         def render(self, task: Any) -> Text:
-            """Say what the innermost work is; asked whenever the screen is drawn."""
+            """State what the innermost work is; asked whenever the screen is drawn."""
             display.update(task.id, completed=far.part)
             return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
 
@@ -333,12 +333,8 @@ def working(what: str) -> Iterator[None]:
 
 
 def _is_watched() -> bool:
-    """Say whether somebody looks at a terminal and has not asked for quiet."""
-    import click
-
-    context = click.get_current_context(silent=True)
-    told = context.find_root().obj if context is not None else None
-    return sys.stderr.isatty() and not (told or {}).get("quiet", False)
+    """Return whether somebody looks at a terminal and has not asked for quiet."""
+    return sys.stderr.isatty() and not QUIET.get()
 
 
 def percentages(p: Any, classes: Sequence[Any]) -> str:

@@ -5,11 +5,15 @@ import logging
 import math
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import typer
 
 from ordinalq.text import plain
+
+# Whether the call that is running was asked for quiet.
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 # Parameters of the library that have another name as an option.
 SYNONYMS = {
@@ -56,7 +60,7 @@ def finite(value: Any) -> Any:
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Say of parameters how they are given as options.
+    """Return a text in which parameters are written as options of the command line.
 
     Parameters
     ----------

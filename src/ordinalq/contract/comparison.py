@@ -125,31 +125,32 @@ class Comparison:
         interval = f"{percent(self.level)} interval {self.mean_lower[k]:+.2f} to {self.mean_upper[k]:+.2f}"
         # Of the order that the estimates have: at least one half.
         p = max(self.probability[k], 1 - self.probability[k])
-        chance = f"above {percent(1 - SURE)}" if p > 1 - SURE else percent(p, 1)
+        chance = f"above {percent(1 - SURE)}" if p > 1 - SURE else f"of {percent(p, 1)}"
         if side == "crossing":
             cuts = self._where(k, a)
         else:
             sure = "" if self.clear[k] else ", though not beyond doubt"
-            cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes wherever one cuts{sure}"
-        order = f"with probability {chance} it is {'higher' if d >= 0 else 'lower'}"
-        return f"The mean class of {a} is {where} ({interval}), {order}; {cuts}."
+            cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes at every cut{sure}"
+        order = f"{'higher' if d >= 0 else 'lower'} with a probability {chance}"
+        return f"The mean class of {a} is {where} ({interval}) and {order}; {cuts}."
 
     def _where(self, k: int, a: str) -> str:
-        """Say at which cuts of the classes A has more above, of a pair whose cumulative distributions cross."""
+        """Name the cuts above which A has more, for a pair whose cumulative distributions cross."""
         more, less = self.cumulative_upper[k, :-1] < 0, self.cumulative_lower[k, :-1] > 0
         if more.any() and less.any():
-            return "which has more in the upper classes depends on where one cuts"
+            return "which has more in the upper classes depends on the cut"
         if not (more | less).any():
-            return "which has more in the upper classes cannot be told"
-        cuts = ", ".join(f"of {self.classes[i + 1]} and above" for i in np.flatnonzero(more | less))
-        return f"{a} has {'more' if more.any() else 'less'} {cuts}; other cuts are open"
+            return "which has more in the upper classes is undecided"
+        above = [f"of {label} and above" for label in self.classes[1:-1]] + [f"of {self.classes[-1]}"]
+        cuts = ", ".join(above[i] for i in np.flatnonzero(more | less))
+        return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:
-        what = "the populations" if self.of == "population" else "these very items"
+        what = "the populations behind the items" if self.of == "population" else "exactly these items"
         lines = self.sentences()[:SHOWN]
         if len(self) > SHOWN:
             lines.append(f"and {len(self) - SHOWN} more pairs")
-        return "\n".join([*lines, f"(Of {what}{self.adjustment()}.)"])
+        return "\n".join([*lines, f"(This is about {what}{self.adjustment()}.)"])
 
     def adjustment(self) -> str:
         """Return how the number of pairs is taken into account, as the end of a sentence."""

@@ -137,7 +137,7 @@ class Estimates:
         return self.sorted(by).take(slice(check_integer("k", k, minimum=1)))
 
     def compare(self, *groups: Any) -> Comparison:
-        """Say which of two groups is higher, and how surely; or of all pairs of several, adjusted for their number.
+        """Compare two groups: which is higher, and how sure is that? Of several, all pairs, adjusted for their number.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class Estimates:
         return compared(self.classes, a, b, _common(self, first, second))
 
     def trend(self) -> Trend:
-        """Say whether ordered groups, such as months, differ at all, and where their mean class goes.
+        """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
 
         Groups by several columns have the time in the last, and each group of the others is a series of its own.
         ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ordinalq.classify.held_out import unscored
-from ordinalq.validation import Floats, Mask
+from ordinalq.validation import Floats, Mask, real_numbers
 
 # How far the sum of a row of scores may be from one: single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4
@@ -63,7 +63,7 @@ def check_features(X: Any, n_features: int | None) -> Floats:
 
 def _matrix(S: Any) -> Floats:
     try:
-        matrix: Floats = np.asarray(S, dtype=np.float64)
+        matrix = real_numbers(S)
     except (TypeError, ValueError) as error:
         raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
     if matrix.ndim != 2 or len(matrix) == 0:

@@ -113,13 +113,13 @@ class Trend:
             return f"there are too few items or groups by {time} to tell whether there is a change."
         p = self.p_value[k]
         shown = f"p < {SMALLEST}" if p < SMALLEST else f"p = {p:.3f}" if p < LEVEL else f"p = {p:.2f}"
-        change = "the distribution changes" if p < LEVEL else "no change of the distribution can be seen"
+        change = "the distribution changes" if p < LEVEL else "no change in the distribution can be seen"
         test = f"{len(rows)} groups by {time}, chi-square {self.chi2[k]:.1f}, {self.degrees_of_freedom[k]} degrees of "
         low, high = self.slope_lower[k], self.slope_upper[k]
         if low > 0 or high < 0:
             goes = f"{'rises' if low > 0 else 'falls'} by {abs(self.slope[k]):.3f} {self._step}"
         else:
-            goes = "neither rises nor falls beyond doubt"
+            goes = "shows no clear rise or fall"
         ends = f"{percent(self.level)} interval {low:+.3f} to {high:+.3f}"
         but = "but " if p >= LEVEL and "by" in goes else ""
         return f"{change} ({test}freedom, {shown}); {but}the mean class {goes} ({ends})."
@@ -129,12 +129,12 @@ class Trend:
         return f"per {self.period}" if self.period else "from one to the next"
 
     def __str__(self) -> str:
-        what = "the populations" if self.of == "population" else "these very items"
+        what = "the populations behind the items" if self.of == "population" else "exactly these items"
         lines = self.sentences()[:SHOWN]
         if len(self) > SHOWN:
             lines.append(f"and {len(self) - SHOWN} more series")
         adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""
-        return "\n".join([*lines, f"(Of {what}{adjusted}.)"])
+        return "\n".join([*lines, f"(This is about {what}{adjusted}.)"])
 
     def __repr__(self) -> str:
         return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"

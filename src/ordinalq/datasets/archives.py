@@ -23,7 +23,7 @@ from ordinalq.files.cells import short
 from ordinalq.files.writing import replacing
 
 CHUNK_BYTES = 2**16  # copied at once
-# What an archive may unpack to: so many bytes, and so many times its size. Tables of numbers shrink to a thirtieth at
+# What an archive may unpack to: this many bytes, this many times its size. Tables of numbers shrink to a thirtieth at
 # most (BlogFeedback), zeros to a thousandth.
 FREE_BYTES = 2**25
 MAX_RATIO = 40
@@ -262,7 +262,7 @@ def _unpacking(archive: Path) -> IO[bytes]:
 
 @contextmanager
 def _readable(archive: Path) -> Iterator[None]:
-    """Say of a damaged archive that it is damaged."""
+    """Report that an archive is damaged."""
     try:
         yield
     except Refused:

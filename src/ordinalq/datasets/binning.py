@@ -169,6 +169,8 @@ def _halves(rectangles: Array, d: Floats) -> Array:
 
 def _check_target(y: Any) -> Floats:
     try:
+        if np.iscomplexobj(y):
+            raise TypeError("complex numbers")
         target = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError("y must hold numbers that can be cut into bins; for labels give classes=[...].") from error

@@ -29,7 +29,7 @@ class Entry:
     load: Loader
 
     def where(self, data: str | Path | None = None) -> str:
-        """Say where the data are: "built in", the path of a local copy, or "to be fetched"."""
+        """Return where the data are: "built in", the path of a local copy, or "to be fetched"."""
         if not self.files:
             return "built in"
         try:

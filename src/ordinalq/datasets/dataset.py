@@ -157,7 +157,7 @@ class Dataset:
         Parameters
         ----------
         protocol : {"APP", "APP-OQ", "real"}
-            APP-OQ is the smoothest part of the very samples of APP.
+            APP-OQ is the smoothest part of the samples that APP draws.
         pool : {"validation", "test"}
 
         Returns
@@ -214,7 +214,7 @@ class Dataset:
 
 
 def repetition_note(dataset: Dataset) -> str:
-    """Say which class is most short of items for the samples of APP; nothing if none is."""
+    """Name the class that is most short of items for the samples of APP; nothing if none is."""
     n = len(dataset.classes)
     sampling = dataset.sampling
     if sampling.small_pool == "error" or sampling.sample_size < n * sampling.min_per_class:

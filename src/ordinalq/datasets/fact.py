@@ -21,24 +21,12 @@ URL = "https://factdata.app.tu-dortmund.de/dl2/FACT-Tools/v1.1.2/gamma_simulatio
 FILES = ("gamma_simulations_facttools_dl2.hdf5", "fact.hdf5", "fact.parquet", "fact_mc*.parquet")
 N_EVENTS = 1_851_297
 ENERGY = "corsika_event_header_total_energy"
-RAW = (
-    "size",
-    "width",
-    "length",
-    "skewness_trans",
-    "skewness_long",
-    "concentration_cog",
-    "concentration_core",
-    "concentration_one_pixel",
-    "concentration_two_pixel",
-    "leakage1",
-    "leakage2",
-    "num_islands",
-    "num_pixel_in_shower",
-    "photoncharge_shower_mean",
-    "photoncharge_shower_variance",
-    "photoncharge_shower_max",
-)
+RAW_HEADER = """
+size width length skewness_trans skewness_long concentration_cog concentration_core concentration_one_pixel
+concentration_two_pixel leakage1 leakage2 num_islands num_pixel_in_shower photoncharge_shower_mean
+photoncharge_shower_variance photoncharge_shower_max
+"""
+RAW = tuple(RAW_HEADER.split())
 COLUMNS = (*RAW, "cog_x", "cog_y", ENERGY)
 FEATURES = (*RAW, "log_size", "area", "size_area", "cog_r")
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items
 from ordinalq.datasets.files import read_table
+from ordinalq.files.cells import as_pandas
 from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.labels import check_label_count, encode_labels
@@ -126,7 +127,9 @@ def make_dataset(
 
 def _with_target(frame: Any, target: str, where: str) -> tuple["pd.DataFrame", list[str]]:
     """Return a table as one of pandas, its rows that have a target, and a note of those that have none."""
-    frame = _as_pandas(frame).rename(columns=str)
+    if isinstance(frame, str | Path):
+        frame = read_table(frame)
+    frame = as_pandas(frame, "a pandas or polars DataFrame or a path").rename(columns=str)
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"{where} must have columns of different names, but {twice!r} occurs twice.")
@@ -256,19 +259,6 @@ def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[
     ordered, codes = encode_labels(column, classes, name=target)
     # Stars that a table holds as 1.0..5.0, because some are missing, are still called 1..5.
     return tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in ordered.tolist()), codes
-
-
-def _as_pandas(frame: Any) -> "pd.DataFrame":
-    import pandas as pd
-
-    if isinstance(frame, str | Path):
-        return read_table(frame)
-    if isinstance(frame, pd.DataFrame):
-        return frame
-    if hasattr(frame, "to_pandas"):  # polars
-        converted: pd.DataFrame = frame.to_pandas()
-        return converted
-    raise TypeError(f"frame must be a pandas or polars DataFrame or a path, got {type(frame).__name__}.")
 
 
 def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: str) -> list[str]:

@@ -46,7 +46,7 @@ class RobertaVectors(TransformerMixin, BaseEstimator):
     max_epochs, learning_rate, weight_decay, batch_size, max_length
         Parameters of the fine-tuning.
     device : str, default=None
-        Such as "cuda"; None takes a GPU if there is one.
+        For example "cuda"; None takes a GPU if there is one.
     random_state : int, default=1
         Seed of the held-out texts, the order of training and the dropout.
 

@@ -17,7 +17,7 @@ from ordinalq.bounds import Bounds
 from ordinalq.effects.predict import Prediction, cumulated_variance
 from ordinalq.validation import Floats, check_real
 
-# A share is at most so many times more variable than in the mean of all groups.
+# A share is at most this many times more variable than in the mean of all groups.
 MOST_VARIABLE = 4.0
 # How far the variance of a share follows the share.
 FOLLOWS = 0.5

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from ordinalq.effects.model import RANK_TOLERANCE, GroupModel
 from ordinalq.validation import Floats
 
-# Tails of the groups are no heavier than those of a Student distribution with so many degrees of freedom.
+# Tails of the groups are no heavier than those of a Student distribution with this many degrees of freedom.
 LEAST_DOF = 3.0
 
 

@@ -25,6 +25,6 @@ def with_logits(S: Floats) -> Floats:
 
 
 def logits_pay(n_classes: int, n_items: float, n_groups: float | None = None) -> bool:
-    """Say whether the labelled items, in effectively so many groups, can carry the 2n - 1 coordinates."""
+    """Return whether the labelled items, in effectively this many groups, can carry the 2n - 1 coordinates."""
     d = 2 * n_classes - 1
     return n_items >= ITEMS_PER_COORDINATE * d if n_groups is None else n_groups >= GROUPS_PER_COORDINATE * d

@@ -10,7 +10,7 @@ Group g has N items with one-hot classes e (n,) and representations f (d,). With
 Prior probability shift is D = 0 and K = 0.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,26 +55,6 @@ class GroupModel:
     def effect(self) -> Floats:
         """J: covariance of (e, r) of two items of a group, (n + d, n + d)."""
         return np.block([[self.A, self.K], [self.K.T, self.D]])
-
-    @property
-    def items(self) -> Floats:
-        """Covariance of (e, r) of a single item, (n + d, n + d)."""
-        n, d = self.n_classes, len(self.W)
-        return np.block([[self.B, np.zeros((n, d))], [np.zeros((d, n)), self.W]])
-
-    def finite(self, n_items: float) -> "GroupModel":
-        """Return the model of populations of so many items each, whose items are drawn with replacement.
-
-        Two draws are the same item once in `n_items` times: J becomes J + (covariance of an item - J) / n_items.
-        """
-        J, n = self.effect + (self.items - self.effect) / n_items, self.n_classes
-        fallback = None if self.fallback is None else self.fallback.finite(n_items)
-        return replace(self, A=J[:n, :n], D=J[n:, n:], K=J[:n, n:], fallback=fallback)
-
-    def noise(self, sizes: Floats) -> Floats:
-        """Cov(rbar_g) = D (1 - 1/N) + W / N of groups with N items, (B, d, d)."""
-        inverse = 1 / np.asarray(sizes, dtype=np.float64)[:, None, None]
-        return np.asarray(self.D * (1 - inverse) + self.W * inverse)
 
 
 def multinomial(p: Floats) -> Floats:

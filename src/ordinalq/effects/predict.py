@@ -97,7 +97,7 @@ def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
 
 
 def is_unlike(model: GroupModel, Q: Floats, sizes: Floats) -> Mask:
-    """Say which groups are unlike the training groups, (B,), see :func:`predict`."""
+    """Return which groups are unlike the training groups, (B,), see :func:`predict`."""
     if model.fallback is None:
         return np.zeros(len(Q), dtype=bool)
     return np.asarray(log_odds(model, Q, sizes) - model.worst > np.log1p(UNLIKE / model.n_groups))

@@ -24,19 +24,10 @@ class GroupSums:
     squared: Floats | None = None  # (G, n) sum w^2 e; None where that is `counts`, as without weights
 
     @classmethod
-    def of(
-        cls,
-        F: Floats,
-        codes: Codes,
-        groups: Codes,
-        n_classes: int,
-        n_groups: int | None = None,
-        weights: Weights | None = None,
-    ) -> "GroupSums":
+    def of(cls, F: Floats, codes: Codes, groups: Codes, n_classes: int, weights: Weights | None = None) -> "GroupSums":
         """Add up items with representations F (N, d), codes (N,) of classes, codes (N,) of groups, and weights."""
         F = np.asarray(F, dtype=np.float64)
-        G = int(groups.max()) + 1 if n_groups is None else n_groups
-        d = F.shape[1]
+        G, d = int(groups.max()) + 1, F.shape[1]
         cell = groups * n_classes + codes
         counts = item_counts(cell, G * n_classes, weights).reshape(G, n_classes)
         weighted, squared = F, None
@@ -97,20 +88,6 @@ class GroupSums:
     def pooled(self) -> Floats:
         """Class shares of all items, (n,)."""
         return np.asarray(self.counts.sum(axis=0) / self.counts.sum())
-
-    def merge(self, other: "GroupSums", rows: Codes) -> "GroupSums":
-        """Add the groups of `other`; its group g goes to the row rows[g], a new one if beyond those at hand."""
-        G = max(len(self.counts), int(rows.max()) + 1)
-        parts: dict[str, Floats] = {}
-        if (self.squared is None) != (other.squared is None):
-            raise ValueError("sums of items with weights cannot be merged with those of items without.")
-        for name in ("counts", "cross", "squares", *(() if self.squared is None else ("squared",))):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            total = np.zeros((G, *mine.shape[1:]))
-            total[: len(mine)] = mine
-            np.add.at(total, rows, theirs)
-            parts[name] = total
-        return GroupSums(**parts, class_squares=self.class_squares + other.class_squares)
 
 
 def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:

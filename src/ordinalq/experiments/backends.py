@@ -5,6 +5,7 @@ of dask: the one that dask's own settings name (DASK_SCHEDULER_ADDRESS), or work
 are those of their packages. Any other name must have been registered with joblib.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from joblib import Parallel, parallel_config
 from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 
-from ordinalq.workers import Watched, n_workers
+from ordinalq.workers import Watched, n_workers, watch
 
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
@@ -23,7 +24,8 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
     check_workers(backend, n_jobs)
     with ExitStack() as stack:
         _prepare(backend, n_workers(n_jobs), stack)
-        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs))
+        first = {"initializer": watch, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs, **first))
         yield _run
 
 

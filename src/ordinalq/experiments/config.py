@@ -16,8 +16,7 @@ from ordinalq.classify.factory import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.experiments import pairs
-from ordinalq.experiments.methods import known_methods
-from ordinalq.methods.catalog import BEYOND, import_method
+from ordinalq.methods.catalog import BEYOND, import_method, known_methods
 from ordinalq.text import nearest
 
 PROFILES = ("full", "quick")
@@ -302,7 +301,7 @@ def _path(*parts: str) -> str:
 
 
 def _inline(path: str, text: str) -> bool:
-    """Say whether an inline table has a key, by its path inside of it.
+    """Return whether an inline table has a key, by its path inside of it.
 
     >>> _inline("grid.tau", "{ n = 1, grid = { tau = [1] } }")
     True

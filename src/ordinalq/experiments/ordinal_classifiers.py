@@ -25,12 +25,12 @@ from ordinalq.classify.held_out import CrossFitted
 from ordinalq.datasets import Dataset
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material
-from ordinalq.experiments.methods import find_method
 from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
 from ordinalq.experiments.units import ScoredUnit, Setup, Trial, Unit
+from ordinalq.methods.catalog import find_method
 from ordinalq.objectives import Block, MixtureObjective
 from ordinalq.samples import OneHot, Samples
-from ordinalq.search import Attempt, configurations_of
+from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean
 from ordinalq.validation import Codes, Floats, Mask, check_choice
 
@@ -210,7 +210,7 @@ class ClassifierUnit(Unit):
         try:
             scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
         except Exception as error:  # the experiment goes on, and the table tells
-            seconds, message = time.perf_counter() - start, f"{type(error).__name__}: {error}"
+            seconds, message = time.perf_counter() - start, describe(error)
             return pd.DataFrame({"seconds": [seconds], "message": [message]})
         seconds = time.perf_counter() - start
         tables = []

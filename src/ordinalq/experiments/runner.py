@@ -4,6 +4,8 @@ The results of a unit are stored before anything counts on them. That is why a k
 not depend on each other, the number of workers does not matter.
 """
 
+import hashlib
+import inspect
 import shlex
 import time
 import warnings
@@ -20,12 +22,12 @@ from ordinalq.evaluation import errors
 from ordinalq.experiments.backends import Workers, check_workers, parallel
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material, prepare
-from ordinalq.experiments.methods import source_hash
 from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
 from ordinalq.experiments.store import Store, key_of, machine, open_store, to_json, versions
 from ordinalq.experiments.units import Setup, Unit, units_of
+from ordinalq.methods.catalog import import_method
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
 
@@ -245,6 +247,13 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
 
 def _units(config: Config, material: Material) -> Iterator[Unit]:
     return classifier_units(config) if config.kind == "classifiers" else units_of(config, material.n_classes)
+
+
+def source_hash(path: str) -> str:
+    """Return a hash of the file that defines an outside method: where it changes, results are computed again."""
+    file = inspect.getsourcefile(import_method(path).cls)
+    assert file is not None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:20]
 
 
 def _alone(number: int, job: Any) -> Any:

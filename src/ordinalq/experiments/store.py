@@ -67,7 +67,7 @@ class Store:
         return None
 
     def has(self, kind: str, key: str) -> bool:
-        """Say whether a part is there and whole."""
+        """Return whether a part is there and whole."""
         return self.get(kind, key) is not None
 
     def put(self, kind: str, key: str, table: pd.DataFrame) -> None:

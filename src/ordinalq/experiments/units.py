@@ -17,14 +17,15 @@ import pandas as pd
 
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.classify.held_out import held_out
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.evaluation import errors
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Battery, Material
-from ordinalq.experiments.methods import find_method
 from ordinalq.experiments.store import to_json
+from ordinalq.methods.catalog import find_method
 from ordinalq.ordinal import jaggedness
-from ordinalq.search import Attempt, configurations_of, estimate_all
+from ordinalq.search import Attempt, configurations_of, describe, estimate_all
 
 
 class Trial(NamedTuple):
@@ -34,10 +35,11 @@ class Trial(NamedTuple):
     parameters: dict[str, Any]
     path: str = ""
 
-    def quantifier(self, **more: Any) -> Any:
+    def quantifier(self, **more: Any) -> Quantifier:
         """Return the unfitted quantifier, with more parameters where it has them."""
-        made = find_method(self.method, self.path).cls(**self.parameters)
-        return made.set_params(**{name: value for name, value in more.items() if name in made.get_params(deep=False)})
+        made: Quantifier = find_method(self.path or self.method).cls(**self.parameters)
+        made.set_params(**{name: value for name, value in more.items() if name in made.get_params(deep=False)})
+        return made
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class ScoredUnit(Unit):
                 scores["in_sample"] = model.predict_proba(dataset.train.X)
             message = ""
         except Exception as error:  # the experiment goes on, and the table tells
-            scores, message = {"train": np.full((1, n), np.nan)}, _describe(error)
+            scores, message = {"train": np.full((1, n), np.nan)}, describe(error)
         tables = [
             pd.DataFrame({"part": part} | {f"s_{i + 1}": S[:, i] for i in range(n)}) for part, S in scores.items()
         ]
@@ -253,7 +255,7 @@ class ItemUnit(Unit):
                 S = quantifier.scores(getattr(material.dataset, pool).X)
                 found[pool] = quantifier.predict_scores(S, getattr(material, pool).samples)
         except Exception as error:  # the experiment goes on, and the table tells
-            return dict.fromkeys(POOLS, Attempt.failed(_describe(error), time.perf_counter() - start))
+            return dict.fromkeys(POOLS, Attempt.failed(describe(error), time.perf_counter() - start))
         seconds = time.perf_counter() - start
         return {pool: Attempt(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
 
@@ -265,7 +267,7 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
     classes: dict[str, Any] = {}
     for method in config.methods:
         path = config.outside.get(method, "")
-        entry = find_method(method, path)
+        entry = find_method(path or method)
         grid = config.grids.get(method, entry.grid(n_classes, config.settings))
         trials[method] = tuple(Trial(method, parameters, path) for parameters in configurations_of(grid))
         classes[method] = entry.cls
@@ -298,7 +300,3 @@ def _classifier_cost(setup: Setup, parameters: Mapping[str, Any]) -> float:
         return 20.0
     entropy = 1.5 if parameters.get("criterion") == "entropy" else 1.0
     return float(1 + setup.n_estimators / 100 * entropy * 0.35 * (parameters.get("max_depth") or 20))
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

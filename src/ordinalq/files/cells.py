@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What a frame must be where a model reads it.
+FRAME = "a pandas or polars frame, because the model knows its columns"
+
+
+def as_pandas(frame: Any, expected: str = FRAME) -> "pd.DataFrame":
+    """Return a pandas or polars frame as one of pandas; the error says what was `expected`."""
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        if not hasattr(frame, "to_pandas"):
+            raise TypeError(f"frame must be {expected}, got {type(frame).__name__}.")
+        frame = frame.to_pandas()
+    found: pd.DataFrame = frame
+    return found
+
+
 def where(frame: "pd.DataFrame") -> str:
     """Name the file that a frame was read from."""
     return str(frame.attrs.get("where", "the table"))
@@ -33,7 +49,7 @@ def short(value: Any) -> str:
 
 
 def is_words(column: "pd.Series[Any]") -> bool:
-    """Say whether a column holds strings, or objects that may be such."""
+    """Return whether a column holds strings, or objects that may be strings."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -101,6 +117,8 @@ def numbers(frame: "pd.DataFrame", name: str) -> Floats:
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
     if pd.api.types.is_bool_dtype(column) and column.notna().any():
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got true and false.")
+    if np.iscomplexobj(column):
+        raise ValueError(f"{where(frame)}: expected real numbers in column {name!r}, got complex ones.")
     if pd.api.types.is_numeric_dtype(column):
         values: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
         missing = np.isnan(values)
@@ -137,7 +155,7 @@ def parsed_numbers(column: "pd.Series[Any]") -> Floats:
 
 
 def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
-    """Say which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
+    """Return which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
         words = as_words(column[unread])

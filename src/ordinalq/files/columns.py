@@ -25,12 +25,12 @@ KINDS = ("text", "number", "date", "category")
 
 # Columns that one categorical feature becomes; rarer categories share the last one.
 MAX_CATEGORIES = 30
-# A column of strings is a text if it has more distinct values than a category may have, and at least so many words
-# in the mean.
+# A column of strings is a text if it has more distinct values than a category may have, and at least this many words
+# on average.
 MIN_WORDS = 3
 # Strings of which more than this part is distinct are names of the rows if they are no texts.
 MAX_DISTINCT = 0.5
-# So many numbers among words, and the words are mistakes.
+# If at least this part of the values are numbers, the words among them are mistakes.
 MOSTLY = 0.9
 
 ISO_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -46,7 +46,7 @@ def column_kinds(
     categories: Sequence[str] = (),
     dates: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Say of which kind each column of a training table is: what the caller says, or else what its values look like.
+    """Return the kind of each column of a training table: what the caller says, or else what its values look like.
 
     The caller knows those that are `text` or `categories`, and the formats of `dates`, such as "%m/%d/%Y". Columns
     without any value, and strings that are neither text nor category because nearly each occurs once (identifiers,
@@ -75,7 +75,7 @@ def check_kind(name: str, kind: str) -> None:
 
 
 def _all_numbers(column: "pd.Series[Any]") -> bool:
-    """Say whether every cell is a number in words: nearly always, and to find any other kind is slow."""
+    """Return whether every cell is a number in words: nearly always, and to find any other kind is slow."""
     return len(column) > 0 and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any()
 
 

@@ -225,7 +225,7 @@ def _has_quoted_cell(sample: bytes, separator: str) -> bool:
 
 
 def _is_blank(block: bytes, end: int) -> bool:
-    """Say whether there are only empty lines; long blocks are seldom such."""
+    """Return whether all lines are empty; long blocks rarely are."""
     return not block[: min(end, 100)].strip(b"\r\n") and not block[:end].strip(b"\r\n")
 
 

@@ -103,7 +103,10 @@ def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
 
 
 def to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Make numbers floats."""
+    """Make numbers floats; complex ones, whose imaginary parts would be dropped, are an error."""
+    for name, dtype in frame.dtypes.items():
+        if dtype.kind == "c":
+            raise ValueError(f"expected real numbers in column {name!r}, got complex ones.")
     return frame.astype("float64")
 
 

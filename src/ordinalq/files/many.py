@@ -32,12 +32,12 @@ def open_table(
     path : str or Path, or list of these
         Its ending says the format (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``; text also packed, with ``.gz``,
         ``.bz2``, ``.xz`` or ``.zst``). "-" is the standard input; what comes from there or from a pipe is first copied
-        to a temporary file. A folder stands for all files in it and below, but for those that begin with "." or "_"; a
+        to a temporary file. A folder stands for all files in and below it, except those that begin with "." or "_"; a
         pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of any depth. Folders with
         names such as "year=2024" are a column of that name. Files are read in the order of their names, and must have
         the same columns.
     format : {"csv", "tsv", "jsonl", "parquet"}, default=None
-        Where the ending does not say it.
+        Needed if the ending does not tell the format.
     encoding : str, default="utf-8"
         Encoding of text files.
     quoting : {"auto", "minimal", "none"}, default="auto"
@@ -148,7 +148,7 @@ def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, s
 
 
 def _is_hidden(inside: Path) -> bool:
-    """Say whether a file is a note that a program has left beside the data."""
+    """Return whether a file is a note that a program has left beside the data."""
     return any(part.startswith((".", "_")) and not FOLDER.fullmatch(part) for part in inside.parts)
 
 

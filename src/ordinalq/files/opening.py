@@ -140,7 +140,7 @@ class Utf8:
 
 
 def is_utf8(encoding: str) -> bool:
-    """Say whether text in an encoding needs no decoding."""
+    """Return whether text in an encoding needs no decoding."""
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 

@@ -51,9 +51,10 @@ def rows_end(block: bytes, dialect: Dialect) -> tuple[int, int] | None:
     quotes = np.flatnonzero(data == QUOTE)
     if not _at_edges(block, quotes, dialect):
         return None
+    last = block.rfind(b"\n")
+    if len(quotes) % 2 == 0 and last > quotes[-1]:
+        return last + 1, int(np.count_nonzero(data == LINE_FEED))
     feeds = np.flatnonzero(data == LINE_FEED)
-    if len(quotes) % 2 == 0 and len(feeds) and feeds[-1] > quotes[-1]:
-        return int(feeds[-1]) + 1, len(feeds)
     outside = np.flatnonzero(np.searchsorted(quotes, feeds) % 2 == 0)
     return (int(feeds[outside[-1]]) + 1, int(outside[-1]) + 1) if len(outside) else (0, 0)
 
@@ -71,7 +72,7 @@ def row_lines(block: bytes, dialect: Dialect) -> Lines:
 
 
 def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
-    """Say whether each quote opens a cell, closes one, or is one of two that stand for one.
+    """Return whether each quote opens a cell, closes one, or is one of two that stand for one.
 
     Then, and only then, a character is inside of quotes if an odd number of them is before it.
     """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ordinalq.files.blocks import Block, Part
 from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
+from ordinalq.files.names import require_columns
 from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
 from ordinalq.validation import check_choice
@@ -23,7 +24,7 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
 QUOTING = ("auto", "minimal", "none")
 
-# A portion has at most so many bytes, in the columns that are read, and so many rows.
+# A portion has at most this many bytes, in the columns that are read, and this many rows.
 PORTION_BYTES = 8_000_000
 PORTION_ROWS = 50_000
 
@@ -52,6 +53,11 @@ class Table(ABC):
     @abstractmethod
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
+
+    def require(self, *columns: Sequence[str]) -> None:
+        """Refuse a table that lacks columns of a list, one list after the other; rows that may lack any tell later."""
+        for names in () if self.lacks_keys else columns:
+            require_columns(self.columns(), names, self.name)
 
     @abstractmethod
     def blocks(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block]]":
@@ -283,7 +289,7 @@ def open_file(
             shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
                 f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
-                "give its format otherwise."
+                "give its format otherwise, such as format='csv'."
             )
     return TableFile(Source(path), format, encoding, quoting)
 
@@ -309,6 +315,7 @@ def nullable(kind: Any) -> Any:
 
 def _n_bytes(part: Part) -> int:
     table: Any = part.table
-    if hasattr(table, "nbytes"):
-        return int(table.nbytes)
+    known = getattr(table, "nbytes", None)  # counted anew each time it is asked for
+    if known is not None:
+        return int(known)
     return int(sum(len(value) for column in table for value in table[column] if isinstance(value, str)))

@@ -133,12 +133,7 @@ def write_parts(frames: Iterable["pd.DataFrame"], folder: Path) -> None:
 
 
 def save_picture(axes: Any, path: Path, kind: str) -> None:
-    """Write the figure of `axes` (one, or an array of them) and let go of it."""
-    import matplotlib.pyplot as plt
+    """Write the figure of `axes`, one of `ordinalq.plot` or an array of them: pyplot does not know it."""
     import numpy as np
 
-    figure = np.ravel(axes)[0].figure
-    try:
-        figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")
-    finally:
-        plt.close(figure)
+    np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")

@@ -24,7 +24,7 @@ from ordinalq.weights import Weights, class_shares, worth
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
 MAX_DRAWN = 1000
-# Of so many candidates each item of a tilted sample is chosen, and directions of f with less than this part of the
+# Each item of a tilted sample is chosen from this many candidates, and directions of f with less than this part of the
 # largest variance are rounding errors.
 CANDIDATES = 8
 REDUNDANT = 1e-8
@@ -221,7 +221,7 @@ def frequencies(Q: Floats, width: int) -> Floats:
 
 
 def chunks(B: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of B samples, each of which has so many numbers in its replicates."""
+    """Yield slices of B samples, each of which has this many numbers in its replicates."""
     step = max(1, CHUNK // numbers)
     for start in range(0, B, step):
         yield slice(start, min(start + step, B))

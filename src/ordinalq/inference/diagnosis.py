@@ -70,7 +70,7 @@ def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Moments, Float
 
 
 def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:
-    """Say why there are fewer functions than classes."""
+    """State why there are fewer functions than classes."""
     n = len(quantifier.classes_)
     if ITEMS_PER_FUNCTION * n > N:
         return f"the sample is too small, it takes at least {ITEMS_PER_FUNCTION * n} items."

@@ -32,7 +32,7 @@ def expected_errors(
     The scored items S (N, n), codes and groups (N,) are halved. The method, without its classifier, learns from one
     half and estimates samples of the other: of all distributions alike (protocol APP), or the groups themselves where
     there are groups. Then the halves change places. Learning and judging both suffer from half the items; the squared
-    excess over e_0, the error where the method has learned from the very items that it is judged on, falls with their
+    excess over e_0, the error where the method has learned from the items that it is judged on, falls with their
     number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are. The quantifier is not
     changed.
     """
@@ -69,7 +69,7 @@ def expected_errors(
 
 
 def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
-    """Say whether items have all of n classes and, where there are groups, enough of these to learn from."""
+    """Return whether items have all of n classes and, where there are groups, enough of these to learn from."""
     enough_groups = groups is None or (np.bincount(groups) > 1).sum() >= FEWEST_GROUPS
     return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 

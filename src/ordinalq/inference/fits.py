@@ -108,7 +108,7 @@ class FitTest(NamedTuple):
 
 
 def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
-    """Say of each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
+    """Return for each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
     test = quantifier.once(FitTest.of)
     if test is None or test.name not in summary.totals:
         return None

@@ -48,12 +48,12 @@ def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, 
 
 
 def enough(n_labelled: Any, n_items: Any) -> Mask:
-    """Say which samples (B,) have labels enough for an estimate by these alone."""
+    """Return which samples (B,) have labels enough for an estimate by these alone."""
     return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
 
 
 def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) -> Mask:
-    """Say which samples are to rest on their labels alone, (B,), where these are enough."""
+    """Return which samples are to rest on their labels alone, (B,), where these are enough."""
     if plan.basis == "model" and not quantifier.uses_labels:
         raise ValueError(
             f"basis='model' needs a method with a model of groups that labels can enter, such as BLP; with "

@@ -37,7 +37,7 @@ class LabelsNeeded:
     labels : ndarray (B,)
         How many more to label.
     now, width : ndarray (B,)
-        Width of the interval as it is (NaN: none that rests on enough labels), and with so many labels; above `asked`
+        Width of the interval as it is (NaN: none that rests on enough labels), and with that many labels; above `asked`
         where even all items are not enough.
     basis : ndarray (B,) of str
         What the interval will rest on, see :class:`ordinalq.Plan`.

@@ -23,7 +23,7 @@ LEVEL = 0.01
 SMALL_EFFECT = 0.3
 # Classes can hardly be told apart where this part of the sample could change sides unnoticed.
 UNNOTICED = 0.1
-# With few items of a class its covariance is mixed with that of all classes, as if so many of these were its own.
+# With few items of a class its covariance is mixed with that of all classes, as if this many of these were its own.
 BORROWED = 10
 # Steps of the weights, which depend on the mixture that they lead to, and where the first one starts.
 REWEIGHTINGS = 10

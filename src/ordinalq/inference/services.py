@@ -113,7 +113,7 @@ class Services(ABC):
         labelled: Any = None,
         plan: Plan | None = None,
     ) -> LabelsNeeded:
-        """Say how many items of each group to label, so that its interval is no wider than `width`.
+        """Return how many items of each group to label, so that its interval is no wider than `width`.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Services(ABC):
         return labels_needed(quantifier, summary, width, quantity, level=level, plan=plan)
 
     def diagnose(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Diagnosis:
-        """Say how far the estimate of X as one sample can be trusted.
+        """Report how far the estimate of X as one sample can be trusted.
 
         Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
         estimate be, and how many items would it take? Which classes can hardly be told apart, and does the regularizer

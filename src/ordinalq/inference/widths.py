@@ -10,7 +10,7 @@ from ordinalq.simplex import clean
 from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights, worth
 
-# What a correction is learned from: groups of at least so many items, but not fewer than the ten largest, and not more
+# What a correction is learned from: groups of at least this many items, not fewer than the ten largest, and not more
 # than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.
 USUAL_SIZE, FEWEST, MOST = 20, 10, 100
 CORRECTION_REPLICATES = 60

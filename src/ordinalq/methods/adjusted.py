@@ -71,7 +71,7 @@ class OACC(ACC):
         self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self)
+        return smoothed(super()._parts(), self.tau, self.order, self.centre)
 
 
 class OPACC(PACC):
@@ -99,4 +99,4 @@ class OPACC(PACC):
         self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self)
+        return smoothed(super()._parts(), self.tau, self.order, self.centre)

@@ -173,7 +173,7 @@ class AML(Method):
         return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups, if there were any."""
+        """Return which samples are unlike the training groups, if there were any."""
         return super().verdicts(summary) if self.predictor_ is None else self.predictor_.verdicts(summary)
 
     @property

@@ -326,10 +326,10 @@ class LinearQuantifier(MatrixMethod):
         return solution
 
 
-def smoothed(parts: Parts, method: Any) -> Parts:
-    """Return the parts of an o-method: those of its plain form, with Tikhonov regularization by tau, order, centre."""
+def smoothed(parts: Parts, tau: Any, order: int, centre: Any) -> Parts:
+    """Return the parts of an o-method: those of its plain form, with Tikhonov regularization."""
     representation, loss, _ = parts
-    return representation, loss, Tikhonov(method.tau, order=method.order, centre=method.centre)
+    return representation, loss, Tikhonov(tau, order=order, centre=centre)
 
 
 def class_distribution(codes: Codes, n: int, weights: Weights | None = None) -> Floats:

@@ -97,6 +97,11 @@ def catalog(*, beyond: bool = True) -> list[Entry]:
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 
+def known_methods() -> dict[str, Entry]:
+    """Return the methods of the catalog by their names, in its order."""
+    return {entry.name: entry for entry in catalog()}
+
+
 def find_method(name: str) -> Entry:
     """Return a method by its name in the catalog, or by the path "package.module:Class" of a class of one's own.
 
@@ -107,7 +112,7 @@ def find_method(name: str) -> Entry:
     """
     if ":" in name:
         return import_method(name)
-    entries = {entry.name: entry for entry in catalog()}
+    entries = known_methods()
     if name in entries:
         return entries[name]
     known = {

@@ -30,7 +30,7 @@ class Training:
     weights : dict of str to float
         Weight of the regressors together, and of each classifier, in the stack.
     expected : dict of int or str to float
-        Mean NMD to expect of samples of so many items of any distribution, or of "groups"; see
+        Mean NMD to expect in samples of that many items with any distribution, or in "groups"; see
         :func:`ordinalq.inference.expected.expected_errors`.
     """
 
@@ -42,7 +42,7 @@ class Training:
     expected: dict[Any, float]
 
     def __str__(self) -> str:
-        lines = [f"{self.method} on a stack for items of the kind {self.kind!r}, budget {self.budget!r}"]
+        lines = [f"{self.method} on a stack for {self.kind!r} items, budget {self.budget!r}"]
         numbers = {reason: self.reasons.count(reason) for reason in self.reasons}
         lines += [f"  {reason if n == 1 else reason.replace(':', f' ({n}):', 1)}" for reason, n in numbers.items()]
         lines.append("  weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()))

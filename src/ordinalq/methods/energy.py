@@ -61,4 +61,4 @@ class OEDy(EDy):
         self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self)
+        return smoothed(super()._parts(), self.tau, self.order, self.centre)

@@ -118,7 +118,7 @@ class BLP(Method):
         return ClosedForm(bounds(prediction, level), stated_covariance(prediction, level))
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Say which samples are unlike the training groups or a single item; None where there were no such groups."""
+        """Return which samples are unlike the training groups or single items; None without training groups."""
         if self.group_model_.source != "learned":
             return None
         if "labels" in summary.totals:

@@ -76,7 +76,7 @@ class OHDx(HDx):
         self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self)
+        return smoothed(super()._parts(), self.tau, self.order, self.centre)
 
 
 class OHDy(HDy):
@@ -106,4 +106,4 @@ class OHDy(HDy):
         self.tau, self.order, self.centre = tau, order, centre
 
     def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self)
+        return smoothed(super()._parts(), self.tau, self.order, self.centre)

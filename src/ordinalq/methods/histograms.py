@@ -10,7 +10,7 @@ from ordinalq.validation import Floats
 
 
 def is_histogram(thing: Any) -> bool:
-    """Say whether something is a histogram."""
+    """Return whether something is a histogram."""
     # Whoever has a histogram has loaded its package; hist builds on boost_histogram.
     package = sys.modules.get("boost_histogram")
     return package is not None and isinstance(thing, package.Histogram)
@@ -71,7 +71,7 @@ def check_axes(q: Any, M: Any, acceptance: Any, background: Any) -> None:
 
 
 def _same_bins(one: Any, other: Any) -> bool:
-    """Say whether two axes have the same bins; names, labels and overflow bins may differ."""
+    """Return whether two axes have the same bins; names, labels and overflow bins may differ."""
     if len(one) != len(other):
         return False
     if one.traits.discrete or other.traits.discrete:

@@ -9,7 +9,7 @@ from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
-from ordinalq.validation import Floats, check_real
+from ordinalq.validation import Floats, check_real, real_numbers
 from ordinalq.weights import effective_counts
 
 # How far the sum of a column of M may be from what it should be.
@@ -18,6 +18,8 @@ COLUMN_TOLERANCE = 1e-4
 FRACTION_TOLERANCE = WHOLE = 1e-6
 # Entries of M below this are no probabilities that could be told from zero, and their squares underflow.
 SMALLEST = 1e-140
+# Likelihoods count per item: beyond this their curvatures would overflow.
+MOST_ITEMS = 1e150
 
 
 def solve(
@@ -175,13 +177,13 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
             "; if a background was subtracted, give what was observed, and background=[...]" if (Q < 0).any() else ""
         )
         raise ValueError(f"q must be counts or fractions >= 0 with a positive sum in every row{advice}.")
-    if not np.isfinite(totals).all():
-        raise ValueError(f"q must have a finite sum in every row, got entries up to {Q.max():g}.")
+    if (totals > MOST_ITEMS).any():
+        raise ValueError(f"q must have at most {MOST_ITEMS:g} items in every row, got entries up to {Q.max():g}.")
     fractions = bool((np.abs(totals - 1) <= FRACTION_TOLERANCE).all())
     if N is None:
         sizes = None if fractions else totals
     else:
-        sizes = np.array([check_real("N", n, low=0, open_low=True) for n in np.atleast_1d(N).tolist()])
+        sizes = np.array([check_real("N", n, low=0, high=MOST_ITEMS, open_low=True) for n in np.atleast_1d(N).tolist()])
         if len(sizes) not in (1, len(Q)):
             raise ValueError(f"N must be one number, or one per row of q, {len(Q)}, got {len(sizes)}.")
         sizes = np.broadcast_to(sizes, len(Q))
@@ -203,7 +205,8 @@ def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
     elif variances is None:
         return None
     else:
-        contents, known = np.asarray(q, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+        contents = np.asarray(q, dtype=np.float64)
+        known = _matrix("variances", [variances] if single else variances).reshape(np.shape(variances))
         if known.shape != contents.shape:
             raise ValueError(f"variances must have the shape of q, {contents.shape}, got {known.shape}.")
         if np.abs(contents.sum(axis=-1) - 1).max() <= FRACTION_TOLERANCE:
@@ -268,9 +271,7 @@ def _vector(name: str, value: Any, n: int, what: str) -> Floats:
 
 def _matrix(name: str, value: Any) -> Floats:
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, dtype=np.float64)
+        array = real_numbers(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers, got {value!r:.80}.") from error
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():

@@ -30,7 +30,7 @@ def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 3
     ax : Axes, default=None
         None stands for a new figure.
     max_pairs : int, default=30
-        The first so many are drawn; a note says how many there are.
+        At most this many are drawn; a note says how many there are.
     xlabel : str, default=""
         What the classes are.
     """

@@ -335,7 +335,7 @@ def _titles(given: Distributions, width: float) -> list[str]:
 
 
 def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str) -> None:
-    """Say below the pictures what the classes are, and how many groups are not shown."""
+    """Write below the pictures what the classes are, and how many groups are not shown."""
     if shown < total:
         part = f"the {which} {shown} of {total} groups"
         label = figure.supxlabel(

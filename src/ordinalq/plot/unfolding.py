@@ -34,7 +34,7 @@ def spectrum(
     truth, model : array-like of the true shape, default=None
         True numbers of events, or those of a model.
     log : bool, default=None
-        Whether the axis of the numbers is logarithmic; None stands for spectra that span a factor of ten.
+        Whether the axis of the numbers is logarithmic; None: if the spectrum spans a factor of ten.
     bias : bool, default=True
         Whether thin bars show the error with the estimated bias of the regularizer, around the thick ones without it.
         Where it smooths strongly they are several times as long: the data do not say what it has smoothed away.

@@ -4,31 +4,22 @@ The message of the paper is that the regularized form of a method is better than
 classifiers, that logistic regression is almost always best. Both are claims about pairs on the same test samples.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ordinalq import reference
 from ordinalq.evaluation import wilcoxon
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
 from ordinalq.ordinal import jaggedness
-from ordinalq.report.facts import LEVEL, compares_classifiers, data_name, display_name, results
+from ordinalq.report.facts import LEVEL, compares_classifiers, data_name, display_name, printed_cells, results
 from ordinalq.report.formats import Table, short
 from ordinalq.report.layout import Show, known, lay_out, number, words
 
 # Each plain method of the paper and its regularized form.
-REGULARIZED = {
-    "ACC": "OACC",
-    "PACC": "OPACC",
-    "HDx": "OHDx",
-    "HDy": "OHDy",
-    "SLD": "OSLD",
-    "EDy": "OEDy",
-    "PDF": "OPDF",
-}
+REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
 LOGISTIC = "LR"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value", "result",
@@ -71,7 +62,7 @@ def claim_facts(outcome: Outcome) -> pd.DataFrame:
         _tested(claim, outcome, protocol, measure, errors, printed)
         for measure in outcome.measures
         for protocol in outcome.protocols
-        for errors, printed in [(results(outcome, protocol, measure), _printed(outcome, protocol, measure))]
+        for errors, printed in [(results(outcome, protocol, measure), printed_cells(outcome, protocol, measure))]
         for claim in claims(outcome)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -117,7 +108,7 @@ def claim_table(outcome: Outcome) -> Table:
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
-    """Say in how many pairs the paper's claim holds, fails and is open, and where it fails."""
+    """State in how many pairs the paper's claim holds, fails and is open, and where it fails."""
     facts = claim_facts(outcome)
     facts = facts[facts["result"] != ""]
     if facts.empty:
@@ -162,7 +153,7 @@ def _tested(
     protocol: str,
     measure: str,
     errors: dict[str, Any],
-    printed: Callable[[str], float],
+    printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the row of one claim; what cannot be known is NaN, and its result is empty."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS, np.nan) | {
@@ -171,8 +162,8 @@ def _tested(
         "second": claim.second,
         "protocol": protocol,
         "measure": measure,
-        "paper_first": printed(claim.first),
-        "paper_second": printed(claim.second),
+        "paper_first": float(printed.get(claim.first, {}).get("mean", np.nan)),
+        "paper_second": float(printed.get(claim.second, {}).get("mean", np.nan)),
         "result": "",
     }
     row["paper_change"] = _percent(row["paper_first"], row["paper_second"])
@@ -193,23 +184,6 @@ def _tested(
             "second_smoothing": _smoothing(outcome, claim.second, protocol, measure),
         }
     return row
-
-
-def _printed(outcome: Outcome, protocol: str, measure: str) -> Callable[[str], float]:
-    """Return which mean is printed for a method, NaN where none is."""
-    if compares_classifiers(outcome):
-        table = reference.ordinal_classifiers() if (protocol, measure) == ("APP", "nmd") else {}
-
-        def cell(method: str) -> Any:
-            classifier, quantifier = split_pair(method)
-            return table.get(classifier, {}).get(quantifier, {})
-    else:
-        main, data = reference.results(), outcome.about["experiment"].get("paper")
-
-        def cell(method: str) -> Any:
-            return main.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper(), {})
-
-    return lambda method: float(cell(method).get("mean", np.nan))
 
 
 def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> float:

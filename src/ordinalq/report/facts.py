@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq import reference
 from ordinalq.evaluation import p_against_best
-from ordinalq.experiments.methods import known_methods
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
-from ordinalq.methods.catalog import BEYOND
+from ordinalq.methods.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
 from ordinalq.validation import Floats
 
@@ -62,6 +62,21 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
     return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
 
 
+def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
+    """Return what the paper prints of methods: mean, std and whether it is bold; nothing of those that it has not."""
+    cells: dict[str, Any] = {}
+    if not compares_classifiers(outcome):
+        table, data = reference.results(), outcome.about["experiment"].get("paper")
+        for method in outcome.methods:
+            cells[method] = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper())
+    elif (protocol, measure) == ("APP", "nmd"):
+        table = reference.ordinal_classifiers()
+        for method in outcome.methods:
+            classifier, quantifier = split_pair(method)
+            cells[method] = table.get(classifier, {}).get(quantifier)
+    return {method: cell for method, cell in cells.items() if cell}
+
+
 def competing(methods: Iterable[str]) -> list[str]:
     """Return those of the methods among which the best is sought: the paper's, or all where none is of the paper."""
     methods = list(methods)
@@ -81,7 +96,7 @@ def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
-    """Say what bold means."""
+    """State what bold means."""
     methods = {method for outcome in outcomes for method in outcome.methods}
     return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
 
@@ -137,12 +152,12 @@ def one_line(text: Any) -> str:
 
 
 def sample_counts(outcome: Outcome) -> str:
-    """Say how many test samples each protocol has."""
+    """State how many test samples each protocol has."""
     return ", ".join(f"{len(truth(outcome, protocol))} ({protocol})" for protocol in outcome.protocols)
 
 
 def failures(outcome: Outcome) -> list[str]:
-    """Say which methods failed, in how many configurations, and with what message."""
+    """State which methods failed, in how many configurations, and with what message."""
     lines = []
     for method in outcome.methods:
         rows = outcome.validation[outcome.validation["method"] == method]
@@ -156,7 +171,7 @@ def failures(outcome: Outcome) -> list[str]:
 
 
 def missing_notes(outcome: Outcome, measures: Iterable[str], *, absent: bool = True) -> list[str]:
-    """Say which cells are empty, and how many samples did not converge."""
+    """State which cells are empty, and how many samples did not converge."""
     columns = [(protocol, measure) for measure in measures for protocol in outcome.protocols]
     found = [results(outcome, protocol, measure) for protocol, measure in columns]
     empty = [display_name(method) for method in outcome.methods if any(method not in column for column in found)]

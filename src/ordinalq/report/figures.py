@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
@@ -20,6 +19,7 @@ from ordinalq.report.facts import (
     group_of,
     p_values,
     parsed,
+    printed_cells,
     results,
     rows_of,
     truth,
@@ -61,7 +61,11 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
     if not methods:
         return None
     looks = looks_of(methods)
-    printed = {protocol: _printed_means(outcome, methods, protocol, measure) for protocol in columns}
+    printed: dict[str, dict[str, float]] = {}
+    for protocol in columns:
+        # Those of classifiers are of other versions of data and quantifiers.
+        cells = {} if compares_classifiers(outcome) else printed_cells(outcome, protocol, measure)
+        printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
         for axes, (protocol, errors) in zip(panels, columns.items(), strict=True):
@@ -286,13 +290,6 @@ def _draw_prevalence(axes: "Axes", true: Floats, estimate: Floats, look: Look, *
         some = np.linspace(0, len(true) - 1, min(len(true), MAX_POINTS)).astype(int)
         axes.plot(true[some], estimate[some], ".", ms=4, mew=0, color=color, alpha=0.4, zorder=2)
     axes.plot(*binned(true, estimate), linestyle=dashes, marker=marker, ms=3, color=color, lw=1.3, zorder=3)
-
-
-def _printed_means(outcome: Outcome, methods: Sequence[str], protocol: str, measure: str) -> dict[str, float]:
-    table = reference.results()
-    data = outcome.about["experiment"].get("paper")
-    cells = {m: table.get(display_name(m), {}).get(data, {}).get(protocol, {}).get(measure.upper()) for m in methods}
-    return {method: float(cell["mean"]) for method, cell in cells.items() if cell}
 
 
 def _first_of_groups(methods: Sequence[str]) -> list[str]:

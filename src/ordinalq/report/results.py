@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ordinalq import reference
 from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
@@ -19,6 +18,7 @@ from ordinalq.report.facts import (
     group_of,
     missing_notes,
     p_values,
+    printed_cells,
     results,
     sample_counts,
     selected,
@@ -44,16 +44,14 @@ METHOD = words("method", "method", display_name)
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
     """Return one row per protocol and method, with everything that is known about the cell."""
-    table = reference.results()
-    data = outcome.about["experiment"].get("paper")
     counts = unconverged(outcome)
     rows = []
     for protocol in outcome.protocols:
         errors = results(outcome, protocol, measure)
-        against_best = p_values(errors)
+        against_best, printed = p_values(errors), printed_cells(outcome, protocol, measure)
         for method in outcome.methods:
             found = statistics(errors.get(method))
-            paper = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper(), {})
+            paper = printed.get(method, {})
             chosen = selected(outcome, method, protocol, measure)
             rows.append(
                 {"method": method, "protocol": protocol, "measure": measure}
@@ -136,7 +134,6 @@ def classifier_facts(outcome: Outcome) -> pd.DataFrame:
     """Return one row per measure, protocol, quantifier and classifier."""
     pairs = [split_pair(method) for method in outcome.methods]
     classifiers, quantifiers = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
-    printed = reference.ordinal_classifiers()
     counts = unconverged(outcome)
     rows = []
     for measure, protocol, quantifier in (
@@ -144,12 +141,11 @@ def classifier_facts(outcome: Outcome) -> pd.DataFrame:
     ):
         errors = results(outcome, protocol, measure)
         column = {c: errors[f"{c}-{quantifier}"] for c in classifiers if f"{c}-{quantifier}" in errors}
-        p_values = p_against_best(column) if column else {}
+        p_values, printed = p_against_best(column) if column else {}, printed_cells(outcome, protocol, measure)
         for classifier in classifiers:
             method = f"{classifier}-{quantifier}"
             found = statistics(column.get(classifier))
-            comparable = protocol == "APP" and measure == "nmd"
-            paper = printed.get(classifier, {}).get(quantifier, {}) if comparable else {}
+            paper = printed.get(method, {})
             p_value = p_values.get(classifier, np.nan)
             chosen = selected(outcome, method, protocol, measure)
             rows.append(

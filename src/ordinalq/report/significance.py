@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq.validation import Floats, check_real
 
-# Errors that agree to so many decimals are ties: the same estimate, computed in another order.
+# Errors that agree to this many decimals are ties: the same estimate, computed in another order.
 DECIMALS = 13
 
 

@@ -40,7 +40,7 @@ MEANING = {
 
 
 def summary(outcome: Outcome) -> list[str]:
-    """Say what was done and what the words mean, which methods are best, and how all this compares with the paper."""
+    """State what was done and what the words mean, which methods are best, and how all this compares with the paper."""
     sentences = [_task(outcome), *_meanings(outcome), *best_sentences(outcome)]
     if not compares_classifiers(outcome):
         sentences += [*_new_methods(outcome)]
@@ -49,12 +49,12 @@ def summary(outcome: Outcome) -> list[str]:
 
 
 def short_summary(outcome: Outcome) -> list[str]:
-    """Say which method is best under the first protocol, and whether the paper's claim holds."""
+    """Return which method is best under the first protocol, and whether the paper's claim holds."""
     return [*list(best_sentences(outcome))[:1], *list(claim_sentences(outcome))[:1]]
 
 
 def best_sentences(outcome: Outcome) -> Iterator[str]:
-    """Say for each measure and protocol which methods are best."""
+    """State for each measure and protocol which methods are best."""
     for measure in outcome.measures:
         for protocol in outcome.protocols:
             errors = results(outcome, protocol, measure)
@@ -75,13 +75,13 @@ def best_sentences(outcome: Outcome) -> Iterator[str]:
 
 
 def percent_kept(outcome: Outcome) -> str:
-    """Say which of the APP samples APP-OQ keeps."""
+    """State which of the APP samples APP-OQ keeps."""
     fraction = outcome.about["experiment"].get("app_oq")
     return "the smoothest ones" if fraction is None else f"the smoothest {100 * float(fraction):g} %"
 
 
 def _task(outcome: Outcome) -> str:
-    """Say what was done."""
+    """State what was done."""
     data = outcome.about["data"]
     what = "classifiers in quantifiers" if compares_classifiers(outcome) else "methods"
     samples = sum(len(truth(outcome, protocol)) for protocol in outcome.protocols if protocol != "APP-OQ")
@@ -99,7 +99,7 @@ def _meanings(outcome: Outcome) -> Iterator[str]:
 
 
 def _new_methods(outcome: Outcome) -> Iterator[str]:
-    """Say how often a method that the paper proposes is best, where there are others too."""
+    """State how often a method that the paper proposes is best, where there are others too."""
     columns = [(p, m) for m in outcome.measures for p in outcome.protocols if results(outcome, p, m)]
     if not columns or {group_of(method) for method in outcome.methods} <= {NEW}:
         return
@@ -133,7 +133,7 @@ def _best(outcome: Outcome, protocol: str, measure: str) -> str:
 
 
 def _beyond_sentence(errors: Mapping[str, Floats], beyond: Sequence[str]) -> str:
-    """Say what the methods have that the paper does not have."""
+    """State what the methods have that the paper does not have."""
     means = [f"{_unbroken(method)} {short(float(np.mean(errors[method])))}" for method in beyond]
     return f" Beyond the paper: {', '.join(means)}." if means else ""
 

@@ -18,6 +18,7 @@ from ordinalq.labels import encode_labels
 from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
+from ordinalq.text import listed
 from ordinalq.validation import Codes, Floats
 
 # Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
@@ -93,7 +94,7 @@ class MethodComparison:
         rows = self.rows()
         first, *others = [row["method"] for row in rows if row["as_good"]]
         worse = len(rows) - 1 - len(others)
-        tied = f"; {_listed(others)} cannot be told from it" if others else ""
+        tied = f"; {listed(others)} cannot be told from it" if others else ""
         rest = f"; the other{' is' if worse == 1 else f' {worse} are'} worse" if worse and others else ""
         alone = ", and the others are worse" if worse and not others else ""
         test = f"(Wilcoxon's signed-rank test on {self.samples}, level {LEVEL}, not adjusted)"
@@ -243,7 +244,3 @@ def _estimates(
     V: Floats = S if kind == "scores" else np.asarray(X, dtype=np.float64)
     twin.fit_scores(V[taught], codes[taught], classes, given)
     return twin.predict_scores(V[judged], samples)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

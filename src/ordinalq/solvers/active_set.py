@@ -63,7 +63,7 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
 
 
 def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Index) -> Mask:
-    """Say which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
+    """Return which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
     negative = (mu < 0) & ~free
     some = np.flatnonzero(negative.any(axis=1))
     if len(some):
@@ -93,7 +93,7 @@ def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
 def one_at_a_time(systems: Systems, rows: Index, P: Floats, most: int) -> tuple[Floats, Counts, Mask]:
     """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls.
 
-    Starts at P (B', n) of the problems `rows` (B',) and takes at most so many moves. Returns p (B', n), the number of
+    Starts at P (B', n) of the problems `rows` (B',) and takes at most this many moves. Returns p (B', n), the number of
     moves (B',), and who came to an end (B',).
     """
     P, free = P.copy(), P > 0

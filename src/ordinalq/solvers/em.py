@@ -111,18 +111,21 @@ def _iterate(
     P = prior
     n_iter = max_iter.copy()
     met, done = np.zeros(len(prior), dtype=bool), np.zeros(len(prior), dtype=bool)
-    for k in range(1, int(max_iter.max()) + 1):
+    last = int(max_iter.max())
+    # Nearly always all samples end with the last iteration, and there is nothing to look at before.
+    together = tol == 0 and int(max_iter.min()) == last
+    for k in range(1, last + 1):
         new = prior * ratios(prior)
-        # A sample that is done keeps its p; the few others decide how long the block goes on.
-        if done.any():
+        if not together:
+            # A sample that is done keeps its p; the few others decide how long the block goes on.
             new = np.where(done[:, None], P, new)
-        if tol > 0:
-            now = ~done & (stop(P, new) <= tol)
-            n_iter[now] = k
-            met |= now
-        done |= met | (k >= max_iter)
+            if tol > 0:
+                now = ~done & (stop(P, new) <= tol)
+                n_iter[now] = k
+                met |= now
+            done |= met | (k >= max_iter)
         P = new
-        if done.all():
+        if k == last or (not together and done.all()):
             break
         prior = smoothing.smooth(P)
     return P, n_iter, met | (tol == 0)

@@ -15,7 +15,7 @@ from ordinalq.validation import Floats
 # Directions are flat where what is seen of them is below this part of what is seen of the others.
 FLAT = 1e-14
 # Weight of the condition that p moves along flat directions only, beside the distance from uniform; each step on its
-# multipliers removes all but one part in so many of what is left.
+# multipliers removes all but one part in this many of what is left.
 WEIGHT = 1e4
 MULTIPLIER_STEPS = 5
 

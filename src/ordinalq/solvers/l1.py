@@ -30,8 +30,6 @@ GAP = 1e-10
 SMOOTH_GAP = 1e-8
 # A ridge is small enough when it raises the loss by less than this; of two losses one is lower by more than rounding.
 COSTLESS, ROUNDING = 2e-10, 2e-13
-# Correction steps of the exact solution: the normal equations have only half of the digits.
-CORRECTIONS = 1
 # A ridge towards the uniform p that keeps all systems regular and changes the loss by less than rounding to 1e-10.
 RIDGE = 1e-10
 # Where there are several optima, the largest of these ridges that costs nothing finds the one nearest to uniform.
@@ -74,7 +72,7 @@ class L1Solver(BaseEstimator):
                 n_iter[left] += steps
         else:
             unit, own_D, own_C = _in_own_units(D, C)
-            P, gap, n_iter = _minimize(own_D, own_C, max_iter)
+            P, gap, n_iter = _minimize(own_D, own_C, max_iter, SMALL_EXCESS / unit)
             gap = unit * gap
         value = objective.value(P, np.arange(len(C)))
         confirmed = gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
@@ -117,21 +115,21 @@ class Pull(NamedTuple):
         return self._replace(ridge=self.ridge[rows])
 
 
-def _minimize(D: Floats, C: Floats, max_iter: int) -> tuple[Floats, Floats, Counts]:
-    """Return p (B, n), the duality gap (B,) and the number of steps (B,)."""
+def _minimize(D: Floats, C: Floats, max_iter: int, small: float) -> tuple[Floats, Floats, Counts]:
+    """Return p (B, n), the duality gap (B,) and the number of steps (B,); an excess of `small` is always allowed."""
     P, y, gap, unique, n_iter = _vertices(D, C, np.full(len(C), RIDGE), max_iter)
     least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
     rows = np.flatnonzero(~unique)
     if len(rows):
-        P[rows], steps = _nearest_to_uniform(D, C[rows], P[rows], least[rows], max_iter)
+        P[rows], steps = _nearest_to_uniform(D, C[rows], P[rows], least[rows], max_iter, small)
         n_iter[rows] += steps
     # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
     # last word on the few that are left.
-    open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least))
+    open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least, small))
     if len(open_):
         P[open_] = _corrected(D, C[open_], P[open_])
         least[open_] = np.maximum(least[open_], _lower_bounds(D, C[open_], P[open_], y[open_]))
-        open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_])]
+        open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_], small)]
     if len(open_):
         closer, y, gap, _, steps = _vertices(D, C[open_], np.full(len(open_), RIDGE / 100), max_iter, GAP / 100)
         least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - gap)
@@ -141,7 +139,7 @@ def _minimize(D: Floats, C: Floats, max_iter: int) -> tuple[Floats, Floats, Coun
         better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
         P[open_[better]] = closer[better]
     gap = _loss(D, C, P) - least
-    for b in np.flatnonzero(_loss(D, C, P) > _limit(least, least)):
+    for b in np.flatnonzero(_loss(D, C, P) > _limit(least, least, small)):
         P[b], gap[b] = _safeguard(D, C[b], P[b], gap[b])
     return P, np.maximum(gap, 0), n_iter
 
@@ -158,10 +156,12 @@ def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float 
     return _in_chunks(some, len(C), D.shape[1])
 
 
-def _nearest_to_uniform(D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int) -> tuple[Floats, Counts]:
+def _nearest_to_uniform(
+    D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int, small: float
+) -> tuple[Floats, Counts]:
     """Return the optima nearest to uniform where P (B, n) is one of several, and the steps (B,) that this took.
 
-    The largest ridge that costs nothing finds them; no minimum is below `least` (B,).
+    The largest ridge that costs next to nothing finds them, within the limit of `_limit`; no minimum is below `least`.
     """
     B, k = len(C), len(RIDGES)
     ridged, _, _, _, steps = _vertices(D, np.tile(C, (k, 1)), np.repeat(RIDGES, B), max_iter)
@@ -169,7 +169,7 @@ def _nearest_to_uniform(D: Floats, C: Floats, P: Floats, least: Floats, max_iter
     losses = np.array([_loss(D, C, candidate) for candidate in candidates])
     largest = np.argmax(losses <= losses.min(axis=0) + COSTLESS, axis=0)
     nearest, lowest = candidates[largest, np.arange(B)], candidates[losses.argmin(axis=0), np.arange(B)]
-    allowed = _limit(np.maximum(losses.min(axis=0), least), least)
+    allowed = _limit(np.maximum(losses.min(axis=0), least), least, small)
     costly = np.flatnonzero(_loss(D, C, nearest) > allowed)
     nearest[costly] = _corrected(D, C[costly], nearest[costly])
     costless = _loss(D, C, nearest) <= allowed
@@ -177,7 +177,7 @@ def _nearest_to_uniform(D: Floats, C: Floats, P: Floats, least: Floats, max_iter
 
 
 def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
-    """Join what a function returns for successive rows, so many at a time as fit the cache."""
+    """Join what a function returns for successive rows, as many at a time as fit the cache."""
     step = max(1, min(CHUNK, HESSIANS // n_classes**2))
     parts = [function(np.arange(i, min(i + step, n_samples))) for i in range(0, n_samples, step)]
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
@@ -282,28 +282,42 @@ def _longest_step(pairs: tuple[tuple[Floats, Floats], ...]) -> Floats:
 
 
 def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, float]:
-    """Return the better one of p and the vertex that the simplex method of HiGHS finds, and its duality gap."""
+    """Return the better one of p and the vertex that the simplex method of HiGHS finds, and its duality gap.
+
+    HiGHS meets its conditions to 1e-10; then it is asked once more, for the change of p in units of the loss.
+    """
+    loss = float(np.abs(c - D @ p).sum())
+    least = loss - gap
+    for again in (False, True):
+        start, unit = (p, loss) if again and loss > 0 else (np.zeros(len(p)), 1.0)
+        program = _linear_program(D, (c - D @ start) / unit, start / unit)
+        if program.x is None:
+            continue
+        vertex = np.maximum(start + unit * program.x[: len(p)], 0)
+        vertex /= vertex.sum()
+        least = max(least, *(_lower_bound(D, c, x, program.eqlin.marginals[: len(c)]) for x in (p, vertex)))
+        other = float(np.abs(c - D @ vertex).sum())
+        if other < loss - max(COSTLESS * other, ROUNDING):
+            p, loss = vertex, other
+    return p, loss - least
+
+
+def _linear_program(D: Floats, c: Floats, start: Floats) -> Any:
+    """Return what HiGHS finds for min ||c - D x||_1, start + x >= 0; x sums to one if start is zero, else to zero."""
     d, n = D.shape
-    residuals = np.hstack([D, np.eye(d), -np.eye(d)])  # D p + up - down = c
-    program = linprog(
-        np.concatenate([np.zeros(n), np.ones(2 * d)]),
-        A_eq=np.vstack([residuals, [1.0] * n + [0.0] * 2 * d]),
-        b_eq=np.append(c, 1.0),
+    return linprog(
+        [0.0] * n + [1.0] * 2 * d,
+        A_eq=np.vstack([np.hstack([D, np.eye(d), -np.eye(d)]), [1.0] * n + [0.0] * 2 * d]),  # D x + up - down = c
+        b_eq=np.append(c, 0.0 if start.any() else 1.0),
+        bounds=np.column_stack([np.append(-start, np.zeros(2 * d)), np.full(n + 2 * d, np.inf)]),
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    if program.x is None:
-        return p, gap
-    vertex = np.maximum(program.x[:n], 0)
-    vertex /= vertex.sum()
-    own, other = float(np.abs(c - D @ p).sum()), float(np.abs(c - D @ vertex).sum())
-    least = max(own - gap, *(_lower_bound(D, c, x, program.eqlin.marginals[:d]) for x in (p, vertex)))
-    return (vertex, other - least) if other < own - max(COSTLESS * other, ROUNDING) else (p, own - least)
 
 
-def _limit(value: Floats, least: Floats) -> Floats:
+def _limit(value: Floats, least: Floats, small: float) -> Floats:
     """Return what a loss may be (B,) whose best known value and lower bound are given."""
-    return np.asarray(value + np.maximum(EXCESS * least, SMALL_EXCESS))
+    return np.asarray(value + np.maximum(EXCESS * least, small))
 
 
 def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
@@ -373,7 +387,7 @@ def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Float
 
     start = used / n
     exact = start
-    for _ in range(1 + CORRECTIONS):
+    for _ in range(2):  # a correction, for the normal equations have only half of the digits
         exact = exact + solve(((zero * (C - exact @ D.T)) @ D + 1 - exact.sum(axis=1, keepdims=True)) * used)
     exact = np.maximum(exact, 0)
     exact /= exact.sum(axis=1, keepdims=True)

@@ -14,6 +14,15 @@ from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
+from ordinalq.solvers.curvature import (
+    along_face,
+    along_simplex,
+    bent_upwards,
+    gain_by_each_class,
+    largest_curvature,
+    positive_definite,
+    with_ridge,
+)
 from ordinalq.solvers.flat import move_to_uniform
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
@@ -23,7 +32,7 @@ from ordinalq.validation import Counts, Floats, Index, Mask, check_integer, chec
 STAGE_TOL = 1e-4
 # Rounding error of a value, as part of its terms: a rise below it does not count.
 NOISE = 1e-14
-# Where the decrease that a step promises is lost in the rounding of the value, so many more steps polish p.
+# Where the decrease that a step promises is lost in the rounding of the value, this many more steps polish p.
 POLISHING_STEPS = 4
 # With a kink that is rounded off, the gradient is no more accurate than this; within the 1e-8 over which it is, that is
 # 1e-11 of the value.
@@ -32,10 +41,6 @@ ROUNDED_OFF = 1e-3
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
-# Curvatures below this part of the largest are raised to it.
-MIN_CURVATURE = 1e-14
-# The same where curvatures are bent upwards: there the model is rough anyway, and the steps should not be wild.
-MIN_BENT_CURVATURE = 1e-9
 # Mass that every class gets at a start where the objective is infinite, or nearly so; that takes a class with as little
 # as this.
 SOME_MASS, LITTLE_MASS = 0.01, 1e-6
@@ -256,9 +261,16 @@ class _Run:
         self.state[open_[~moved]] = State.STUCK
 
     def _converged(self) -> Mask:
-        """Say which samples (B,) are optimal: by their gradient, or because the last step promised next to nothing."""
+        """Return which samples (B,) are optimal: by the gradient, or because the last step promised almost nothing."""
         if not self.objective.convex:
-            return np.asarray((self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF)))
+            converged = (self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF))
+            # A column of M that is thousands of times as long as the others has so steep a slope that a mass of 1e-15
+            # is missing; beside its curvature the model cannot tell. What each class could gain does.
+            doubtful = np.flatnonzero((self.state == State.STUCK) & (self.polished > 0) & ~converged)
+            if len(doubtful):
+                at = self._derivatives(doubtful, first=False)
+                converged[doubtful] = gain_by_each_class(self.P[doubtful], at) <= self._allowed(doubtful)
+            return np.asarray(converged)
         confirmed = self.promised <= self._allowed()
         # The gradient of a stiff penalty is large where p has its last digit.
         small = (self.kkt <= ROUNDED_OFF) | (self.stiff & (self.state != State.STUCK))
@@ -292,10 +304,15 @@ class _Run:
     def _model(self, open_: Index, at: Derivatives) -> Floats:
         """Return the curvatures (B', n, n) of the convex models of the samples `open_`."""
         if self.objective.convex:
-            return with_ridge(at.hessian)
+            return with_ridge(at.hessian, at.gradient)
         H = along_simplex(at.hessian)
         bad = ~positive_definite(H)
-        H[bad] = bent_upwards(H[bad])
+        if not bad.any():
+            return H
+        face = along_face(at.hessian[bad], self.P[open_[bad]], at.gradient[bad])
+        bent = ~positive_definite(face)
+        face[bent] = bent_upwards(face[bent])
+        H[bad] = face
         bad &= self._is(open_, State.CAREFUL)
         above = self.objective.majorizer(self.P[open_[bad]], open_[bad]) if bad.any() else None
         if above is not None:
@@ -351,50 +368,3 @@ class _Run:
             step[left] /= 2
             left = left[step[left] > SHORTEST]
         return moved
-
-
-def largest_curvature(H: Floats) -> Floats:
-    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, a class against all."""
-    means = H.mean(axis=2)
-    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
-
-
-def with_ridge(H: Floats) -> Floats:
-    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions."""
-    n = H.shape[1]
-    diagonal = np.abs(np.einsum("bii->bi", H))
-    ridge = MIN_CURVATURE * (diagonal + diagonal.mean(axis=1, keepdims=True)) + np.finfo(float).tiny
-    H = H.copy()
-    H[:, np.arange(n), np.arange(n)] += ridge
-    return H
-
-
-def along_simplex(H: Floats) -> Floats:
-    """Return H (B, n, n) with a tiny ridge, and positive curvature along (1, ..., 1), where no step goes."""
-    n = H.shape[1]
-    H = H - H.mean(axis=1, keepdims=True)
-    H = H - H.mean(axis=2, keepdims=True)
-    mean = np.maximum(np.trace(H, axis1=1, axis2=2) / n, np.finfo(float).tiny)[:, None, None]
-    return np.asarray(H + mean * (1e2 * MIN_CURVATURE * np.eye(n) + 1 / n))
-
-
-def bent_upwards(H: Floats) -> Floats:
-    """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
-    curvature, axes = np.linalg.eigh(H)
-    size = np.abs(curvature)
-    size = np.maximum(size, MIN_BENT_CURVATURE * size.max(axis=1, keepdims=True))
-    return np.asarray(np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1)))
-
-
-def positive_definite(H: Floats) -> Mask:
-    """Say which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
-    H = H.copy()
-    good = np.ones(len(H), dtype=bool)
-    for k in range(H.shape[1]):
-        good &= H[:, k, k] > 0
-        column = np.where(good[:, None], H[:, k + 1 :, k], 0.0)
-        pivot = np.where(good, H[:, k, k], 1.0)
-        # Of a positive definite H, column^2 <= pivot * diagonal: what overflows is not, and its next pivot says so.
-        with np.errstate(over="ignore", invalid="ignore"):
-            H[:, k + 1 :, k + 1 :] -= column[:, :, None] * (column / pivot[:, None])[:, None, :]
-    return good

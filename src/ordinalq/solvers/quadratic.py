@@ -253,7 +253,7 @@ def _judge(A: Floats, *, scaled: bool) -> _Judged:
 
 
 def is_stiff(penalty: Penalty, curvature: Floats) -> Mask:
-    """Say whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
+    """Return whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
     return np.asarray(penalty.tau / 2 * np.square(penalty.C).sum(axis=0).max() > STIFF * curvature)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ordinalq.objectives import Objective
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
-from ordinalq.solvers.newton import bent_upwards
+from ordinalq.solvers.curvature import bent_upwards
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats, Index, Mask, check_integer, check_real
 

@@ -92,7 +92,7 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
     B, n = b.shape
     order, starts = _same_rows(free)
     K = _systems(A, free[order[starts]])
-    inverse = np.linalg.inv(K).astype(np.float64, copy=False)
+    inverse = _inverse(K)
     rhs = np.ones((B, n + 1))
     rhs[:, :n] = np.where(free, b, 0)
     x = np.empty((B, n + 1))
@@ -106,6 +106,14 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
         group[order] = np.repeat(np.arange(len(starts)), sizes)
         x = _refined(K[group], inverse[group], rhs[:, None, :])[:, 0]
     return np.where(free, x[:, :n], 0), -x[:, n]
+
+
+def _inverse(K: Floats) -> Floats:
+    """Return the inverses of K (B, m, m), or pseudo-inverses of those whose ridge is lost beside larger entries."""
+    try:
+        return np.linalg.inv(K).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return np.array([solve_or_least_squares(each, np.eye(len(each))) for each in K])
 
 
 def _same_rows(free: Mask) -> tuple[Index, Index]:
@@ -145,7 +153,11 @@ def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
     B, n = b.shape
     rhs = np.ones((B, n + 1, 1))
     rhs[:, :n, 0] = np.where(free, b, 0)
-    x = np.linalg.solve(_systems(A, free), rhs)[:, :, 0].astype(np.float64, copy=False)
+    K = _systems(A, free)
+    try:
+        x = np.linalg.solve(K, rhs)[:, :, 0].astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        x = np.array([solve_or_least_squares(each, right[:, 0]) for each, right in zip(K, rhs, strict=True)])
     return x[:, :n], -x[:, n]
 
 

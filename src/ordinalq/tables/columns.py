@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from ordinalq.files.cells import some
+from ordinalq.files.cells import as_pandas, some
 from ordinalq.files.columns import check_kind, typed
 from ordinalq.files.encoder import names_array, table_encoder
 from ordinalq.files.words import Words
@@ -56,18 +56,6 @@ class TypedColumns(TransformerMixin, BaseEstimator):
                     stacklevel=2,
                 )
         return frame
-
-
-def as_pandas(frame: Any) -> "pd.DataFrame":
-    """Return a pandas or polars frame as one of pandas."""
-    import pandas as pd
-
-    found = frame if isinstance(frame, pd.DataFrame) else frame.to_pandas() if hasattr(frame, "to_pandas") else None
-    if found is None:
-        raise TypeError(
-            f"frame must be a pandas or polars frame, because the model knows its columns, got {type(frame).__name__}."
-        )
-    return found
 
 
 def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:

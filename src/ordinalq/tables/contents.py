@@ -50,7 +50,7 @@ def check_contents(model: Any) -> None:
 
 
 def _hands_on(estimator: Any) -> bool:
-    """Say whether an estimator gives its items to others as they are, without their looking at them."""
+    """Return whether an estimator gives its items to others as they are, without their looking at them."""
     from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
 
     # Bagging may give a tree some of the features, and has it look at them.

@@ -102,7 +102,7 @@ def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
 
 
 def _is_words(value: Any) -> bool:
-    """Say whether a value is a dict of str to str."""
+    """Return whether a value is a dict of str to str."""
     return isinstance(value, dict) and all(isinstance(word, str) for word in value.values())
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
-from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
@@ -133,9 +132,7 @@ def _labelled(
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *by]))
-    if not file.lacks_keys:
-        require_columns(file.columns(), needed, file.name)
-        require_columns(file.columns(), columns, file.name)
+    file.require(needed, columns)
     names = [str(label) for label in quantifier.classes_.tolist()]
     frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
     classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)

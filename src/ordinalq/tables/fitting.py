@@ -5,7 +5,6 @@ from typing import Any
 
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
@@ -90,8 +89,7 @@ def fit_table(
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)
     others = [target, *names_of(by), *filter(None, [weight])]
-    if not file.lacks_keys:
-        require_columns(file.columns(), [*asked, *categories, *(dates or ()), *others], file.name)
+    file.require([*asked, *categories, *(dates or ()), *others])
     columns = list(dict.fromkeys([*asked, *others])) if asked else None
     if max_items is None:
         frame = file.read(columns)

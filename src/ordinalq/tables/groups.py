@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq.contract.summary import Summary
-from ordinalq.files.cells import coded_words, dates, is_words, where
+from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
 from ordinalq.files.columns import date_style
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.keys import Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
-from ordinalq.tables.columns import as_pandas
 from ordinalq.validation import Index
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ def periods(frame: "pd.DataFrame", name: str, period: str, style: str = "") -> "
 
 
 def _are_strings(column: "pd.Series[Any]") -> bool:
-    """Say whether all values are strings; a column of objects may also hold dates."""
+    """Return whether all values are strings; a column of objects may also hold dates."""
     return all(isinstance(value, str) for value in column.dropna().unique())
 
 

@@ -9,6 +9,7 @@ from scipy.special import stdtr
 from ordinalq.contract.estimates import Estimates
 from ordinalq.evaluation import errors
 from ordinalq.samples import Samples
+from ordinalq.text import listed
 from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
@@ -102,11 +103,7 @@ def verdict(compared: Sequence[Mapping[str, Any]], n_groups: int) -> str:
         word: [WORDS.get(one["other"], one["other"]) for one in compared if one["said"] == word]
         for word in ("better", "no better", "worse")
     }
-    parts = [f"{word} than {_listed(names)}" for word, names in by_word.items() if names]
+    parts = [f"{word} than {listed(names)}" for word, names in by_word.items() if names]
     word = ", but " if by_word["better"] else ", and "
     joined = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{word}{parts[-1]}"
     return f"On your {n_groups:,} groups this model is {joined}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

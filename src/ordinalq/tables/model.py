@@ -13,7 +13,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
-from ordinalq.files.cells import where
+from ordinalq.files.cells import as_pandas, where
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.encoder import with_name_arrays
 from ordinalq.files.names import UNNAMED, require_columns
@@ -25,7 +25,7 @@ from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
 from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
-from ordinalq.tables.columns import TypedColumns, as_pandas, unfitted_encoder
+from ordinalq.tables.columns import TypedColumns, unfitted_encoder
 from ordinalq.tables.groups import By, group_values, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.quality import quality
@@ -105,13 +105,13 @@ class _Answers:
     def labels_needed(
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
-        """Say how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
         labelled = how.pop("labelled", None)
         known = [None] * len(frame) if labelled is None else labelled
         return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, weight: Any = None, weights: str = "survey") -> Diagnosis:
-        """Say how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
         return diagnose(self.fitted(), _summary(self, frame, None, None, weight, weights))
 
 
@@ -283,7 +283,7 @@ def _summary(
 
 
 def _are_names(by: Any, frame: Any) -> bool:
-    """Say whether a list names columns of groups; as long as the frame, it holds their values unless all do."""
+    """Return whether a list names columns of groups; as long as the frame, it holds their values unless all do."""
     if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
         return False
     return len(by) != len(frame) or set(names_of(by)) <= {str(name) for name in frame.columns}

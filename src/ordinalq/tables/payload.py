@@ -18,7 +18,7 @@ from ordinalq import aliases
 
 SCHEMA = "schema.json"
 
-# What a file may become in memory: so many bytes, and so many times its size. Deflate alone can make it a thousand
+# What a file may become in memory: this many bytes, and this many times its size. Deflate alone can make it a thousand
 # times.
 FREE_BYTES = 1 << 26
 MAX_RATIO = 20
@@ -33,31 +33,16 @@ MAX_DEPTH = 100
 OWN = "ordinalq.aliases"
 # How skops builds nodes, and what it may build in this way here; None: what it trusts itself.
 LOADERS: dict[str, tuple[str, ...] | None] = {
-    "BytesNode": None,
-    "BytearrayNode": None,
     "DTypeNode": ("numpy.dtype",),
-    "DefaultDictNode": None,
     "DictNode": ("builtins.dict", "collections.OrderedDict"),
-    "FunctionNode": None,
-    "JsonNode": None,
     "ListNode": ("builtins.list",),
-    "LossNode": None,
-    "MaskedArrayNode": None,
-    "NdArrayNode": None,
-    "ObjectNode": None,
-    "PartialNode": None,
-    "RandomGeneratorNode": None,
-    "RandomStateNode": None,
     "SetNode": ("builtins.set",),
-    "SliceNode": None,
-    "SparseMatrixNode": None,
     "TreeNode": ("sklearn.tree._tree.Tree",),
-    "TupleNode": None,
-    "TypeNode": None,
+    **dict.fromkeys(("BytesNode", "BytearrayNode", "DefaultDictNode", "FunctionNode", "JsonNode", "LossNode")),
+    **dict.fromkeys(("MaskedArrayNode", "NdArrayNode", "ObjectNode", "PartialNode", "RandomGeneratorNode")),
+    **dict.fromkeys(("RandomStateNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode")),
     # Refused by skops unless the caller trusts what they call.
-    "ConstructorFromReduceNode": None,
-    "MethodNode": None,
-    "OperatorFuncNode": None,
+    **dict.fromkeys(("ConstructorFromReduceNode", "MethodNode", "OperatorFuncNode")),
 }
 # Scalars whose constructor takes a number for a size, or that hold anything.
 STRANGE_SCALARS = ("numpy.void", "numpy.object_", "numpy.record")

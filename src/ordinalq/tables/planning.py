@@ -39,9 +39,9 @@ def plan_labels(
     plan: Plan | None = None,
     **how: Any,
 ) -> LabelPlan:
-    """Say how many rows of a table, or of each group of its rows, to label.
+    """Return how many rows of a table, or of each group of its rows, to label.
 
-    The parameters are those of :func:`ordinalq.tables.predicting.predict_table` and
+    The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
     :func:`ordinalq.inference.labelling.labels_needed`.
     """
     groups = None if by is None else Grouping(by, file.format)

@@ -6,53 +6,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.contract.estimates import Estimates, check_names
-from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.files.table import Table
 from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.groups import estimate
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import AND, Column, Keys
-from ordinalq.tables.groups import By, Grouping, names_of
-from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.reading import WHOLE, Reading, read_summary
 from ordinalq.text import nearest
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
-
-
-def predict_table(
-    model: Any,
-    file: Table,
-    *,
-    by: By | None = None,
-    labels: str | None = None,
-    level: float | None = None,
-    plan: Plan | None = None,
-    weight: str | None = None,
-    weights: str = "survey",
-    **how: Any,
-) -> Estimates:
-    """Estimate the class distribution of a table, or of each group of its rows, reading it in portions.
-
-    The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
-    has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text
-    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a
-    group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
-    with a zone in UTC). None takes all rows as one group, "all".
-
-    The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
-    of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
-    :func:`ordinalq.tables.reading.read_summary`.
-    """
-    quantifier = fitted_quantifier(model)
-    level = None if level is None else check_level(level)
-    check_names(quantifier.classes_, names_of(by))
-    summary = summarize_table(model, file, by=by, labels=labels, weight=weight, weights=weights, **how)
-    return estimate(quantifier, summary, level, plan)
 
 
 def summarize_table(
@@ -65,7 +30,18 @@ def summarize_table(
     weights: str = "survey",
     **how: Any,
 ) -> Summary:
-    """Return what the model's quantifier needs of a table, or of each group of its rows, see :func:`predict_table`."""
+    """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in portions.
+
+    The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
+    has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text
+    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a
+    group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
+    with a zone in UTC). None takes all rows as one group, "all".
+
+    The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
+    of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    :func:`ordinalq.tables.reading.read_summary`.
+    """
     groups = None if by is None else Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, weight=weight, weights=weights), file, **how)
     if len(summary) == 0:
@@ -98,7 +74,7 @@ class Diagnoses(NamedTuple):
 
     @property
     def judged(self) -> dict[str, bool]:
-        """Of the groups whose fit was tested, whether it is plausible."""
+        """Whether the fit of each group that was tested is plausible."""
         verdicts = {name: one.shift_is_plausible for name, one in self.groups.items()}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 
@@ -109,7 +85,7 @@ class Diagnoses(NamedTuple):
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
-    """Say how far the estimates of a summarized table can be trusted; with `groups`, of large ones one by one, too."""
+    """Report how far estimates of a summarized table can be trusted; with `groups`, also those of large groups."""
     found = {}
     if groups and summary.keys is not None:
         names = summary.keys.labels()

@@ -19,12 +19,12 @@ RARE = 30
 PART = 0.4
 # e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
 GAIN = (1 - np.sqrt(0.5)) / (1 / np.sqrt(PART) - 1 / np.sqrt(2 * PART))
-# Beyond so many values numbers are no scale on which one could be absent.
+# Numbers with more distinct values than this are no scale from which one could be missing.
 LONGEST_SCALE = 12
 
 
 def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None = None) -> dict[str, Any] | None:
-    """Say how good the classifier of a quantifier is that was fitted on items with codes and groups; None: it has none.
+    """Measure how good a quantifier's classifier is, fitted on items with codes and groups; None: it has none.
 
     accuracy, and share of the largest class: part of the items that are found, held out, and by always saying the
     largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer

@@ -18,7 +18,6 @@ import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.blocks import Block
-from ordinalq.files.names import require_columns
 from ordinalq.files.table import Table, TableFile, Wanted
 from ordinalq.files.writing import replacing, write_bytes
 from ordinalq.keys import Column, Keys
@@ -53,7 +52,7 @@ class Portion(NamedTuple):
 
 
 class Reading:
-    """What is done with rows: they are read, scored and summed up, as :func:`predict_table` says.
+    """What is done with rows: they are read, scored and summed up, as :func:`summarize_table` says.
 
     `with_gaps` makes room for labels to come, where there are none; `compact` keeps scores in single precision, where a
     method needs those of all items.
@@ -82,9 +81,7 @@ class Reading:
     def check(self, file: Table) -> None:
         """Refuse a table without the columns that are needed."""
         kinds = needed_columns(self.model)
-        if not file.lacks_keys:
-            require_columns(file.columns(), list(kinds), file.name)
-            require_columns(file.columns(), list(self.wanted.columns or ()), file.name)
+        file.require(list(kinds), list(self.wanted.columns or ()))
         if self.labels is not None and self.labels in kinds:
             raise ValueError(f"{file.name}: column {self.labels!r} cannot hold labels, the model learned from it.")
 

@@ -18,8 +18,8 @@ Progress = Callable[[int], object] | None
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
 PLACES = ("line", "row", "line of the file", "row of the file")
-# Of the cells that both tables have, at least so many agree if the rows are those of the table; spreadsheet programs
-# write some numbers and dates in another way.
+# Rows are those of the table if at least this share of their common cells agrees; spreadsheet programs write some
+# numbers and dates in another way.
 AGREE = 0.5
 
 

@@ -9,9 +9,8 @@ import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.table import Table
-from ordinalq.keys import Keys
 from ordinalq.tables.groups import By, Grouping
-from ordinalq.validation import Counts, Index, check_integer, check_random_state
+from ordinalq.validation import Counts, check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
 
@@ -43,7 +42,7 @@ def some_rows(
     for frame in file.portions(columns, native=groups.native):
         samples = groups.samples(frame)
         assert samples.keys is not None
-        rows = _places(counts.keys, samples.keys)
+        rows = counts.keys.positions(samples.keys)
         # How many of the rows that are still wanted are among these, if all rows that are left are alike.
         drawn = rng.hypergeometric(quota[rows], left[rows] - quota[rows], samples.sizes)
         chosen = [rng.choice(samples.index(b), n, replace=False) for b, n in enumerate(drawn.tolist()) if n]
@@ -77,8 +76,3 @@ def shares(sizes: Counts, total: int) -> Counts:
 def _counted(groups: Grouping, frame: pd.DataFrame) -> Summary:
     samples = groups.samples(frame)
     return Summary(samples.sizes, {}, (), samples.keys)
-
-
-def _places(keys: Keys, some: Keys) -> Index:
-    """Return the positions of some keys among all, which are sorted."""
-    return Keys.merged([keys, some])[1][1]

@@ -154,7 +154,7 @@ def read_info(path: str | Path) -> ModelInfo:
 
 
 def is_model(path: Path) -> bool:
-    """Say whether a file looks like one of `save_model`, whatever its version."""
+    """Return whether a file looks like one of `save_model`, whatever its version."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {META, PAYLOAD} <= set(archive.namelist())

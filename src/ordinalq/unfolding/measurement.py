@@ -9,7 +9,7 @@ import numpy as np
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.methods.response import read_background, read_response
 from ordinalq.problem import Data
-from ordinalq.validation import Floats
+from ordinalq.validation import Floats, real_numbers
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
 
 
 def _check_columns(R: Floats) -> None:
-    """Say what columns that are no distributions probably are."""
+    """State what columns that are no distributions probably are."""
     columns, rows = R.sum(axis=0), R.sum(axis=1)
     if R.shape[0] == R.shape[1] and np.allclose(rows, 1, atol=1e-6) and (columns > 1 + 1e-3).any():
         raise ValueError(
@@ -235,9 +235,7 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
 def numbers(name: str, value: Any) -> Floats:
     """Return finite numbers."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, dtype=np.float64)
+        array = real_numbers(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
     if not np.isfinite(array).all():

@@ -45,10 +45,10 @@ class Strengths:
     J: Floats
 
 
-def scan(unfolder: Unfolder, G: Floats, size: int = N_STRENGTHS) -> Strengths:
+def scan(unfolder: Unfolder, G: Floats) -> Strengths:
     """Return estimates for the histograms G (B, d) with strengths from weak to strong."""
     known = unfolder.measurement
-    grid = unfolder.method.response_grid(known.data(G), size)
+    grid = unfolder.method.response_grid(known.data(G), N_STRENGTHS)
     K, B = grid.shape
     fit = unfolder.solve(np.tile(G, (K, 1)), grid.ravel())
     J = unfolder.jacobian(fit)

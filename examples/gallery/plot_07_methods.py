@@ -2,7 +2,7 @@
 Ten methods on the same scores
 ==============================
 
-The classifier is the costly part. It is fitted once; every method learns and estimates from its scores.
+The classifier is the expensive part. Fit it once, and let every method work on its scores.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ X, y = items(5000, [0.35, 0.25, 0.15, 0.1, 0.1, 0.05])
 X_test, y_test = items(5000, np.full(6, 1 / 6))
 
 # %%
-# Scores of the training items come from models that have not seen them.
+# The scores of the training items come from models that have not seen them.
 
 classifier = oq.CrossFitted().fit(X, y)
 S, S_test = classifier.held_out_scores_, classifier.predict_proba(X_test)
@@ -36,7 +36,8 @@ for name in METHODS:
     errors[name] = oq.nmd(samples.prevalences, q.predict_scores(S_test, samples))
 
 # %%
-# The samples are smooth (APP-OQ), so the methods that expect this do better than their plain forms.
+# The samples have smooth distributions (protocol APP-OQ), so methods that expect smoothness (``O...``) do better than
+# their plain forms. The error is NMD: 0 is perfect, 1 is as wrong as can be.
 
 for name, error in sorted(errors.items(), key=lambda item: item[1].mean()):
     print(f"{name:6} {error.mean():.4f}")

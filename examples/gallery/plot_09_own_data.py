@@ -2,8 +2,8 @@
 Your own data in an experiment
 ==============================
 
-The runner of the paper's experiments takes any table: it splits it, draws validation and test samples, chooses
-the parameters of every method, and writes tables, figures and a page.
+The program that runs the paper's experiments takes any table. It splits the rows, draws validation and test samples,
+chooses the parameters of every method, and writes tables, figures and a page.
 """
 
 import tempfile
@@ -22,11 +22,12 @@ frame["kind"] = rng.choice(["flat", "house"], 3000)
 frame["rent"] = 3 * frame["size"] - frame["age"] + 2 * (frame["kind"] == "house") + rng.normal(size=3000)
 
 # %%
-# A file says what to do. A target that is a number is cut into classes.
+# A configuration file says what to do. A numeric target is cut into classes.
 
-CONFIG = """
+METHODS = ["CC", "PACC", "SLD", "EDy", "OPACC", "OEDy"]
+CONFIG = f"""
 title = "Rents"
-methods = ["CC", "PACC", "SLD", "EDy", "OPACC", "OEDy"]
+methods = {METHODS}
 
 [dataset]
 table = "rents.parquet"
@@ -51,12 +52,12 @@ frame.to_parquet(folder / "rents.parquet")
 outcome = run(load_config(folder / "rents.toml"), folder / "results")
 
 # %%
-# ``write_report(outcome, folder)`` would write the page; the errors themselves are in a table.
+# ``write_report(outcome, folder)`` would write the page. The errors are also there as a data frame.
 
 errors = outcome.estimates.query("measure == 'nmd'")
-print(errors.pivot_table("error", "method", "protocol", sort=False).round(4))
+print(errors.pivot_table("error", "method", "protocol").loc[METHODS].round(4))
 
 figure, ax = plt.subplots(figsize=(8, 4))
-shown = [group["error"] for _, group in errors.query("protocol == 'APP'").groupby("method", sort=False)]
-ax.boxplot(shown, tick_labels=errors["method"].unique())
+by_method = errors.query("protocol == 'APP'").set_index("method")["error"]
+ax.boxplot([by_method[name] for name in METHODS], tick_labels=METHODS)
 ax.set(ylabel="NMD of 100 test samples (APP)", title="Rents in five classes")

@@ -2,8 +2,7 @@
 How many labels would help?
 ===========================
 
-Somebody can read and label some of the new items. How many does it take until the interval is narrow enough,
-and what do they buy?
+You can have some of the new items read and labelled. How many labels does it take to make the interval narrow enough?
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +14,7 @@ rng = np.random.default_rng(2)
 
 
 def reviews(product, n):
-    """Return the reviews of a product: its shares, and its own way to write about a star."""
+    """Return the reviews of a product, which has its own shares and its own way of writing about each star."""
     shares = rng.dirichlet([2, 2, 4, 8, 12])
     stars = rng.choice(np.arange(1, 6), size=n, p=shares)
     looks = rng.normal(scale=0.4, size=(5, 4))
@@ -23,7 +22,7 @@ def reviews(product, n):
 
 
 # %%
-# Forty labelled products teach how products differ; a new one has 2000 reviews.
+# Forty labelled products show how products differ. A new one has 2000 reviews without stars.
 
 parts = [reviews(f"product {i}", 100) for i in range(40)]
 X, stars, product = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -31,15 +30,15 @@ q = oq.BLP().fit(X, stars, groups=product)
 X_new, true_stars, name = reviews("new", 2000)
 
 # %%
-# ``labels_needed`` answers before any label is bought.
+# ``labels_needed`` answers the question before anyone has labelled anything.
 
 widths = [0.8, 0.6, 0.4, 0.3, 0.2]
 needed = [q.labels_needed(X_new, name, width=width).frame() for width in widths]
 for width, table in zip(widths, needed, strict=True):
-    print(f"an interval of the mean of {width} stars takes {table['labels'].iloc[0]} labels")
+    print(f"{table['labels'].iloc[0]} labels make the interval of the mean {width} stars wide")
 
 # %%
-# So let us label, at random, and look.
+# Now label items at random, and see what they do.
 
 counts = [0, 10, 30, 100, 300, 1000]
 order = rng.permutation(len(name))
@@ -54,5 +53,5 @@ middle, lower, upper = np.transpose(means)
 figure, ax = plt.subplots()
 ax.errorbar(range(len(counts)), middle, [middle - lower, upper - middle], fmt="o", capsize=4, label="estimate, 95 %")
 ax.axhline(true_stars.mean(), color="gray", label="the truth")
-ax.set(xticks=range(len(counts)), xticklabels=counts, xlabel="labelled reviews of 2000", ylabel="mean stars")
+ax.set(xticks=range(len(counts)), xticklabels=counts, xlabel="labelled reviews, out of 2000", ylabel="mean stars")
 ax.legend()

@@ -2,8 +2,7 @@
 Unfolding a spectrum
 ====================
 
-A detector misses most events of low energy and smears the others. Its response is known from simulation; the spectrum
-is not.
+A detector misses most events of low energy and smears the rest. Simulation tells us how; we want the true spectrum.
 """
 
 import matplotlib.pyplot as plt
@@ -23,13 +22,14 @@ background = np.linspace(50, 0, 12)
 observed = rng.poisson(response @ (acceptance * truth) + background)
 
 # %%
-# The strength of the regularization is chosen by the counts themselves.
+# How strongly to regularize is chosen from the counts themselves.
 
 spectrum = oq.unfold(observed, response, acceptance=acceptance, background=background, edges=edges)
 print(spectrum)
 
 # %%
-# Steps are the estimate, its errors those of the counts.
+# The steps are the estimate. Thick bars show the error due to the counts; thin ones also allow for the bias of
+# smoothing.
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 spectrum.plot(ax=ax, truth=truth)

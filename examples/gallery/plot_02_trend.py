@@ -2,7 +2,7 @@
 A trend over months
 ===================
 
-Reviews arrive all year, unlabelled. Did their stars change, or is what one sees mere scatter?
+Unlabelled reviews arrive all year. Did the stars change, or is it just chance?
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ GOOD, BAD = np.array([0.05, 0.05, 0.15, 0.30, 0.45]), np.array([0.30, 0.25, 0.20
 
 
 def looks(stars):
-    """Return the features of reviews with these stars."""
+    """Return features of reviews with these stars."""
     return stars[:, None] + rng.normal(scale=1.2, size=(len(stars), 4))
 
 
@@ -25,7 +25,7 @@ stars = rng.choice(np.arange(1, 6), size=4000, p=GOOD)
 q = oq.PACC().fit(looks(stars), stars)
 
 # %%
-# A product that gets worse from summer on.
+# This product gets worse from the summer on.
 
 months = pd.period_range("2024-01", "2024-12", freq="M").astype(str)
 worse = np.clip((np.arange(12) - 5) / 6, 0, 1)
@@ -34,7 +34,7 @@ month = np.repeat(np.asarray(months), 150)
 estimates = q.predict_groups(looks(np.concatenate(parts)), month, level=0.95, plan=oq.Plan(of="population"))
 
 # %%
-# One test for any change at all, and a line through the mean classes.
+# One test asks whether there is any change at all; a line through the mean classes says in which direction.
 
 print(estimates.trend())
 plot.trend(estimates, figure=plt.figure(figsize=(9, 4.5), layout="constrained"))

@@ -2,8 +2,8 @@
 A response matrix with systematics
 ==================================
 
-A response matrix from 20,000 simulated events is not exact, nor is the acceptance. How much of the error of a spectrum
-is due to the counts, and how much to what is not known about the detector?
+A response matrix estimated from 20,000 simulated events is not exact, and neither is the acceptance. How much of a
+spectrum's error comes from the counts, and how much from what we do not know about the detector?
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,15 @@ exact = np.exp(-0.5 * ((np.arange(n)[:, None] - np.arange(n)) / 0.8) ** 2)
 exact /= exact.sum(axis=0)
 
 # %%
-# What the simulation gives: 2000 events of each true bin.
+# The simulation gives 2000 events in each true bin.
 
 simulated = np.column_stack([rng.multinomial(2000, column) for column in exact.T])
 response = simulated / simulated.sum(axis=0)
 observed = rng.poisson(exact @ (acceptance * truth))
 
 # %%
-# Three sources: the number of simulated events, 5 % of the acceptance in all bins alike, and a response that is 10 %
-# wider, which another simulation would give.
+# There are three systematic sources: the limited number of simulated events, an acceptance that may be off by 5 % in
+# all bins together, and a resolution that may be 10 % worse, as in an alternative simulation.
 
 wider = np.exp(-0.5 * ((np.arange(n)[:, None] - np.arange(n)) / 0.88) ** 2)
 wider /= wider.sum(axis=0)
@@ -42,10 +42,10 @@ table = spectrum.frame()
 print(table[["bin", "events", "statistical", *sources]].round().to_string(index=False))
 
 # %%
-# The relative error of each bin, by source.
+# The relative error of each bin, source by source.
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for name in ("statistical", *sources):
     ax.step(table["bin"], 100 * table[name] / table["events"], where="mid", label=name)
-ax.set(xlabel="true bin", ylabel="error in % of the bin")
-ax.legend()
+ax.set(xlabel="true bin", ylabel="error in % of the bin", ylim=(0, 6))
+ax.legend(loc="upper center", ncols=4)

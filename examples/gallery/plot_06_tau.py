@@ -2,8 +2,9 @@
 Choosing tau
 ============
 
-Methods with an ``O`` in their name expect the answer to be smooth over the ordered classes, and so do RUN and
-IBU. ``tau`` says how strongly; ``tau="auto"`` chooses it on smooth samples of the training items.
+Methods whose names begin with ``O`` smooth: they prefer distributions in which neighbouring classes have similar
+shares. So do RUN and IBU. ``tau`` says how strongly. ``tau="auto"`` chooses it with smooth samples drawn from the
+training items.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,8 @@ q = oq.OPACC(tau="auto").fit(X, y)
 print(q.tuning_)
 
 # %%
-# What the strength does to one sample whose true distribution is smooth.
+# What does the strength do to a sample whose true distribution is smooth? Without smoothing the estimate jumps up and
+# down; with too much of it the peak is lost.
 
 truth = np.exp(-0.5 * ((np.arange(n) - 2) / 1.5) ** 2)
 truth /= truth.sum()

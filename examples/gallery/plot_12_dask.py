@@ -2,8 +2,8 @@
 A folder of files on Dask
 =========================
 
-Files that are too many for one machine: every worker scores its rows, only sums travel, and the result is that of one
-machine.
+When there are too many files for one machine, every worker scores its own rows and only sums travel. The result is
+the same as on one machine.
 """
 
 import tempfile
@@ -30,8 +30,8 @@ def reviews(n, shares):
 model = oq.TableModel(oq.PACC()).fit(reviews(4000, [0.1, 0.1, 0.2, 0.3, 0.3]), target="stars")
 
 # %%
-# A folder with a file for each shop. In earnest it would be a bucket, and a ``dask.distributed.Client`` would name the
-# cluster; without one Dask uses this machine.
+# A folder with one file per shop. In real life it would be a bucket, and a ``dask.distributed.Client`` would name the
+# cluster. Without one, Dask uses this machine.
 
 folder = Path(tempfile.mkdtemp())
 for shop, falling in (("north", 0.6), ("east", 0.9), ("south", 1.2), ("west", 1.8)):
@@ -44,7 +44,7 @@ estimates = oq.dask.predict_groups(model, frame, by="shop", level=0.95)
 print(estimates.frame().iloc[:, :7].round(2).to_string(index=False))
 
 # %%
-# The same on one machine, to the last digits.
+# On one machine the result is the same up to rounding.
 
 here = model.predict_groups(frame.compute(), "shop", level=0.95)
 print("largest difference:", abs(here.prevalences - estimates.prevalences).max())

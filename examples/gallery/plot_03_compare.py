@@ -2,7 +2,7 @@
 Is A better than B?
 ===================
 
-Three products have new reviews without stars. Which of them do people like better, and how likely is that?
+Three products have new reviews without stars. Which one do people like best, and how sure can we be?
 """
 
 import matplotlib.pyplot as plt
@@ -31,15 +31,15 @@ piles = [reviews(500, shares)[0] for shares in SHARES.values()]
 estimates = q.predict_groups(np.concatenate(piles), np.repeat(list(SHARES), 500), level=0.95)
 
 # %%
-# A comparison takes into account that the errors of both groups have causes in common: the same response matrix
-# stands behind all of them. With several pairs the intervals are widened, so that all hold together.
+# The estimates of all products rest on the same training items, so their errors have causes in common. A comparison
+# takes that into account. If there are several pairs, the intervals are widened so that they all hold together.
 
 found = estimates.compare("A", "B", "C")
 print("\n".join(found.sentences()))
 
 # %%
-# Mean stars can hide what matters: C has as many enthusiasts as A, and more who are angry. The cumulated shares
-# show it.
+# The mean can hide what matters: C has as many enthusiasts as A, but also more angry customers. The picture shows,
+# for each pair, how far the means differ; ``found.frame()`` has the differences at every star.
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 plot.comparison(found, ax=ax, xlabel="stars")

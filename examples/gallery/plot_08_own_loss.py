@@ -2,9 +2,9 @@
 A loss of your own
 ==================
 
-A method is a representation of the items, a loss between what was seen and what a distribution p would show,
-and a regularizer. Any of the three can be your own. Here: Pearson's chi-square, beside least squares and
-Hellinger's distance.
+A method has three parts: a representation of the items, a loss that compares what was seen (q) with what a class
+distribution p would lead to (M p), and a regularizer. You can write any of them yourself. This example compares
+Pearson's chi-square with least squares and the Hellinger distance.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ class PearsonChiSquare(Loss):
     """The sum over bins of (q - v)^2 / v with v = M p."""
 
     def prepare(self, data):
-        """Leave out bins that no training item has: they would divide by zero."""
+        """Leave out bins without training items, which would divide by zero."""
         return data.without_empty_rows()
 
     def derivatives(self, P, data):
@@ -33,7 +33,7 @@ class PearsonChiSquare(Loss):
 
 
 # %%
-# It works at once, with all that the library offers: batches of samples, intervals, regularizers.
+# The new loss works with everything else in the library: batches of samples, intervals, regularizers.
 
 rng = np.random.default_rng(5)
 y = rng.choice(5, size=4000, p=[0.4, 0.3, 0.15, 0.1, 0.05])

@@ -2,8 +2,8 @@
 Why real groups need group effects
 ==================================
 
-Intervals usually assume that the items of a class look alike in every group. Where they do not, an interval
-shrinks with the number of items, and the error does not.
+Most intervals assume that the items of a class look alike in every group. If they do not, the interval shrinks as a
+group grows, but the error does not.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ rng = np.random.default_rng(4)
 
 
 def groups(names, n):
-    """Return groups of n items: each has its own shares, and its own looks of every class."""
+    """Return groups of n items; each group has its own shares, and its items look a little different."""
     parts = []
     for name in names:
         y = rng.choice(np.arange(1, 6), size=n, p=rng.dirichlet([2, 3, 4, 3, 2]))
@@ -29,7 +29,7 @@ plain = oq.PACC().fit(X, y)
 aware = oq.BLP().fit(X, y, groups=group)
 
 # %%
-# A hundred new groups of each size: how often does a 95 % interval hold the true mean class, and how wide is
+# Take a hundred new groups of each size. How often does a 95 % interval contain the true mean class, and how wide is
 # it?
 
 sizes = [30, 100, 300, 1000]
@@ -48,7 +48,7 @@ for name, label in (("PACC", "PACC, trained without groups"), ("BLP", "BLP, trai
     left.plot(sizes, covered[name], "o-", label=label)
     right.plot(sizes, width[name], "o-", label=label)
 left.axhline(95, color="gray", linestyle=":")
-left.set(xscale="log", ylim=(0, 102), xlabel="items of a group", ylabel="intervals that hold, %")
-right.set(xscale="log", ylim=(0, None), xlabel="items of a group", ylabel="width of the interval, classes")
+left.set(xscale="log", ylim=(0, 102), xlabel="items in a group", ylabel="intervals that hold the truth, %")
+right.set(xscale="log", ylim=(0, None), xlabel="items in a group", ylabel="width of the interval, classes")
 left.legend()
 figure.tight_layout()
