@@ -12,6 +12,7 @@ from ordinalq.bayes.moments import LabelledRatios, thinned
 from ordinalq.bayes.posterior import Observed, posterior
 from ordinalq.bayes.priors import Prior
 from ordinalq.inference.groups import estimate
+from ordinalq.solvers import definite
 from ordinalq.solvers.interior import minimize_inside
 
 N = 4
@@ -162,6 +163,19 @@ def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
         assert_allclose(objective(np.log(p)), value, rtol=1e-9)
         other = minimize(objective, np.log(p) + 0.1 * rng.normal(size=n), method="Nelder-Mead")
         assert other.fun >= value - 1e-9 * abs(value)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, definite.SMALL, definite.SMALL + 1])
+def test_systems_that_are_solved_together_are_those_of_each(n, rng):
+    G = rng.normal(size=(7, n, n)) * 10.0 ** rng.uniform(-2, 2, size=(7, n, 1))
+    K, R = np.matmul(G, G.transpose(0, 2, 1)) + np.eye(n), rng.normal(size=(7, n, 3))
+    W = np.concatenate([K.transpose(1, 2, 0), R.transpose(2, 1, 0)])
+    definite.eliminate(W)
+    assert_allclose(definite.substitute(W).transpose(2, 1, 0), np.linalg.solve(K, R), rtol=1e-6, atol=1e-9)
+    L = np.linalg.cholesky(K)
+    whitened, diagonal = definite.whiten(K, R)
+    assert_allclose(whitened, np.linalg.solve(L, R), rtol=1e-6, atol=1e-9)
+    assert_allclose(diagonal, np.einsum("bii->bi", L))
 
 
 # Priors.

@@ -19,6 +19,7 @@ import numpy as np
 from ordinalq.bayes.priors import Prior
 from ordinalq.effects.model import multinomial
 from ordinalq.simplex import clean
+from ordinalq.solvers.definite import whiten
 from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
 from ordinalq.validation import Floats, Index
@@ -126,8 +127,8 @@ def _of_population(seen: Observed, J: Floats) -> Observed:
 def pull(seen: Observed, sizes: Floats, P: Floats, D: Floats) -> Floats:
     """Return M' Omega^-1 D (B, n, k): how errors D (B, n, k) of q pull at the shares, which are about P (B, n)."""
     n = P.shape[1]
-    scale, L = _root(_of_population(seen, multinomial(P) / sizes[:, None, None]), sizes)
-    both = np.linalg.solve(L, np.concatenate([seen.M, D], axis=2) / scale[:, :, None])
+    scale, R = _correlations(_of_population(seen, multinomial(P) / sizes[:, None, None]), sizes)
+    both, _ = whiten(R, np.concatenate([seen.M, D], axis=2) / scale[:, :, None])
     return np.asarray(np.matmul(both[:, :, :n].transpose(0, 2, 1), both[:, :, n:]))
 
 
@@ -153,25 +154,23 @@ def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
     if found.shape[1] == 1:
         return np.ones_like(found)
     for c, (A, centre) in enumerate(zip(prior.covariances(), prior.centres, strict=True)):
-        L = np.linalg.cholesky(np.matmul(np.matmul(G, A), G.transpose(0, 2, 1)) + np.eye(len(A)))
-        z = np.linalg.solve(L, (g - G @ centre)[:, :, None])[:, :, 0]
-        found[:, c] -= (z * z).sum(axis=1) / 2 + np.log(np.einsum("bii->bi", L)).sum(axis=1)
+        K = np.matmul(np.tensordot(G, A, 1), G.transpose(0, 2, 1)) + np.eye(len(A))
+        z, root = whiten(K, (g - G @ centre)[:, :, None])
+        found[:, c] -= (z[:, :, 0] ** 2).sum(axis=1) / 2 + np.log(root).sum(axis=1)
     found = np.exp(found - found.max(axis=1, keepdims=True))
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega, for samples of N items (B,)."""
-    Q, M = seen.Q, seen.M
-    n = Q.shape[1]
-    scale, L = _root(seen, sizes)
-    right = np.concatenate([np.broadcast_to(M, (len(Q), n, n)), Q[:, :, None]], axis=2) / scale[:, :, None]
-    both = np.linalg.solve(L, right)
-    return np.asarray(both[:, :, :-1]), np.asarray(both[:, :, -1])
+    scale, R = _correlations(seen, sizes)
+    right = np.concatenate([np.broadcast_to(seen.M, R.shape), seen.Q[:, :, None]], axis=2) / scale[:, :, None]
+    both = np.ascontiguousarray(whiten(R, right)[0])
+    return both[:, :, :-1], both[:, :, -1]
 
 
-def _root(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return scales (B, n) and a root (B, n, n) of the covariances in these, for samples of N items (B,)."""
+def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return scales (B, n) and the covariances (B, n, n) in these, regular, for samples of N items (B,)."""
     Q, M, Omega, P0 = seen
     n = Q.shape[1]
     # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
@@ -183,4 +182,4 @@ def _root(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     R = Omega / (scale[:, :, None] * scale[:, None, :])
     R[:, np.arange(n), np.arange(n)] = 1.0
     R += along[:, :, None] * along[:, None, :] + RIDGE * np.eye(n)
-    return scale, np.linalg.cholesky(R)
+    return scale, R

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
 from ordinalq.validation import Array, Codes, Floats, check_choice
@@ -68,7 +67,7 @@ class Calibration(BaseEstimator):
         """Return calibrated scores, (N, n)."""
         if self.kind == "none":
             return S
-        return np.asarray(np.exp(log_softmax(logarithms(S) * self.weights_ + self.biases_, axis=1)))
+        return normalized(logarithms(S) * self.weights_ + self.biases_)
 
     def replicates(
         self,
@@ -87,7 +86,7 @@ class Calibration(BaseEstimator):
             return [self] * number
         n = S.shape[1]
         L = logarithms(S)
-        p = np.exp(log_softmax(L * self.weights_ + self.biases_, axis=1))
+        p = normalized(L * self.weights_ + self.biases_)
         error = p - np.eye(n)[codes]
         # Second derivatives in the logits are diag(p) - p p'; with respect to w each logit brings its L.
         pL = p * L
@@ -112,6 +111,14 @@ class Calibration(BaseEstimator):
             one.weights_, one.biases_ = self.weights_ + step[:-n], self.biases_ + step[-n:]
             found.append(one)
         return found
+
+
+def normalized(eta: Floats) -> Floats:
+    """Return exp(eta) / sum exp(eta) for eta (N, n), whose place it takes."""
+    eta -= eta.max(axis=1, keepdims=True)
+    np.exp(eta, out=eta)
+    eta /= eta.sum(axis=1, keepdims=True)
+    return eta
 
 
 def softmax_loss(eta: Floats, codes: Codes, weight: Floats) -> tuple[float, Floats]:

@@ -12,13 +12,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.sparse import issparse
-from scipy.special import log_softmax, softmax
 from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq.classify.calibration import logarithms, softmax_loss
+from ordinalq.classify.calibration import logarithms, normalized, softmax_loss
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
 from ordinalq.classify.members import N_FOLDS, choose
@@ -111,7 +110,7 @@ class OrdinalProbit(HeldOutScores):
         predictions = _held_out(self.estimators_, X, folds)
         G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
-        self.held_out_scores_ = _posteriors(self.probit_, G, v)
+        self.held_out_scores_ = normalized(self.probit_.log_posteriors(G, v))
         remember_features(self, self.estimators_[0][0])
         return self
 
@@ -120,7 +119,7 @@ class OrdinalProbit(HeldOutScores):
         check_is_fitted(self, "estimators_")
         X = _rows(X)
         predictions = np.mean([[model.predict(X) for model in models] for models in self.estimators_], axis=0)
-        return _posteriors(self.probit_, predictions[:-1].T, predictions[-1])
+        return normalized(self.probit_.log_posteriors(predictions[:-1].T, predictions[-1]))
 
     def __sklearn_tags__(self) -> Any:
         """Take what items may look like from the regressors; where classes have no order, scores are poor."""
@@ -254,8 +253,7 @@ class OrdinalStack(HeldOutScores):
 
     def _posteriors(self, L: Floats) -> Floats:
         """Return posteriors under the training distribution from ln s (members, N, n)."""
-        eta = np.tensordot(self.weights_, L, axes=1) + self.biases_
-        return np.asarray(softmax(eta + np.log(self.prior_), axis=1))
+        return normalized(np.tensordot(self.weights_, L, axes=1) + (self.biases_ + np.log(self.prior_)))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return calibrated posteriors under the training distribution, (N, n)."""
@@ -345,7 +343,3 @@ def _held_out(models: list[list[Any]], X: Any, folds: list[tuple[Codes, Codes]])
         part = _safe_indexing(X, test)
         found[test] = np.stack([model.predict(part) for model in of_fold], axis=1)
     return found
-
-
-def _posteriors(probit: OrderedProbit, G: Floats, v: Floats) -> Floats:
-    return np.asarray(np.exp(log_softmax(probit.log_posteriors(G, v), axis=1)))

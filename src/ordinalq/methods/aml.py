@@ -25,7 +25,7 @@ from ordinalq.weights import Weights
 
 INSTRUMENTS = ("sample", "uniform", "training")
 # Samples that are treated in one pass.
-PASS = 256
+PASS = 512
 
 
 class AML(Method):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ordinalq.solvers.definite import eliminate, substitute
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.validation import Floats
 
@@ -21,42 +22,43 @@ def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Float
     """
     B, n = b.shape
     P = start / start.sum(axis=1, keepdims=True)
-    Y = k / P
-    n_iter = np.zeros(B, dtype=np.int64)
+    n_iter = np.full(B, MAX_ITER, dtype=np.int64)
     kkt, good = np.empty(B), np.zeros(B, dtype=bool)
+    # Samples that go on; they are the last axis of what follows, see `solvers.definite`.
     open_ = np.arange(B)
+    K, c, w, x = (np.ascontiguousarray(np.moveaxis(part, 0, -1)) for part in (A, b, k, P))
+    y = w / x
     for iteration in range(MAX_ITER + 1):
-        slope = _times(A[open_], P[open_]) - b[open_]
-        inverse = 1 / P[open_]
-        gradient = slope - k[open_] * inverse
-        kkt[open_] = kkt_residual(P[open_], gradient) / scale[open_]
+        slope = np.einsum("ijb,jb->ib", K, x) - c
+        inverse = 1 / x
+        gradient = slope - w * inverse
+        residual = kkt_residual(x.T, gradient.T)
         # A gradient is not known better than to the rounding errors of its terms.
-        size = np.abs(slope).max(axis=1) + np.abs(b[open_]).max(axis=1) + k[open_].sum(axis=1)
-        good[open_] = kkt[open_] * scale[open_] <= np.maximum(TOL * scale[open_], ROUNDING * size)
-        left = ~good[open_]
-        if iteration == MAX_ITER or not left.any():
-            break
-        open_, slope, inverse, gradient = open_[left], slope[left], inverse[left], gradient[left]
-        p, y = P[open_], Y[open_]
-        H = A[open_]
-        H[:, np.arange(n), np.arange(n)] += y * inverse
-        # The second column keeps the sum.
-        found = np.linalg.solve(H, np.stack([-gradient, np.ones_like(p)], axis=2))
-        along = found[:, :, 0].sum(axis=1) / found[:, :, 1].sum(axis=1)
-        dp = found[:, :, 0] - along[:, None] * found[:, :, 1]
-        dy = k[open_] * inverse - y - y * inverse * dp
-        P[open_] = p + _length(p, dp)[:, None] * dp
-        Y[open_] = y + _length(y, dy)[:, None] * dy
-        n_iter[open_] += 1
+        size = np.abs(slope).max(axis=0) + np.abs(c).max(axis=0) + w.sum(axis=0)
+        done = residual <= np.maximum(TOL * scale[open_], ROUNDING * size)
+        ended = done | (iteration == MAX_ITER)
+        if ended.any():
+            rows = open_[ended]
+            P[rows], kkt[rows], good[rows], n_iter[rows] = x[:, ended].T, residual[ended], done[ended], iteration
+            if ended.all():
+                break
+            left = np.flatnonzero(~ended)
+            open_ = open_[left]
+            K, c, w, x, y, inverse, gradient = (part.take(left, axis=-1) for part in (K, c, w, x, y, inverse, gradient))
+        # The second right-hand side keeps the sum.
+        W = np.concatenate([K, -gradient[None], np.ones((1, *x.shape))])
+        W[np.arange(n), np.arange(n)] += y * inverse
+        eliminate(W)
+        found = substitute(W)
+        dx = found[0] - found[0].sum(axis=0) / found[1].sum(axis=0) * found[1]
+        dy = w * inverse - y - y * inverse * dx
+        x += _length(x, dx) * dx
+        y += _length(y, dy) * dy
     P /= P.sum(axis=1, keepdims=True)
-    value = (P * (_times(A, P) / 2 - b)).sum(axis=1) - (k * np.log(P)).sum(axis=1)
-    return Solution(P, value, n_iter, good, kkt)
-
-
-def _times(A: Floats, P: Floats) -> Floats:
-    return np.asarray(np.matmul(A, P[:, :, None])[:, :, 0])
+    value = (P * (np.matmul(A, P[:, :, None])[:, :, 0] / 2 - b)).sum(axis=1) - (k * np.log(P)).sum(axis=1)
+    return Solution(P, value, n_iter, good, kkt / scale)
 
 
 def _length(x: Floats, step: Floats) -> Floats:
-    """Return the length of each step, at most one, that leaves x (B, n) positive, (B,)."""
-    return np.asarray(np.minimum(1.0, BOUNDARY / np.maximum((-step / x).max(axis=1), np.finfo(float).tiny)))
+    """Return the length of each step, at most one, that leaves x (n, B) positive, (B,)."""
+    return np.asarray(np.minimum(1.0, BOUNDARY / np.maximum((-step / x).max(axis=0), np.finfo(float).tiny)))
