@@ -46,7 +46,7 @@ class Calibration(BaseEstimator):
         self.weights_, self.biases_ = np.ones(n), np.zeros(n)
         if self.kind == "none":
             return self
-        L = logarithms(S)
+        L = np.asfortranarray(logarithms(S))  # class by class: sums over classes then run along the items
         n_weights = n if self.kind == "vector" else 1
         counts = item_counts(codes, n, weights)
         each = 1 / (n * counts)[codes] if self.balanced else np.full(len(codes), 1 / counts.sum())

@@ -68,7 +68,8 @@ class OrderedProbit(BaseEstimator):
             args=(Z, H, codes, n),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-6},
+            # Remembering all steps halves their number: thresholds and location go together.
+            options={"maxiter": 500, "maxcor": 40, "ftol": 1e-12, "gtol": 1e-7},
         ).x
         self.theta_, a, self.spread_ = unpack(best, n, Z.shape[1])
         self.location_ = whitening @ a

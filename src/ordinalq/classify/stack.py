@@ -275,13 +275,15 @@ def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats
     """
     m, _, n = L.shape
     counts = np.bincount(codes, minlength=n)
+    # In memory class by class: sums over classes then run along the items.
+    L = np.ascontiguousarray(L.transpose(0, 2, 1)).transpose(0, 2, 1)
     found: Floats = minimize(
         balanced_loss,
         np.concatenate([np.full(m, 1 / m), -log_prior]),
         args=(L, codes, 1 / counts, -log_prior),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8},
+        options={"maxiter": 500, "maxcor": 40, "ftol": 1e-12, "gtol": 1e-8},
     ).x
     return found[:m], found[m:]
 
@@ -293,9 +295,9 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
     """
     m = len(L)
     w, c = x[:m], x[m:]
-    value, error = softmax_loss(np.tensordot(w, L, axes=1) + c, codes, weight[codes])
+    value, error = softmax_loss(np.einsum("m,mxi->xi", w, L) + c, codes, weight[codes])
     value += 0.5 * (weight * (c - centre) ** 2).sum()
-    slope = np.concatenate([np.tensordot(L, error, axes=2), error.sum(axis=0) + weight * (c - centre)])
+    slope = np.concatenate([np.einsum("mxi,xi->m", L, error), error.sum(axis=0) + weight * (c - centre)])
     return value, slope
 
 

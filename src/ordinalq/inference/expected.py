@@ -50,15 +50,15 @@ def expected_errors(
     def error(taught: Mask, judged: Mask) -> Floats:
         number = None if groups is None else groups[taught]
         twin = clone(quantifier).fit_scores(S[taught], codes[taught], groups=number)
-        found = []
-        for key in keys:
-            if groups is None:
-                protocol = APP(N_SAMPLES, min(key, len(codes)), small_pool="repeat", random_state=seed)
-                samples = protocol.draw(codes[judged], classes=np.arange(S.shape[1]))
-            else:
-                samples = Samples.from_groups(groups[judged], codes[judged], classes=np.arange(S.shape[1]))
-            found.append(errors(twin.solve_scores(S[judged], samples).p, samples.prevalences).mean())
-        return np.array(found)
+        own, classes = codes[judged], np.arange(S.shape[1])
+        if groups is not None:
+            parts = [Samples.from_groups(groups[judged], own, classes=classes)]
+        else:
+            how: dict[str, Any] = {"small_pool": "repeat", "random_state": seed}
+            parts = [APP(N_SAMPLES, min(size, len(codes)), **how).draw(own, classes=classes) for size in sizes]
+        samples = Samples.stacked(parts)
+        found = errors(twin.solve_scores(S[judged], samples).p, samples.prevalences)
+        return found.reshape(len(parts), -1).mean(axis=1)
 
     expected = (error(half, ~half) + error(~half, half)) / 2
     if groups is None:
