@@ -81,6 +81,36 @@ def test_moments_are_weighted_means_and_covariances_of_the_score_function(rng):
         assert_allclose(Omega[b] @ p0, 0, atol=1e-9)
 
 
+def test_no_instrument_tells_more_than_the_shares_of_the_errors(rng):
+    """M' Omega^-1 M along the simplex, for items with 30 values of known probability in each class."""
+    phi, a = rng.dirichlet(np.ones(30), size=N).T, rng.dirichlet(np.ones(N))
+    C = np.eye(N)[:, :-1] - np.eye(N)[:, 1:]  # changes of shares that sum to zero
+
+    def information(p0):
+        F = phi / (phi @ p0)[:, None]
+        M = F.T @ phi
+        Omega = sum(a[i] * np.cov(F.T, aweights=phi[:, i], ddof=0) for i in range(N))
+        return C.T @ M.T @ np.linalg.pinv(Omega, hermitian=True, rcond=1e-10) @ M @ C
+
+    best = information(a)
+    for p0 in rng.dirichlet(np.ones(N), size=20):
+        excess = np.linalg.eigvalsh(best - information(p0))
+        assert excess.min() > -1e-8 * np.trace(best)
+        assert excess.max() > 0
+
+
+def test_instruments_have_much_of_the_classes_that_contribute_to_the_error(rng):
+    S, y = scored(rng, [2000, 1500, 480, 20])
+    T, z = scored(rng, [3000] * N)
+    q = oq.AML(prior="uniform").fit_scores(S, y)
+    summary = q.summarize(T, oq.APP(30, 1000, random_state=2).draw(z))
+    ((seen, P, sizes),) = q._observed(summary, Prior.of("uniform", q.p_train_))
+    errors = P / sizes[:, None] + P**2 * q.trust_ / q.counts_
+    assert_allclose(seen.P0, errors / errors.sum(axis=1, keepdims=True), rtol=1e-10)
+    large = P[:, 3] > 0.2
+    assert (seen.P0 > P)[large, 3].all()
+
+
 def test_a_class_borrows_from_a_model_that_holds_and_not_from_one_that_does_not(rng):
     counts = [1000, 700, 300, 6]
     right, y = scored(rng, counts, sharpness=1.0)

@@ -34,7 +34,8 @@ class AML(Method):
     Density ratios r(x) come from the posteriors, calibrated so that all classes count alike. Their likelihood has the
     gradient mean f with f(x) = r(x) / (r(x).p0), which is as precise a summary of the items as there is, for shares
     near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no harm; then
-    p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. See docs/methods.md.
+    p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. Since M has errors, too, p0 is not the
+    first estimate of p itself: it has as much of each class as that class contributes to Omega. See docs/methods.md.
 
     With training groups, ``fit(X, y, groups=...)``, Omega includes the group effect D and the prior is learned from the
     groups: that is :class:`BLP`, whose f, the posteriors, equals the instrument p0 = p_train up to units.
@@ -51,8 +52,8 @@ class AML(Method):
         Number of items that the training distribution, or a given one, is worth as a prior. None means the number of
         training items with "training", and 1000 otherwise.
     instrument : {"sample", "uniform", "training"}, default="sample"
-        p0: an estimate for each sample, which needs the scores of all its items; or one p0 for all samples, which
-        loses a few per cent but needs only means.
+        p0: made for each sample from a first estimate, which needs the scores of all its items; or one p0 for all
+        samples, which loses a few per cent but needs only means.
     group_effect : float, default=None
         Without training groups: a stated effect of groups that are known to differ, see :class:`BLP`.
 
@@ -184,10 +185,10 @@ class AML(Method):
     def _posteriors(self, summary: Summary, of: str, prior: Any) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
         expected = Prior.of(prior, self.p_train_, self.strength_)
-        for seen, P, sizes in self._observed(summary):
+        for seen, P, sizes in self._observed(summary, expected):
             yield posterior(seen, expected, sizes, P, of=of)
 
-    def _observed(self, summary: Summary) -> Iterator[tuple[Observed, Floats, Floats]]:
+    def _observed(self, summary: Summary, expected: Prior) -> Iterator[tuple[Observed, Floats, Floats]]:
         """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""
         passes = [np.arange(i, min(i + PASS, len(summary))) for i in range(0, len(summary), PASS)]
         if self.on_means:
@@ -202,12 +203,15 @@ class AML(Method):
         Q = samples.average(self.embed(S))
         for rows in passes:
             sizes = summary.sizes[rows]
-            P0 = self._first(Q[rows], sizes)
-            M, Omega = labelled.at_each(P0, error_shares(P0, sizes, self.counts_, self.trust_))
+            P = self._first(Q[rows], sizes)
+            P = _positive(posterior(self._at_common(Q[rows], sizes, P), expected, sizes, P).solution.p, sizes)
+            shares = error_shares(P, sizes, self.counts_, self.trust_)
+            P0 = shares / shares.sum(axis=1, keepdims=True)
+            M, Omega = labelled.at_each(P0, shares)
             q = np.empty_like(P0)
             for block in mixture.blocks(rows):
                 q[block.rows] = block.weighted_ratios(P0[block.rows])
-            yield Observed(q, M, Omega, P0), P0, sizes
+            yield Observed(q, M, Omega, P0), P, sizes
 
     def _first(self, Q: Floats, sizes: Floats) -> Floats:
         """Return shares (B, n) for instruments and covariances, by means Q (B, n) of the common f alone."""
@@ -221,13 +225,17 @@ class AML(Method):
             # The shares of the sample vary by its items, too.
             spread = A + multinomial(np.full(len(p0), 1 / len(p0))) / size
             P[rows] = first_shares(Q[rows], self.M_, np.tensordot(a, self.covariances_, 1), spread)
-        # No class is ruled out: each has half an item.
-        return clean(np.maximum(P, 0.5 / sizes[:, None]))
+        return _positive(P, sizes)
 
     def _at_common(self, Q: Floats, sizes: Floats, P: Floats) -> Observed:
         """Return what is seen by means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
         Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
         return Observed(Q, np.broadcast_to(self.M_, Omega.shape), Omega, np.broadcast_to(self._common(), Q.shape))
+
+
+def _positive(P: Floats, sizes: Floats) -> Floats:
+    """Return shares (B, n) that rule out no class of samples of N items (B,): each has half an item."""
+    return clean(np.maximum(P, 0.5 / sizes[:, None]))
 
 
 def _shared(method: AML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
