@@ -166,22 +166,17 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
 
 def _flat_response(response: Any, observed: tuple[int, ...]) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Return the response (d, n), and the contents and variances of a histogram."""
-    if is_histogram(response):
-        events = bin_contents("response", response, n_axes=response.ndim)
-        known = response.variances()
-        _check_shapes(observed, events)
-        n = int(np.prod(events.shape[len(observed) :]))
-        events = events.reshape(-1, n)
-        sums = events.sum(axis=0)
-        if (events < 0).any() or (sums <= 0).any():
-            raise ValueError("response must have entries >= 0, and some in every true bin.")
-        simulated = None if known is None else (events, np.asarray(known, dtype=np.float64).reshape(-1, n))
-        return events / sums, simulated
-    R = numbers("response", response)
+    histogram = is_histogram(response)
+    R = bin_contents("response", response, n_axes=response.ndim) if histogram else numbers("response", response)
     _check_shapes(observed, R)
     R = R.reshape(int(np.prod(observed)), -1)
-    _check_columns(R)
-    return R, None
+    if not histogram:
+        _check_columns(R)
+        return R, None
+    sums, known = R.sum(axis=0), response.variances()
+    if (R < 0).any() or (sums <= 0).any():
+        raise ValueError("response must have entries >= 0, and some in every true bin.")
+    return R / sums, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
