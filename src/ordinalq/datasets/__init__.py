@@ -2,7 +2,8 @@
 
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.catalog import CATALOG, load_dataset
-from ordinalq.datasets.dataset import Dataset, Items, Sampling
+from ordinalq.datasets.dataset import Dataset, Sampling
+from ordinalq.datasets.split import Items
 from ordinalq.datasets.tables import make_dataset
 from ordinalq.files.encoder import table_encoder
 

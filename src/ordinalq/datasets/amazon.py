@@ -13,10 +13,10 @@ import numpy as np
 
 from ordinalq import reference
 from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
+from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_dataset
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import read_table
-from ordinalq.files.encoder import encoded_names
+from ordinalq.datasets.split import derived_seed
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import open_binary
 from ordinalq.validation import Array, Floats, Index, check_distributions
@@ -68,8 +68,6 @@ def from_reviews(
     kept. The protocol "real" has the star distributions `real` (k, 5); None reads the published 8873 distributions of
     books.
     """
-    from sklearn.base import clone
-
     check_settings(settings, random_state)
     path = find_local(REVIEW_FILES, data) or fetch(REVIEW_URL, REVIEW_FILES[0])
     reviews = read_reviews(path, max_reviews, derived_seed(random_state, "reviews"))
@@ -77,21 +75,16 @@ def from_reviews(
         real = book_prevalences(path.parent if data is not None else None)
     for note in reviews.notes:
         logger.info("%s: %s", path, note)
-    split = split_items(reviews.y, STARS, random_state)
-    parts = split.items(reviews.texts, reviews.y)
-    encoder = clone(encoder).fit(*parts["train"])
-    parts = {part: Items(encoder.transform(texts), y) for part, (texts, y) in parts.items()}
-    return Dataset(
+    return split_dataset(
+        reviews.texts,
+        reviews.y,
+        STARS,
+        random_state,
         name=name,
-        **parts,
-        classes=STARS,
-        feature_names=encoded_names(encoder, parts["train"].X.shape[1]),
-        source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
-        split=split.rule,
-        sampling=sampling(check_distributions("real", real), settings),
-        random_state=random_state,
-        notes=reviews.notes,
         encoder=encoder,
+        source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
+        sampling=sampling(check_distributions("real", real), settings),
+        notes=reviews.notes,
     )
 
 

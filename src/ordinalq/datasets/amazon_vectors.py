@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from ordinalq.datasets.amazon import STARS, sampling
 from ordinalq.datasets.archives import complete_folder, members
-from ordinalq.datasets.dataset import Dataset, Items, check_settings
+from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
+from ordinalq.datasets.split import Items
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 
@@ -40,7 +41,6 @@ MEMBER = re.compile(
 
 def load_vectors(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Return the published RoBERTa vectors with their published samples; they are converted on the first call."""
-    check_settings(settings, random_state)
     advice = (
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
         "ORDINALQ_DATA, or name it with data=PATH"

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.datasets import Dataset, load_dataset, make_dataset
-from ordinalq.datasets.dataset import Sampling
+from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.store import content_hash
 from ordinalq.samples import Samples, smoothest_mask
