@@ -160,13 +160,9 @@ class _Run:
         classifiers = trials.drop_duplicates("classifier")
         counts = np.bincount(dataset.train.y, minlength=material.n_classes)
         return {
-            "experiment": {
-                "name": config.name,
-                "kind": config.kind,
+            "experiment": identity(config)
+            | {
                 "title": config.title,
-                "profile": config.profile,
-                "settings": config.settings,
-                "seed": config.seed,
                 "data": material.digest,
                 "dataset": config.dataset_name,
                 "paper": config.dataset.get("paper"),

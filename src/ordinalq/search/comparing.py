@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
@@ -62,15 +63,13 @@ class MethodComparison:
         """Name of the method with the smallest mean error."""
         return min(self.errors, key=lambda name: float(self.errors[name].mean()))
 
-    def frame(self) -> Any:
+    def frame(self) -> pd.DataFrame:
         """Return one row per method, the best first, as a pandas frame.
 
         The columns are method, mean and std of the error, ratio to the mean of the best, p_value (Wilcoxon's
         signed-rank test against the best, two-sided, not adjusted for the number of methods) and as_good: whether
         p_value >= 0.01.
         """
-        import pandas as pd
-
         return pd.DataFrame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:

@@ -268,7 +268,7 @@ def gathered(
         for i, judgement in zip(chosen, outcome.judgements, strict=True):
             table[i] = judgement
             for column in task.columns:
-                best[column] = min(best[column], (judgement.error[column], i))
+                best[column] = min(best[column], (judgement.cells[column]["error"], i))
         fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
         # Those that another classifier configuration has beaten are large, and not needed any more.
         wanted = {i for _, i in best.values()}
