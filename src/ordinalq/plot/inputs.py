@@ -11,7 +11,9 @@ from ordinalq.text import plain
 from ordinalq.validation import Floats, Index, check_vectors
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.estimates import Estimates as Estimates
+else:  # it would load all that estimates need
+    Estimates = Any
 
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.

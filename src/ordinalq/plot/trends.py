@@ -1,7 +1,7 @@
 """Groups in their order, such as months: where the mean class goes, and how the shares of the classes change."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,14 +9,10 @@ import numpy.typing as npt
 from ordinalq.keys import Keys
 from ordinalq.periods import named, numbered
 from ordinalq.plot import style
-from ordinalq.plot.inputs import Distributions, Values, array, distributions
+from ordinalq.plot.inputs import Distributions, Estimates, Values, array, distributions
+from ordinalq.plot.style import Axes
 from ordinalq.text import cut, percent, plain, shortened
 from ordinalq.validation import Counts, Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from ordinalq.contract.estimates import Estimates
 
 AxesArray = npt.NDArray[np.object_]
 

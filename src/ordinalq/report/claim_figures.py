@@ -1,19 +1,16 @@
 """The figure of the paper's main claim: each method with and without regularization, joined by a line."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.plot.style import BLUE, INK, SOFT, VERMILION, handle, legend_below, number_axis, tidy
+from ordinalq.plot.style import BLUE, INK, SOFT, VERMILION, Axes, handle, legend_below, number_axis, tidy
 from ordinalq.report.claims import FAILS, HOLDS, OPEN, claim_facts, table_name
 from ordinalq.report.facts import compares_classifiers
 from ordinalq.report.picture import Picture, sheet
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # By the result of the test: colour and marker.
 LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}

@@ -1,7 +1,7 @@
 """What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -101,14 +101,40 @@ def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
     return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
 
 
-def statistics(column: Floats | None) -> dict[str, Any]:
-    """Return mean, standard deviation (divisor B - 1) and number of errors (B,); NaN where there are too few."""
-    B = 0 if column is None else len(column)
-    return {
-        "mean": np.nan if column is None else float(np.mean(column)),
-        "std": float(np.std(column, ddof=1)) if column is not None and B > 1 else np.nan,
-        "n_samples": B,
-    }
+def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield everything that is known about the cell of each method, in a column of methods that are compared.
+
+    The standard deviation has the divisor B - 1. What is not known, such as that of a single error, is NaN or empty.
+    """
+    methods = list(methods)
+    errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
+    against_best, printed, counts = p_values(errors), printed_cells(outcome, protocol, measure), unconverged(outcome)
+    for method in methods:
+        column, paper = errors.get(method), printed.get(method, {})
+        mean = np.nan if column is None else float(np.mean(column))
+        chosen = selected(outcome, method, protocol, measure)
+        yield {
+            "method": method,
+            "protocol": protocol,
+            "measure": measure,
+            "mean": mean,
+            "std": float(np.std(column, ddof=1)) if column is not None and len(column) > 1 else np.nan,
+            "n_samples": 0 if column is None else len(column),
+            "p_value": against_best.get(method, np.nan),
+            "bold": against_best.get(method, 0.0) >= LEVEL,
+            "paper_mean": paper.get("mean", np.nan),
+            "paper_std": paper.get("std", np.nan),
+            "paper_bold": paper.get("bold"),
+            "ratio": mean / paper["mean"] if paper else np.nan,
+            "classifier": chosen["classifier"],
+            "parameters": chosen["parameters"],
+            "unconverged": counts.get((method, protocol, measure), 0),
+        }
+
+
+def percent_change(first: float, second: float) -> float:
+    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
+    return float(100 * (second / first - 1)) if first > 0 else np.nan
 
 
 def truth(outcome: Outcome, protocol: str) -> Floats:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
-from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Look, handle, legend_below, number_axis, tidy
+from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
 from ordinalq.report.claim_figures import claim_picture
 from ordinalq.report.facts import (
     LEVEL,
@@ -30,9 +30,6 @@ from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import rankings
 from ordinalq.text import cut
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel
