@@ -47,8 +47,8 @@ def load_roberta(data: str | Path | None, settings: str, random_state: int) -> D
     """Return reviews as vectors of a RoBERTa model that is fine-tuned on the training reviews."""
     from ordinalq.datasets.text import RobertaVectors
 
-    encoder = RobertaVectors()
-    return from_reviews(data, encoder, name="amazon-oq-bk-roberta", settings=settings, random_state=random_state)
+    name = "amazon-oq-bk-roberta"
+    return from_reviews(data, RobertaVectors(), name=name, settings=settings, random_state=random_state)
 
 
 def from_reviews(

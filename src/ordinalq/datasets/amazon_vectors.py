@@ -45,7 +45,8 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
         "ORDINALQ_DATA, or name it with data=PATH"
     )
-    path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
+    own = data is not None and (Path(data) / "training_data.txt").is_file()  # the folder of the vectors itself
+    path = Path(str(data)) if own else find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
     anchor = path if path.is_file() else path / "training_data.txt"
     if not anchor.exists():
         raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")
@@ -54,11 +55,6 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
         logger.info("%s: converting to distinct items and indices, once", path)
         convert_vectors(path, folder)
     return _read_converted(folder, random_state)
-
-
-def _vector_folder(data: str | Path | None) -> Path | None:
-    """Return `data` itself if it is the folder of the vectors."""
-    return Path(data) if data is not None and (Path(data) / "training_data.txt").is_file() else None
 
 
 def convert_vectors(source: Path, folder: Path) -> None:
@@ -108,9 +104,15 @@ def _convert(source: Path, folder: Path) -> None:
     if overlap:
         logger.warning("%s: %d rows occur in two of training, validation and test, as published", source, overlap)
     for (protocol, pool), rows in samples.items():
-        index = _index_matrix(rows, f"{source}: roberta/{protocol}/{pool}_samples")
+        where = f"roberta/{protocol}/{pool}"
+        index = _index_matrix(rows, f"{source}: {where}_samples")
         np.save(folder / f"{protocol}_{POOLS[pool]}.npy", index)
-        _check_prevalences(folder, index, prevalences.get((protocol, pool)), protocol, pool, source)
+        # The stated prevalences have three decimals; the labels of the rows are what counts.
+        y, stated = np.load(folder / f"{POOLS[pool]}_y.npy"), prevalences.get((protocol, pool))
+        realized = np.stack([(y[index] == i).mean(axis=1) for i in range(len(STARS))], axis=1)
+        if stated is not None and (stated.shape != realized.shape or np.abs(stated - realized).max() > 1e-3):
+            text = "%s: %s_prevalences.txt does not agree with the labels in the samples, which are used"
+            logger.warning(text, source, where)
 
 
 class _DistinctRows:
@@ -229,23 +231,6 @@ def _index_matrix(rows: dict[int, npt.NDArray[np.int32]], where: str) -> npt.NDA
         odd = next(i for i in range(len(rows)) if len(rows[i]) != len(rows[0]) or len(rows[i]) == 0)
         raise ValueError(f"{where}/{odd}.txt: expected {len(rows[0])} lines as in 0.txt, got {len(rows[odd])}.")
     return np.stack([rows[i] for i in range(len(rows))])
-
-
-def _check_prevalences(
-    folder: Path, index: npt.NDArray[np.int32], stated: Floats | None, protocol: str, pool: str, source: Path
-) -> None:
-    """Compare the stated prevalences, 3 decimals, with the labels of the rows; the labels are what counts."""
-    if stated is None:
-        return
-    y = np.load(folder / f"{POOLS[pool]}_y.npy")
-    realized = np.stack([(y[index] == i).mean(axis=1) for i in range(len(STARS))], axis=1)
-    if stated.shape != realized.shape or np.abs(stated - realized).max() > 1e-3:
-        logger.warning(
-            "%s: roberta/%s/%s_prevalences.txt does not agree with the labels in the samples, which are used",
-            source,
-            protocol,
-            pool,
-        )
 
 
 def _read_converted(folder: Path, random_state: int) -> Dataset:

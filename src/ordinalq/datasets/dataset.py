@@ -49,7 +49,6 @@ class Sampling:
     def __post_init__(self) -> None:
         check_integer("n_validation", self.n_validation, minimum=1)
         check_integer("n_test", self.n_test, minimum=1)
-        check_integer("sample_size", self.sample_size, minimum=1)
         check_real("app_oq", self.app_oq, low=0, high=1, open_low=True)
         self.protocol("APP", self.n_test, 0)  # checks the rest
         if self.real is not None:

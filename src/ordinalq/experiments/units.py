@@ -58,13 +58,8 @@ class Setup:
     @classmethod
     def of(cls, config: Config) -> "Setup":
         """Return the setup of an experiment."""
-        return cls(
-            family=config.classifier.get("family", ""),
-            n_estimators=config.classifier.get("n_estimators", 100),
-            seed=derived_seed(config.seed, "classifier"),
-            measures=config.measures,
-            in_sample=config.in_sample,
-        )
+        family, n_estimators = config.classifier.get("family", ""), config.classifier.get("n_estimators", 100)
+        return cls(family, n_estimators, derived_seed(config.seed, "classifier"), config.measures, config.in_sample)
 
     def classifier(self, parameters: Mapping[str, Any]) -> Any:
         """Return an unfitted classifier of the paper, with out-of-sample scores.

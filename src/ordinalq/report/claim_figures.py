@@ -32,8 +32,9 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
         panels[0].set_yticks(range(len(pairs)), pairs)
         panels[0].set_ylim(len(pairs) - 0.4, -0.6)
         first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
-        handles = [handle(f"{second}, claim {result}", *look) for result, look in LOOK.items()]
-        handles = [_hollow(first), *handles]
+        hollow: Any = handle(first, INK, "o")
+        hollow.set(markerfacecolor="white", markeredgewidth=1.2)
+        handles = [hollow, *(handle(f"{second}, claim {result}", *look) for result, look in LOOK.items())]
         note = ""
         if np.isfinite(facts["paper_change"]).any():
             handles.append(handle("paper", INK, "|"))
@@ -48,13 +49,6 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
             section="results",
             beside=table_name(outcome),
         )
-
-
-def _hollow(label: str) -> Any:
-    """Return the entry of the open dots in the legend."""
-    entry: Any = handle(label, INK, "o")
-    entry.set(markerfacecolor="white", markeredgewidth=1.2)
-    return entry
 
 
 def _draw_pairs(axes: "Axes", facts: pd.DataFrame, pairs: Sequence[str]) -> None:

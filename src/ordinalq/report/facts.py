@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ordinalq import reference
 from ordinalq.evaluation import p_against_best
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.experiments.pairs import split_pair
 from ordinalq.methods.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
@@ -132,29 +131,13 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
         }
 
 
-def percent_change(first: float, second: float) -> float:
-    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
-    return float(100 * (second / first - 1)) if first > 0 else np.nan
-
-
-def truth(outcome: Outcome, protocol: str) -> Floats:
-    """Return the true distributions of the test samples of a protocol, (B, n)."""
-    rows = outcome.truth[outcome.truth["protocol"] == protocol].sort_values("sample")
-    return np.asarray(rows[[name for name in rows.columns if name.startswith("p_")]].to_numpy(), dtype=np.float64)
-
-
-def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd.DataFrame:
-    """Return the rows of a method, protocol and measure."""
-    return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
-
-
 def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict[str, Any]:
     """Return the row of the selected configuration, its JSON on one line; nothing where all of them failed."""
     rows = rows_of(outcome.selected, method, protocol, measure)
     if rows.empty:
         return {"classifier": "", "parameters": ""}
     row = {str(key): value for key, value in rows.iloc[0].items()}
-    return row | {key: one_line(row[key]) for key in ("classifier", "parameters")}
+    return row | {key: json.dumps(parsed(row[key])) if row[key] else "" for key in ("classifier", "parameters")}
 
 
 def unconverged(outcome: Outcome) -> dict[tuple[str, str, str], int]:
@@ -169,17 +152,12 @@ def parsed(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def one_line(text: Any) -> str:
-    """Return the JSON of a configuration on one line, for a cell of CSV; nothing where there is none."""
-    return json.dumps(parsed(text)) if isinstance(text, str) and text else ""
-
-
 # Sentences
 
 
 def sample_counts(outcome: Outcome) -> str:
     """State how many test samples each protocol has."""
-    return ", ".join(f"{len(truth(outcome, protocol))} ({protocol})" for protocol in outcome.protocols)
+    return ", ".join(f"{len(outcome.true_distributions(protocol))} ({protocol})" for protocol in outcome.protocols)
 
 
 def failures(outcome: Outcome) -> list[str]:

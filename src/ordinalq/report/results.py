@@ -8,6 +8,7 @@ import pandas as pd
 
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
+from ordinalq.report.claims import percent_change
 from ordinalq.report.facts import (
     BOLD,
     QUICK,
@@ -17,7 +18,6 @@ from ordinalq.report.facts import (
     display_name,
     group_of,
     missing_notes,
-    percent_change,
     sample_counts,
 )
 from ordinalq.report.formats import Table, short

@@ -181,7 +181,11 @@ def compare_methods(
     )
     parts: dict[str, list[Floats]] = {name: [] for name in found}
     for taught, judged in make_folds(2, codes, numbers, random_state=random_state):
-        samples = _samples(codes[judged], None if numbers is None else numbers[judged], len(ordered), protocol)
+        known: dict[str, Any] = {"classes": np.arange(len(ordered))}
+        if numbers is None:
+            samples: Samples = protocol.draw(codes[judged], **known)
+        else:
+            samples = Samples.from_groups(numbers[judged], codes[judged], **known)
         for key, method in found.items():
             P = _estimates(method, S, X, codes, numbers, taught, judged, samples)
             parts[key].append(errors(P, samples.prevalences, measure))
@@ -211,15 +215,6 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
 def _takes(method: Quantifier) -> str:
     """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
     return method.on if method.fits_scores else "items"
-
-
-def _samples(codes: Codes, groups: Codes | None, n: int, protocol: Any) -> Samples:
-    """Return samples of judged items: their groups, or what the protocol draws."""
-    classes = np.arange(n)
-    if groups is not None:
-        return Samples.from_groups(groups, codes, classes=classes)
-    drawn: Samples = protocol.draw(codes, classes=classes)
-    return drawn
 
 
 def _estimates(
