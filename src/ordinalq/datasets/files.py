@@ -16,7 +16,7 @@ from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 
-MAX_LINE = 2**16  # bytes that are looked at of a line of numbers
+MAX_LINE = 2**16  # bytes that are read at once of a line, which may have no end
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> Floats:
@@ -57,7 +57,7 @@ def read_arff(path: Path) -> pd.DataFrame:
     """Read a dense ARFF file whose attributes are all numbers."""
     names: list[str] = []
     with path.open("rb") as stream:
-        for number, raw in enumerate(iter(stream.readline, b""), start=1):
+        for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
             line = raw.decode("utf-8", errors="replace").strip()
             keyword = line.partition(" ")[0].partition("\t")[0].lower()
             if keyword == "@attribute":

@@ -62,7 +62,7 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
 
 
 def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
-    """Return what the paper prints of methods: mean, std and whether it is bold; nothing of those that it has not."""
+    """Return what the paper prints of each method, if anything: mean, std, and whether it is bold."""
     cells: dict[str, Any] = {}
     if not compares_classifiers(outcome):
         table, data = reference.results(), outcome.about["experiment"].get("paper")
@@ -77,7 +77,7 @@ def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, di
 
 
 def competing(methods: Iterable[str]) -> list[str]:
-    """Return those of the methods among which the best is sought: the paper's, or all where none is of the paper."""
+    """Return the methods that compete for the best: the paper's, or all of them if none is the paper's."""
     methods = list(methods)
     return [method for method in methods if group_of(method) != BEYOND] or methods
 

@@ -124,7 +124,7 @@ def _best(outcome: Outcome, protocol: str, measure: str) -> str:
 
 
 def _beyond_sentence(errors: Mapping[str, Floats], beyond: Sequence[str]) -> str:
-    """State what the methods have that the paper does not have."""
+    """State the mean errors of the methods that are not in the paper."""
     means = [f"{_unbroken(method)} {short(float(np.mean(errors[method])))}" for method in beyond]
     return f" Beyond the paper: {', '.join(means)}." if means else ""
 

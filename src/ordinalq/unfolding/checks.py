@@ -1,4 +1,4 @@
-"""Does an unfolding hold what it promises? Checks on toys, each a table, a picture and a sentence."""
+"""Does an unfolding keep its promises? Checks on toys, each a table, a picture and a sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
