@@ -3,9 +3,10 @@
 import gzip
 import json
 import logging
+import re
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,19 +116,24 @@ def book_prevalences(data: str | Path | None = None) -> Floats:
         or find_local(PREVALENCE_FILES)
         or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
     )
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        words = line.replace(",", "\t").split("\t")
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: expected numbers, but {error}.") from error
-        if len(words) != len(STARS):
-            raise ValueError(f"{path}, line {number}: expected {len(STARS)} columns, got {len(words)}.")
-    P = np.array(rows)
+    P = read_shares(path.read_text(encoding="utf-8").splitlines(), str(path))
     if len(P) == 0 or np.abs(P.sum(axis=1) - 1).max() > 1e-3:
         raise ValueError(f"{path}: expected star fractions that sum to one in each line.")
     return np.asarray(P / P.sum(axis=1, keepdims=True))  # the five decimals leave 2e-5
+
+
+def read_shares(lines: Sequence[str], where: str, first_line: int = 1, n_before: int = 0) -> Floats:
+    """Read lines of five numbers, (B, 5), between commas or tabs; there are `n_before` columns before them."""
+    P = np.empty((len(lines), len(STARS)))
+    for row, line in enumerate(lines):
+        words, place = re.split("[,\t]", line), f"{where}, line {first_line + row}"
+        if len(words) != n_before + len(STARS):
+            raise ValueError(f"{place}: expected {n_before + len(STARS)} columns, got {len(words)}.")
+        try:
+            P[row] = [float(word) for word in words[n_before:]]
+        except ValueError as error:
+            raise ValueError(f"{place}: expected numbers, but {error}.") from error
+    return P
 
 
 class Reviews(NamedTuple):

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.datasets.amazon import STARS, sampling
+from ordinalq.datasets.amazon import STARS, read_shares, sampling
 from ordinalq.datasets.archives import complete_folder, members
 from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
@@ -210,16 +210,7 @@ def _read_prevalences(stream: IO[bytes], where: str) -> Floats:
     lines = content.decode("utf-8", errors="replace").splitlines()
     if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
         raise ValueError(f"{where}, line 1: expected the header id,0,1,2,3,4, got {lines[0] if lines else ''!r}.")
-    table = np.empty((len(lines) - 1, len(STARS)))
-    for number, line in enumerate(lines[1:], start=2):
-        words = line.split(",")
-        if len(words) != len(STARS) + 1:
-            raise ValueError(f"{where}, line {number}: expected {len(STARS) + 1} columns, got {len(words)}.")
-        try:
-            table[number - 2] = [float(word) for word in words[1:]]
-        except ValueError as error:
-            raise ValueError(f"{where}, line {number}: expected numbers, but {error}.") from error
-    return table
+    return read_shares(lines[1:], where, first_line=2, n_before=1)
 
 
 def _index_matrix(rows: dict[int, npt.NDArray[np.int32]], where: str) -> npt.NDArray[np.int32]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from ordinalq.methods.histograms import is_histogram
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
-from ordinalq.unfolding.measurement import Measurement, numbers
-from ordinalq.validation import Floats, check_choice
+from ordinalq.unfolding.measurement import Measurement
+from ordinalq.validation import Floats, check_choice, check_numbers
 
 PARTS = ("response", "acceptance", "background")
 # Columns of the table of an unfolding that are no sources.
@@ -210,7 +210,7 @@ def _shift(of: str, move: Floats, known: Measurement) -> Shift:
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return numbers in a flat shape; they may come in the shape of their bins."""
-    array = numbers(name, value.values() if is_histogram(value) else value)
+    array = check_numbers(name, value.values() if is_histogram(value) else value)
     if array.size != int(np.prod(shape)):
         raise ValueError(f"{name} must be {int(np.prod(shape))} finite numbers, got shape {array.shape}.")
     return array.reshape(shape)
