@@ -1,7 +1,7 @@
 """The errors of many configurations on the samples of several protocols, by units that share a classifier."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -119,21 +119,17 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
 def judge(task: Task, material: Material) -> Outcome:
     """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
     samples = Samples.stacked(list(task.protocols.values()))
-    judgements = [_judgement(task, one, material.seconds) for one in _attempts(task, material, samples)]
+    found: Iterable[Attempt]
+    if (fitted := material.fitted) is not None:
+        found = [attempt(lambda: fitted.solve_scores(material.S_pool, samples))]
+    else:
+        votes = material.model is not None and not material.model.gives_posteriors_
+        known = {"classes": task.classes, "groups": task.groups, "votes": votes}
+        found = estimate_all(task.quantifiers, material.S, task.y, material.S_pool, samples, **known)
+    judgements = [_judgement(task, one, material.seconds) for one in found]
     best = {min(range(len(judgements)), key=lambda i: judgements[i].cells[column]["error"]) for column in task.columns}
     kept = [i for i in sorted(best) if task.keep and not judgements[i].message]
     return Outcome(judgements, {i: _fitted(task.quantifiers[i], material, task) for i in kept})
-
-
-def _attempts(task: Task, material: Material, samples: Samples) -> Iterator[Attempt]:
-    """Yield the estimates of each configuration of a unit."""
-    fitted = material.fitted
-    if fitted is not None:
-        yield attempt(lambda: fitted.solve_scores(material.S_pool, samples))
-        return
-    votes = material.model is not None and not material.model.gives_posteriors_
-    known = {"classes": task.classes, "groups": task.groups, "votes": votes}
-    yield from estimate_all(task.quantifiers, material.S, task.y, material.S_pool, samples, **known)
 
 
 def _judgement(task: Task, found: Attempt, scoring_seconds: float) -> Judgement:
