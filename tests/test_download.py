@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import zipfile
 
 import h5py
@@ -542,6 +543,16 @@ def test_damaged_arff_file_is_named_with_its_line(tmp_path, content, message):
     (tmp_path / "fried.arff").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         oq.load_dataset("fried-openml", data=tmp_path)
+
+
+def test_arff_header_without_an_end_does_not_fill_the_memory(tmp_path):
+    (tmp_path / "fried.arff").write_bytes(b"%" + bytes(2**24))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="it has no line @data"):
+        oq.load_dataset("fried-openml", data=tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**22
 
 
 # Amazon-OQ-BK ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
 import ordinalq as oq
-from ordinalq.evaluation import MEASURES, errors, find_measure, not_worse_than_best, p_against_best, wilcoxon
+from ordinalq.evaluation import MEASURES, errors, find_measure, p_against_best, wilcoxon
 
 P_TRUE = [[1, 0, 0], [0, 0.5, 0.5]]
 P_HAT = [[0, 1, 0], [0, 0.5, 0.5]]
@@ -128,21 +128,12 @@ def test_methods_are_compared_with_the_smallest_mean(rng):
     assert list(found) == ["far", "near", "best"]
     assert found["best"] == 1
     assert found["far"] == wilcoxon(columns["far"], columns["best"]) < 1e-10
-    assert not_worse_than_best(columns) == [name for name, p in found.items() if p >= 0.01]
 
 
-def test_level_decides_and_is_inclusive():
-    a = np.arange(1.0, 21)
-    columns = {"a": a, "b": a + np.where(np.arange(20) < 6, -0.5, 1.0)}
-    p = p_against_best(columns)["b"]
-    assert not_worse_than_best(columns, level=p) == ["a", "b"]
-    assert not_worse_than_best(columns, level=min(1.01 * p, 1)) == ["a"]
-
-
-def test_first_of_equal_means_is_the_best_and_both_are_bold():
+def test_first_of_equal_means_is_the_best_and_the_other_no_worse():
     columns = {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1]}
     assert p_against_best(columns)["a"] == 1
-    assert not_worse_than_best(columns) == ["a", "b"]
+    assert p_against_best(columns)["b"] > 0.01
 
 
 def test_columns_are_checked():
@@ -150,5 +141,3 @@ def test_columns_are_checked():
         p_against_best({})
     with pytest.raises(ValueError, match="PACC must hold one error per sample"):
         p_against_best({"PACC": 0.1})
-    with pytest.raises(ValueError, match="level must be a number in"):
-        not_worse_than_best({"PACC": [0.1]}, level=0)

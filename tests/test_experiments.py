@@ -19,7 +19,7 @@ from ordinalq.experiments.backends import parallel
 from ordinalq.experiments.config import config_folder, config_names, load_config
 from ordinalq.experiments.material import prepare
 from ordinalq.experiments.outcome import read_outcome
-from ordinalq.experiments.progress import LogFile, Several, Terminal
+from ordinalq.experiments.progress import LogFile, Progress, Terminal
 from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
@@ -561,9 +561,10 @@ def test_unfinished_and_foreign_folders_are_no_outcome(finished, tmp_path):
 
 
 def test_progress_reaches_the_end_of_every_stage(finished, tmp_path):
-    class Recorder(Several):
+    class Recorder(Progress):
         def __init__(self):
-            self.parts, self.stages = [], {}
+            super().__init__()
+            self.stages = {}
 
         def stage(self, name, total, detail=""):
             self.now = self.stages[name] = [total, 0.0]

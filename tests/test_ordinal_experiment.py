@@ -14,7 +14,7 @@ from small_experiment import write_experiment
 import ordinalq as oq
 from ordinalq.classify.factory import make_classifier
 from ordinalq.classify.held_out import CrossFitted
-from ordinalq.datasets.dataset import Sampling
+from ordinalq.datasets import Sampling
 from ordinalq.experiments.config import load_config
 from ordinalq.experiments.material import prepare
 from ordinalq.experiments.ordinal_classifiers import (

@@ -19,13 +19,13 @@ from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
 from ordinalq import reference
-from ordinalq.evaluation import not_worse_than_best, p_against_best, wilcoxon
+from ordinalq.evaluation import p_against_best, wilcoxon
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.methods.catalog import BEYOND, Entry
 from ordinalq.report import figures, tables, write_report, write_summary
 from ordinalq.report.claims import claim_table
 from ordinalq.report.departures import applicable, departures
-from ordinalq.report.facts import display_name, truth
+from ordinalq.report.facts import display_name
 from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
 from ordinalq.report.html import PAPER, duration
 from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
@@ -75,7 +75,8 @@ def test_bold_is_what_the_evaluation_says(outcome):
     for measure in outcome.measures:
         table = tables.results_table(outcome, measure)
         for protocol in outcome.protocols:
-            expected = not_worse_than_best(outcome.errors(protocol, measure), level=0.01)
+            found = p_against_best(outcome.errors(protocol, measure))
+            expected = [method for method, p in found.items() if p >= 0.01]
             bold = [m for m in outcome.methods if cells(table, m)[f"{protocol} mean ± std"].bold]
             assert bold == expected
             assert 0 < len(bold) < 20
@@ -219,7 +220,7 @@ def test_classifier_grid_shows_what_was_tried(outcome):
 
 def test_samples_table_describes_the_drawn_samples(outcome):
     data = tables.samples_table(outcome).data.set_index("protocol")
-    P = truth(outcome, "APP-OQ")
+    P = outcome.true_distributions("APP-OQ")
     assert_allclose(data.loc["APP-OQ", "xi1"], oq.jaggedness(P).mean())
     assert_allclose(data.loc["APP-OQ", "nmd_to_training"], oq.nmd(np.array(outcome.about["data"]["p_train"]), P).mean())
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "APP-OQ", "real"))
@@ -232,7 +233,7 @@ def test_protocol_table_takes_the_real_distributions_of_amazon_from_its_samples(
     assert cells(missing, "real")["jaggedness xi_1 ours"].text == "-"
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "real"))
     found = cells(tables.protocols_table(amazon), "real")["jaggedness xi_1 ours"].value
-    assert_allclose(found, oq.jaggedness(truth(amazon, "real")).mean(), rtol=0.1)
+    assert_allclose(found, oq.jaggedness(amazon.true_distributions("real")).mean(), rtol=0.1)
 
 
 def test_protocol_table_takes_the_training_distribution_of_fact_from_its_file():

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
-from ordinalq.datasets.dataset import Sampling
+from ordinalq.datasets import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors

@@ -1,7 +1,7 @@
 """Errors of estimates, and whether the errors of two methods differ.
 
 What to use when: `errors` gives one error per sample; `wilcoxon` compares two methods on the same samples;
-`p_against_best` and `not_worse_than_best` do so for a column of a table, whose boldface is the latter.
+`p_against_best` compares a column of a table with its best method: bold in the paper's tables is p >= 0.01.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erfc
 
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
-from ordinalq.validation import Floats, check_real
+from ordinalq.validation import Floats
 
 Measure = Callable[[Any, Any], Any]
 
@@ -106,27 +106,18 @@ def wilcoxon(a: Any, b: Any) -> float:
 def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
     """Return the p-value of each method against the one of the smallest mean error (ties: the first), itself 1.
 
-    The columns are errors (B,) on the same samples, by the names of the methods.
+    The columns are errors (B,) on the same samples, by the names of the methods. There is no correction for their
+    number.
+
+    >>> good, bad = np.linspace(0.1, 0.2, 20), np.linspace(0.2, 0.4, 20)
+    >>> [p >= 0.01 for p in p_against_best({"PACC": good, "CC": bad, "SLD": good[::-1]}).values()]
+    [True, False, True]
     """
     if not columns:
         raise ValueError("columns must hold the errors of at least one method, got none.")
     values = {name: _check_errors(name, column) for name, column in columns.items()}
     best = min(values, key=lambda name: values[name].mean())
     return {name: wilcoxon(column, values[best]) for name, column in values.items()}
-
-
-def not_worse_than_best(columns: Mapping[str, Any], *, level: float = 0.01) -> list[str]:
-    """Return the methods that do not differ significantly from the one of the smallest mean error, p >= level.
-
-    These are bold in the paper's tables. There is no correction for the number of methods. The columns are errors (B,)
-    on the same samples, by the names of the methods.
-
-    >>> good, bad = np.linspace(0.1, 0.2, 20), np.linspace(0.2, 0.4, 20)
-    >>> not_worse_than_best({"PACC": good, "CC": bad, "SLD": good[::-1]})
-    ['PACC', 'SLD']
-    """
-    level = check_real("level", level, low=0, high=1, open_low=True)
-    return [name for name, p in p_against_best(columns).items() if p >= level]
 
 
 def _check_errors(name: str, value: Any) -> Floats:

@@ -121,9 +121,7 @@ class APP(Protocol):
 
     def counts(self, n_classes: int) -> Counts:
         """Return the number of items of each class in each sample, (B, n)."""
-        prevalences, rounding, _ = streams(self.random_state)
-        P = uniform_simplex(self.n_samples, n_classes, prevalences)
-        return round_counts(P, self.sample_size, self.rounding, self.min_per_class, rounding)
+        return _uniform_counts(self, n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +157,7 @@ class APPOQ(Protocol):
 
     def counts(self, n_classes: int) -> Counts:
         """Return the number of items of each class in each kept sample, (B', n)."""
-        counts = APP(
-            self.n_samples,
-            self.sample_size,
-            rounding=self.rounding,
-            min_per_class=self.min_per_class,
-            random_state=self.random_state,
-        ).counts(n_classes)
+        counts = _uniform_counts(self, n_classes)
         return counts[smoothest_mask(counts / self.sample_size, self.fraction)]
 
 
@@ -376,6 +368,13 @@ def protocol_table(
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _uniform_counts(protocol: APP | APPOQ, n_classes: int) -> Counts:
+    """Return counts (B, n) of distributions that are drawn uniformly."""
+    prevalences, rounding, _ = streams(protocol.random_state)
+    P = uniform_simplex(protocol.n_samples, n_classes, prevalences)
+    return round_counts(P, protocol.sample_size, protocol.rounding, protocol.min_per_class, rounding)
 
 
 def _check_sizes(protocol: Any) -> None:

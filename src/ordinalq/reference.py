@@ -44,7 +44,8 @@ def amazon_categories() -> list[Distribution]:
     >>> len(amazon_categories()), amazon_categories()[0].name
     (28, 'Video Games')
     """
-    return [_distribution(entry["name"], entry) for entry in _load("distributions")["amazon_categories"]]
+    entries = _load("distributions")["amazon_categories"]
+    return [Distribution(entry["name"], np.array(entry["p"]), entry["xi1_printed"]) for entry in entries]
 
 
 def amazon_training() -> Floats:
@@ -130,10 +131,6 @@ def app_oq_percent(data: str) -> int:
     """Return which percentage of the APP samples the paper's APP-OQ keeps on a data set of its tables."""
     percent = _load("tables")["app_oq_percent"]
     return int(percent.get(data, percent["others"]))
-
-
-def _distribution(name: str, entry: dict[str, Any]) -> Distribution:
-    return Distribution(name, np.array(entry["p"]), entry["xi1_printed"])
 
 
 def _load(name: str) -> Any:

@@ -57,6 +57,17 @@ def real_numbers(value: Any) -> Floats:
     return array.astype(np.float64, copy=False)
 
 
+def check_numbers(name: str, value: Any) -> Floats:
+    """Return `value` as an array of finite floats, of any shape."""
+    try:
+        array = real_numbers(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers, got {_short(value)}.") from error
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers, got {_short(value)}.")
+    return array
+
+
 def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
     """Return `value` as a finite float array of shape (n,) or (B, n), n >= `min_classes`."""
     try:

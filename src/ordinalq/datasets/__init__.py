@@ -1,19 +1,11 @@
 """Data sets: those of the paper by name, and any table of your own."""
 
-from ordinalq.datasets.binning import Binning, bin_target
-from ordinalq.datasets.catalog import CATALOG, load_dataset
-from ordinalq.datasets.dataset import Dataset, Items, Sampling
-from ordinalq.datasets.tables import make_dataset
-from ordinalq.files.encoder import table_encoder
-
-__all__ = [
-    "CATALOG",
-    "Binning",
-    "Dataset",
-    "Items",
-    "Sampling",
-    "bin_target",
-    "load_dataset",
-    "make_dataset",
-    "table_encoder",
-]
+from ordinalq.datasets.binning import Binning as Binning
+from ordinalq.datasets.binning import bin_target as bin_target
+from ordinalq.datasets.catalog import CATALOG as CATALOG
+from ordinalq.datasets.catalog import load_dataset as load_dataset
+from ordinalq.datasets.dataset import Dataset as Dataset
+from ordinalq.datasets.dataset import Sampling as Sampling
+from ordinalq.datasets.split import Items as Items
+from ordinalq.datasets.tables import make_dataset as make_dataset
+from ordinalq.files.encoder import table_encoder as table_encoder

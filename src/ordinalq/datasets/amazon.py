@@ -3,9 +3,10 @@
 import gzip
 import json
 import logging
+import re
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ import numpy as np
 
 from ordinalq import reference
 from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_items
+from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_dataset
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import read_table
-from ordinalq.files.encoder import encoded_names
+from ordinalq.datasets.split import derived_seed
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import open_binary
 from ordinalq.validation import Array, Floats, Index, check_distributions
@@ -47,8 +48,8 @@ def load_roberta(data: str | Path | None, settings: str, random_state: int) -> D
     """Return reviews as vectors of a RoBERTa model that is fine-tuned on the training reviews."""
     from ordinalq.datasets.text import RobertaVectors
 
-    encoder = RobertaVectors()
-    return from_reviews(data, encoder, name="amazon-oq-bk-roberta", settings=settings, random_state=random_state)
+    name = "amazon-oq-bk-roberta"
+    return from_reviews(data, RobertaVectors(), name=name, settings=settings, random_state=random_state)
 
 
 def from_reviews(
@@ -68,8 +69,6 @@ def from_reviews(
     kept. The protocol "real" has the star distributions `real` (k, 5); None reads the published 8873 distributions of
     books.
     """
-    from sklearn.base import clone
-
     check_settings(settings, random_state)
     path = find_local(REVIEW_FILES, data) or fetch(REVIEW_URL, REVIEW_FILES[0])
     reviews = read_reviews(path, max_reviews, derived_seed(random_state, "reviews"))
@@ -77,21 +76,16 @@ def from_reviews(
         real = book_prevalences(path.parent if data is not None else None)
     for note in reviews.notes:
         logger.info("%s: %s", path, note)
-    split = split_items(reviews.y, STARS, random_state)
-    parts = split.items(reviews.texts, reviews.y)
-    encoder = clone(encoder).fit(*parts["train"])
-    parts = {part: Items(encoder.transform(texts), y) for part, (texts, y) in parts.items()}
-    return Dataset(
+    return split_dataset(
+        reviews.texts,
+        reviews.y,
+        STARS,
+        random_state,
         name=name,
-        **parts,
-        classes=STARS,
-        feature_names=encoded_names(encoder, parts["train"].X.shape[1]),
-        source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
-        split=split.rule,
-        sampling=sampling(check_distributions("real", real), settings),
-        random_state=random_state,
-        notes=reviews.notes,
         encoder=encoder,
+        source=f"Amazon reviews (McAuley et al.), {path.name}; research use",
+        sampling=sampling(check_distributions("real", real), settings),
+        notes=reviews.notes,
     )
 
 
@@ -122,19 +116,24 @@ def book_prevalences(data: str | Path | None = None) -> Floats:
         or find_local(PREVALENCE_FILES)
         or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
     )
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        words = line.replace(",", "\t").split("\t")
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: expected numbers, but {error}.") from error
-        if len(words) != len(STARS):
-            raise ValueError(f"{path}, line {number}: expected {len(STARS)} columns, got {len(words)}.")
-    P = np.array(rows)
+    P = read_shares(path.read_text(encoding="utf-8").splitlines(), str(path))
     if len(P) == 0 or np.abs(P.sum(axis=1) - 1).max() > 1e-3:
         raise ValueError(f"{path}: expected star fractions that sum to one in each line.")
     return np.asarray(P / P.sum(axis=1, keepdims=True))  # the five decimals leave 2e-5
+
+
+def read_shares(lines: Sequence[str], where: str, first_line: int = 1, n_before: int = 0) -> Floats:
+    """Read lines of five numbers, (B, 5), between commas or tabs; there are `n_before` columns before them."""
+    P = np.empty((len(lines), len(STARS)))
+    for row, line in enumerate(lines):
+        words, place = re.split("[,\t]", line), f"{where}, line {first_line + row}"
+        if len(words) != n_before + len(STARS):
+            raise ValueError(f"{place}: expected {n_before + len(STARS)} columns, got {len(words)}.")
+        try:
+            P[row] = [float(word) for word in words[n_before:]]
+        except ValueError as error:
+            raise ValueError(f"{place}: expected numbers, but {error}.") from error
+    return P
 
 
 class Reviews(NamedTuple):

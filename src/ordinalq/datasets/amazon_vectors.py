@@ -12,10 +12,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.datasets.amazon import STARS, sampling
+from ordinalq.datasets.amazon import STARS, read_shares, sampling
 from ordinalq.datasets.archives import complete_folder, members
-from ordinalq.datasets.dataset import Dataset, Items, check_settings
+from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
+from ordinalq.datasets.split import Items
 from ordinalq.samples import Samples
 from ordinalq.validation import Floats
 
@@ -40,12 +41,12 @@ MEMBER = re.compile(
 
 def load_vectors(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Return the published RoBERTa vectors with their published samples; they are converted on the first call."""
-    check_settings(settings, random_state)
     advice = (
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
         "ORDINALQ_DATA, or name it with data=PATH"
     )
-    path = _vector_folder(data) or find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
+    own = data is not None and (Path(data) / "training_data.txt").is_file()  # the folder of the vectors itself
+    path = Path(str(data)) if own else find_local(VECTOR_FILES, data) or zenodo_archive(RECORD, "amazon-oq-bk", advice)
     anchor = path if path.is_file() else path / "training_data.txt"
     if not anchor.exists():
         raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")
@@ -54,11 +55,6 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
         logger.info("%s: converting to distinct items and indices, once", path)
         convert_vectors(path, folder)
     return _read_converted(folder, random_state)
-
-
-def _vector_folder(data: str | Path | None) -> Path | None:
-    """Return `data` itself if it is the folder of the vectors."""
-    return Path(data) if data is not None and (Path(data) / "training_data.txt").is_file() else None
 
 
 def convert_vectors(source: Path, folder: Path) -> None:
@@ -108,9 +104,15 @@ def _convert(source: Path, folder: Path) -> None:
     if overlap:
         logger.warning("%s: %d rows occur in two of training, validation and test, as published", source, overlap)
     for (protocol, pool), rows in samples.items():
-        index = _index_matrix(rows, f"{source}: roberta/{protocol}/{pool}_samples")
+        where = f"roberta/{protocol}/{pool}"
+        index = _index_matrix(rows, f"{source}: {where}_samples")
         np.save(folder / f"{protocol}_{POOLS[pool]}.npy", index)
-        _check_prevalences(folder, index, prevalences.get((protocol, pool)), protocol, pool, source)
+        # The stated prevalences have three decimals; the labels of the rows are what counts.
+        y, stated = np.load(folder / f"{POOLS[pool]}_y.npy"), prevalences.get((protocol, pool))
+        realized = np.stack([(y[index] == i).mean(axis=1) for i in range(len(STARS))], axis=1)
+        if stated is not None and (stated.shape != realized.shape or np.abs(stated - realized).max() > 1e-3):
+            text = "%s: %s_prevalences.txt does not agree with the labels in the samples, which are used"
+            logger.warning(text, source, where)
 
 
 class _DistinctRows:
@@ -208,16 +210,7 @@ def _read_prevalences(stream: IO[bytes], where: str) -> Floats:
     lines = content.decode("utf-8", errors="replace").splitlines()
     if not lines or lines[0].replace(" ", "") != "id,0,1,2,3,4":
         raise ValueError(f"{where}, line 1: expected the header id,0,1,2,3,4, got {lines[0] if lines else ''!r}.")
-    table = np.empty((len(lines) - 1, len(STARS)))
-    for number, line in enumerate(lines[1:], start=2):
-        words = line.split(",")
-        if len(words) != len(STARS) + 1:
-            raise ValueError(f"{where}, line {number}: expected {len(STARS) + 1} columns, got {len(words)}.")
-        try:
-            table[number - 2] = [float(word) for word in words[1:]]
-        except ValueError as error:
-            raise ValueError(f"{where}, line {number}: expected numbers, but {error}.") from error
-    return table
+    return read_shares(lines[1:], where, first_line=2, n_before=1)
 
 
 def _index_matrix(rows: dict[int, npt.NDArray[np.int32]], where: str) -> npt.NDArray[np.int32]:
@@ -229,23 +222,6 @@ def _index_matrix(rows: dict[int, npt.NDArray[np.int32]], where: str) -> npt.NDA
         odd = next(i for i in range(len(rows)) if len(rows[i]) != len(rows[0]) or len(rows[i]) == 0)
         raise ValueError(f"{where}/{odd}.txt: expected {len(rows[0])} lines as in 0.txt, got {len(rows[odd])}.")
     return np.stack([rows[i] for i in range(len(rows))])
-
-
-def _check_prevalences(
-    folder: Path, index: npt.NDArray[np.int32], stated: Floats | None, protocol: str, pool: str, source: Path
-) -> None:
-    """Compare the stated prevalences, 3 decimals, with the labels of the rows; the labels are what counts."""
-    if stated is None:
-        return
-    y = np.load(folder / f"{POOLS[pool]}_y.npy")
-    realized = np.stack([(y[index] == i).mean(axis=1) for i in range(len(STARS))], axis=1)
-    if stated.shape != realized.shape or np.abs(stated - realized).max() > 1e-3:
-        logger.warning(
-            "%s: roberta/%s/%s_prevalences.txt does not agree with the labels in the samples, which are used",
-            source,
-            protocol,
-            pool,
-        )
 
 
 def _read_converted(folder: Path, random_state: int) -> Dataset:

@@ -41,19 +41,19 @@ class Entry:
 
 def _load_fried(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Regenerate fried, unless a file is named."""
-    return fried.load(settings, random_state) if data is None else openml.load_fried(data, settings, random_state)
+    return (fried.FRIED if data is None else openml.FRIED).load(data, settings, random_state)
 
 
 CATALOG = (
     Entry("fried", "Friedman #1 function, regenerated", 40_768, 10, 10, "free", (), _load_fried),
     Entry("fried-openml", "the same, as OpenML publishes it", 40_768, 10, 10, "public", openml.FRIED_FILES,
-          openml.load_fried),
+          openml.FRIED.load),
     Entry("yolanda", "year of a song, OpenML 42705", 400_000, 100, 10, "public", openml.YOLANDA_FILES,
-          openml.load_yolanda),
+          openml.YOLANDA.load),
     Entry("blog-feedback", "comments on a blog post, UCI 304", 52_397, 280, 10, "CC BY 4.0", uci.BLOG_FILES,
-          uci.load_blog),
+          uci.BLOG.load),
     Entry("online-news-popularity", "shares of an article, UCI 332", uci.NEWS_ITEMS, 59, 10, "CC BY 4.0",
-          uci.NEWS_FILES, uci.load_news),
+          uci.NEWS_FILES, uci.NEWS.load),
     Entry("amazon-oq-bk", "stars of book reviews, published RoBERTa vectors", None, amazon_vectors.N_FEATURES, 5,
           "research use", amazon_vectors.VECTOR_FILES, amazon_vectors.load_vectors),
     Entry("amazon-oq-bk-tfidf", "stars of raw reviews, TF-IDF", None, None, 5, "research use", amazon.REVIEW_FILES,

@@ -1,31 +1,19 @@
 """A data set: labelled training items, two pools, and the protocols that draw samples from the pools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from ordinalq.datasets.folder import FORMAT, check_folder, write_folder
-from ordinalq.datasets.split import Items, Split, derived_seed, split_items, take
+from ordinalq.datasets.folder import FORMAT, write_folder
+from ordinalq.datasets.split import Items, derived_seed, split_items
+from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats, check_choice, check_distributions, check_integer, check_real
-
-# What a loader of data needs, in one place.
-__all__ = [
-    "Dataset",
-    "Items",
-    "Sampling",
-    "Split",
-    "check_folder",
-    "check_settings",
-    "derived_seed",
-    "repetition_note",
-    "split_items",
-    "take",
-]
+from ordinalq.validation import Floats, Index, check_choice, check_distributions, check_integer, check_real
 
 POOLS = ("validation", "test")
 
@@ -61,7 +49,6 @@ class Sampling:
     def __post_init__(self) -> None:
         check_integer("n_validation", self.n_validation, minimum=1)
         check_integer("n_test", self.n_test, minimum=1)
-        check_integer("sample_size", self.sample_size, minimum=1)
         check_real("app_oq", self.app_oq, low=0, high=1, open_low=True)
         self.protocol("APP", self.n_test, 0)  # checks the rest
         if self.real is not None:
@@ -69,14 +56,9 @@ class Sampling:
 
     def protocol(self, name: str, n_samples: int, seed: int) -> Protocol:
         """Return the protocol "APP" or "real" with these settings."""
-        common: dict[str, Any] = {
-            "n_samples": n_samples,
-            "sample_size": self.sample_size,
-            "rounding": self.rounding,
-            "min_per_class": self.min_per_class,
-            "small_pool": self.small_pool,
-            "random_state": seed,
-        }
+        shared = ("sample_size", "rounding", "min_per_class", "small_pool")
+        common: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        common |= {"n_samples": n_samples, "random_state": seed}
         if name == "APP":
             return APP(**common)
         return RealPrevalences(self.real, poisson=self.poisson, **common)
@@ -211,6 +193,31 @@ class Dataset:
         parts = {part: getattr(self, part) for part in ("train", *POOLS)}
         drawn = ((f"{name} {pool}", self.samples(name, pool)) for name in self.protocols for pool in POOLS)
         return write_folder(Path(folder), description, parts, self.feature_names, drawn)
+
+
+def split_dataset(
+    X: Any,
+    y: Index,
+    classes: tuple[str, ...],
+    random_state: int,
+    *,
+    feature_names: Sequence[str] = (),
+    encoder: Any = None,
+    **about: Any,
+) -> Dataset:
+    """Split items X with classes y (N,) in 0..n-1, encode them if there is an encoder, and return the data set.
+
+    The encoder is fitted on the training items only; "auto" is the one that suits their columns.
+    """
+    split = split_items(y, classes, random_state)
+    parts = split.items(X, y)
+    if encoder is not None:
+        auto = isinstance(encoder, str)
+        encoder = (table_encoder(parts["train"].X) if auto else clone(encoder)).fit(*parts["train"])
+        parts = {part: Items(encoder.transform(items), codes) for part, (items, codes) in parts.items()}
+        feature_names = encoded_names(encoder, parts["train"].X.shape[1])
+    about |= {"random_state": random_state, "feature_names": tuple(feature_names), "encoder": encoder}
+    return Dataset(**parts, classes=classes, split=split.rule, **about)
 
 
 def repetition_note(dataset: Dataset) -> str:

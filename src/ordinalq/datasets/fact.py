@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq import reference
 from ordinalq.datasets.binning import bin_target
-from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_items
+from ordinalq.datasets.dataset import Dataset, Sampling, split_dataset
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import interval_names
@@ -33,7 +33,6 @@ FEATURES = (*RAW, "log_size", "area", "size_area", "cog_r")
 
 def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Return the simulated gamma events as a data set of 12 energy classes."""
-    check_settings(settings, random_state)
     path = find_local(FILES, data) or fetch(URL, FILES[0])
     table = _read_hdf5(path) if path.suffix in (".hdf5", ".h5") else _read_table(path)
     X, log_energy = features(table)
@@ -48,15 +47,14 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     spectrum = reference.fact_spectrum()
     X, log_energy = X[finite], log_energy[finite]
     y = bin_target(log_energy, n_bins=12, span=(spectrum.edges[0], spectrum.edges[-1])).codes
-    names = interval_names(spectrum.edges)
-    split = split_items(y, names, random_state)
-    return Dataset(
+    return split_dataset(
+        X,
+        y,
+        interval_names(spectrum.edges),
+        random_state,
         name="fact-oq",
-        **split.items(X, y),
-        classes=names,
         feature_names=FEATURES,
         source="FACT open data, simulated gamma events, FACT-Tools v1.1.2; classes in log10(energy / GeV)",
-        split=split.rule,
         sampling=Sampling(
             n_validation=2000 if settings == "reference" else 1000,
             n_test=5000,
@@ -65,7 +63,6 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
             real=spectrum.p[None],
             poisson=True,
         ),
-        random_state=random_state,
         notes=tuple(notes),
         edges=spectrum.edges,
         acceptance=spectrum.effective_areas / spectrum.effective_areas.max(),

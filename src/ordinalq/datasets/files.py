@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.files.cells import place, short
 from ordinalq.files.columns import natural
@@ -13,18 +14,13 @@ from ordinalq.files.many import open_table
 from ordinalq.files.names import require_columns
 from ordinalq.validation import Floats
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 logger = logging.getLogger("ordinalq")
 
-MAX_LINE = 2**16  # bytes that are looked at of a line of numbers
+MAX_LINE = 2**16  # bytes that are read at once of a line, which may have no end
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> Floats:
     """Read comma-separated numbers without header, (N, n_columns), from a seekable file that stands at `first_line`."""
-    import pandas as pd
-
     start = stream.tell()
     first = next(_lines(stream, first_line), None)
     if first is None:
@@ -57,13 +53,11 @@ def _lines(stream: IO[bytes], first_line: int) -> Iterator[tuple[int, bytes]]:
             yield number, line.rstrip(b"\r\n")
 
 
-def read_arff(path: Path) -> "pd.DataFrame":
+def read_arff(path: Path) -> pd.DataFrame:
     """Read a dense ARFF file whose attributes are all numbers."""
-    import pandas as pd
-
     names: list[str] = []
     with path.open("rb") as stream:
-        for number, raw in enumerate(iter(stream.readline, b""), start=1):
+        for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
             line = raw.decode("utf-8", errors="replace").strip()
             keyword = line.partition(" ")[0].partition("\t")[0].lower()
             if keyword == "@attribute":
@@ -87,7 +81,7 @@ def _attribute(text: str) -> tuple[str, str]:
     return name, kind.strip()
 
 
-def read_table(path: str | Path, *, nested: bool = False) -> "pd.DataFrame":
+def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
     """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the ending says which (``.csv.gz`` too).
 
     Columns of numbers and of ISO 8601 dates are such; in other columns, words stay words, also "NA". The index of a
@@ -99,13 +93,11 @@ def read_table(path: str | Path, *, nested: bool = False) -> "pd.DataFrame":
     return natural(open_table(path).read(nested=nested))
 
 
-def numeric_columns(frame: "pd.DataFrame", names: Sequence[str], where: str, *, gaps: bool = False) -> Floats:
+def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, gaps: bool = False) -> Floats:
     """Take the named columns of a frame as numbers (N, d); further columns are ignored with one log line.
 
     Empty cells are an error, unless `gaps` are allowed; then they are NaN.
     """
-    import pandas as pd
-
     require_columns(frame.columns, names, where)
     ignored = [str(name) for name in frame.columns if name not in set(names)]
     if ignored:

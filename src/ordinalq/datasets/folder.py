@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from ordinalq.datasets.split import Items, take
@@ -77,16 +78,12 @@ def check_folder(folder: Path) -> list[Path]:
 
 
 def _sample_table(samples: Samples) -> Any:
-    import pyarrow as pa
-
     items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
     return pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
 
 
 def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
     """Yield the rows of a part as Arrow tables of one schema."""
-    import pyarrow as pa
-
     if hasattr(items.X, "iloc"):  # at once: the type of a column of objects follows from all of its rows
         yield pa.table(
             {label: items.y.astype(np.int32)} | {name: _arrow_column(items.X[name]) for name in feature_names}
@@ -107,8 +104,6 @@ def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> It
 
 
 def _arrow_column(column: Any) -> Any:
-    import pyarrow as pa
-
     try:
         return pa.array(column, from_pandas=True)
     except pa.ArrowException as error:

@@ -7,15 +7,13 @@ standard deviation .997.
 
 import numpy as np
 
-from ordinalq.datasets.dataset import Dataset
-from ordinalq.datasets.tables import regression_dataset
+from ordinalq.datasets.tables import Regression
 from ordinalq.validation import Floats
 
 N_ITEMS = 40_768
 N_FEATURES = 10
 SPAN = (-0.523, 30.054)
 SEED = 564  # of the items, which are always the same; the split and the samples have their own random_state
-SOURCE = "Friedman #1 function (Ann. Statist. 19, 1991), regenerated; free of licences"
 
 
 def friedman(X: Floats) -> Floats:
@@ -34,8 +32,9 @@ def make_fried() -> tuple[Floats, Floats]:
     return X, np.round(friedman(X) + rng.standard_normal(N_ITEMS), 3)
 
 
-def load(settings: str, random_state: int) -> Dataset:
-    """Return the data set; needs no file and no network."""
-    X, target = make_fried()
-    names = tuple(f"attr_{i}" for i in range(N_FEATURES))
-    return regression_dataset("fried", X, target, names, SPAN, SOURCE, settings, random_state)
+FRIED = Regression(
+    "fried",
+    "Friedman #1 function (Ann. Statist. 19, 1991), regenerated; free of licences",
+    SPAN,
+    lambda data: (np.column_stack(make_fried()), [f"attr_{i}" for i in range(N_FEATURES)], ()),
+)

@@ -2,25 +2,21 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+import pandas as pd
 
 from ordinalq.datasets.binning import Binning, bin_target
-from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, repetition_note, split_items
+from ordinalq.datasets.dataset import Dataset, Sampling, repetition_note, split_dataset
 from ordinalq.datasets.files import read_table
 from ordinalq.files.cells import as_pandas
-from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.labels import check_label_count, encode_labels
-from ordinalq.validation import Array, Floats, Index, check_choice, check_integer
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ordinalq.validation import Floats, Index, check_choice, check_integer
 
 logger = logging.getLogger("ordinalq")
 
@@ -100,24 +96,21 @@ def make_dataset(
     table = _items(frame, features, columns, encoder, notes)
     for note in notes:
         logger.log(logging.WARNING if note.endswith("left out") else logging.INFO, "%s: %s", where, note)
-    split = split_items(y, names, random_state)
-    parts = split.items(table, y)
-    if encoder is not None:
-        encoder = _fitted_encoder(encoder, parts["train"].X, parts["train"].y, table, where)
-        parts = {part: Items(encoder.transform(X), codes) for part, (X, codes) in parts.items()}
-        columns = list(encoded_names(encoder, parts["train"].X.shape[1]))
-    dataset = Dataset(
+    if isinstance(encoder, str):
+        check_choice("encoder", encoder, ("auto",))
+        _check_features(table, where)
+    dataset = split_dataset(
+        table,
+        y,
+        names,
+        random_state,
         name=name,
-        **parts,
-        classes=names,
-        feature_names=tuple(columns),
+        feature_names=columns,
+        encoder=encoder,
         source=source,
-        split=split.rule,
         sampling=sampling or Sampling(n_validation=1000, n_test=2000),
-        random_state=random_state,
         notes=tuple(notes),
         edges=edges,
-        encoder=encoder,
     )
     if repeated := repetition_note(dataset):
         logger.warning("%s: %s", where, repeated)
@@ -125,7 +118,7 @@ def make_dataset(
     return dataset
 
 
-def _with_target(frame: Any, target: str, where: str) -> tuple["pd.DataFrame", list[str]]:
+def _with_target(frame: Any, target: str, where: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a table as one of pandas, its rows that have a target, and a note of those that have none."""
     if isinstance(frame, str | Path):
         frame = read_table(frame)
@@ -142,7 +135,7 @@ def _with_target(frame: Any, target: str, where: str) -> tuple["pd.DataFrame", l
     return frame[~missing], [f"{missing.sum():,} of {len(frame):,} rows have no {target!r} and were left out"]
 
 
-def _items(frame: "pd.DataFrame", features: Any, columns: list[str], encoder: Any, notes: list[str]) -> Any:
+def _items(frame: pd.DataFrame, features: Any, columns: list[str], encoder: Any, notes: list[str]) -> Any:
     """Return the columns to encode; a single column of texts as their encoders want it, with a note of its gaps."""
     if not isinstance(features, str) or encoder is None or isinstance(encoder, str):
         return frame[columns]
@@ -153,62 +146,53 @@ def _items(frame: "pd.DataFrame", features: Any, columns: list[str], encoder: An
     return table
 
 
-def _fitted_encoder(encoder: Any, train: Any, y: Array, table: Any, where: str) -> Any:
-    """Return the encoder, or the one that suits the columns, fitted on the training items."""
-    if isinstance(encoder, str):
-        check_choice("encoder", encoder, ("auto",))
-        _check_features(table, where)
-        encoder = table_encoder(train)
-    return clone(encoder).fit(train, y)
+@dataclass(frozen=True)
+class Regression:
+    """Regression data of the paper, whose target is cut into ten classes.
 
-
-def regression_dataset(
-    name: str,
-    X: Floats,
-    target: Floats,
-    feature_names: tuple[str, ...],
-    span: tuple[float, float],
-    source: str,
-    settings: str,
-    random_state: int,
-    notes: Sequence[str] = (),
-) -> Dataset:
-    """Make the data set of a regression table X (N, d), target (N,) of the paper; X is kept in single precision.
-
-    "reference": the published span (lo, hi), items outside in the outermost bins, 2000 test samples, at least 3 items
-    of each class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside
-    removed, 5000 test samples, and no item twice and no least number of items as far as the pools allow.
+    ``span`` (lo, hi) is the published one. ``read`` takes what `load_dataset` takes as `data` and returns a table
+    (N, d + 1), the target last, with the names of its features and with notes.
     """
-    check_settings(settings, random_state)
-    if settings == "reference":
-        binning = bin_target(target, span=span)
-    else:
-        try:
-            binning = bin_target(target, min_count=1000, outside="drop")
-        except ValueError as error:
-            raise ValueError(
-                f"{name} has no span with 10 bins of at least 1000 items, as the paper's text asks for; "
-                "use settings='reference'."
-            ) from error
-    notes = [*notes, *_span_note(binning, target, "target")]
-    X, y = X[binning.kept].astype(np.float32), binning.codes[binning.kept]
-    names = interval_names(binning.edges)
-    split = split_items(y, names, random_state)
-    printed = settings == "paper"
-    dataset = Dataset(
-        name=name,
-        **split.items(X, y),
-        classes=names,
-        feature_names=feature_names,
-        source=source,
-        split=split.rule,
-        sampling=Sampling(n_validation=1000, n_test=5000 if printed else 2000, min_per_class=0 if printed else 3),
-        random_state=random_state,
-        notes=tuple(notes),
-        edges=binning.edges,
-    )
-    repeated = repetition_note(dataset) if printed else ""
-    return replace(dataset, notes=(*notes, repeated)) if repeated else dataset
+
+    name: str
+    source: str
+    span: tuple[float, float]
+    read: Callable[[Any], tuple[Floats, Sequence[str], Sequence[str]]]
+
+    def load(self, data: str | Path | None, settings: str, random_state: int) -> Dataset:
+        """Return the data set, its features in single precision.
+
+        "reference": the published span, items outside in the outermost bins, 2000 test samples, at least 3 items of
+        each class. "paper", as its text says: the widest span with at least 1000 items in each bin, items outside
+        removed, 5000 test samples, and no item twice and no least number of items as far as the pools allow.
+        """
+        table, feature_names, notes = self.read(data)
+        target, printed = table[:, -1], settings == "paper"
+        if not printed:
+            binning = bin_target(target, span=self.span)
+        else:
+            try:
+                binning = bin_target(target, min_count=1000, outside="drop")
+            except ValueError as error:
+                raise ValueError(
+                    f"{self.name} has no span with 10 bins of at least 1000 items, as the paper's text asks for; "
+                    "use settings='reference'."
+                ) from error
+        notes = [*notes, *_span_note(binning, target, "target")]
+        dataset = split_dataset(
+            table[binning.kept, :-1].astype(np.float32),
+            binning.codes[binning.kept],
+            interval_names(binning.edges),
+            random_state,
+            name=self.name,
+            feature_names=feature_names,
+            source=self.source,
+            sampling=Sampling(n_validation=1000, n_test=5000 if printed else 2000, min_per_class=0 if printed else 3),
+            notes=tuple(notes),
+            edges=binning.edges,
+        )
+        repeated = repetition_note(dataset) if printed else ""
+        return replace(dataset, notes=(*notes, repeated)) if repeated else dataset
 
 
 def interval_names(edges: Floats) -> tuple[str, ...]:
@@ -231,10 +215,8 @@ def _span_note(binning: Binning, target: Any, name: str) -> list[str]:
     return [f"{outside:,} of {len(values):,} items have {name!r} outside of {span} and {fate}"]
 
 
-def _check_features(table: "pd.DataFrame", where: str) -> None:
+def _check_features(table: pd.DataFrame, where: str) -> None:
     """Refuse what no cell of a table of features can be: infinities and containers."""
-    import pandas as pd
-
     for name in table:
         column = table[name]
         if pd.api.types.is_float_dtype(column):
@@ -261,7 +243,7 @@ def _labels(column: "pd.Series[Any]", classes: Any, target: str) -> tuple[tuple[
     return tuple(f"{label:g}" if isinstance(label, float) else str(label) for label in ordered.tolist()), codes
 
 
-def _feature_columns(frame: "pd.DataFrame", target: str, features: Any, where: str) -> list[str]:
+def _feature_columns(frame: pd.DataFrame, target: str, features: Any, where: str) -> list[str]:
     if features is None:
         columns = [name for name in frame.columns if name not in (target, *UNNAMED)]
     else:

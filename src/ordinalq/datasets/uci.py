@@ -4,10 +4,10 @@ import logging
 from pathlib import Path
 
 from ordinalq.datasets.archives import extract
-from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
-from ordinalq.datasets.tables import regression_dataset
+from ordinalq.datasets.tables import Regression
+from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 
@@ -44,21 +44,14 @@ title_sentiment_polarity abs_title_subjectivity abs_title_sentiment_polarity sha
 NEWS_COLUMNS = tuple(NEWS_HEADER.split())
 
 
-def load_blog(data: str | Path | None, settings: str, random_state: int) -> Dataset:
-    """Return BlogFeedback: comments that a blog post gets within a day."""
+def _read_blog(data: str | Path | None) -> tuple[Floats, list[str], tuple[()]]:
     path = find_local(BLOG_FILES, data) or fetch(f"{UCI}/304/blogfeedback.zip", "blogfeedback.zip", BLOG_SHA256)
     path = _member(path, "blogData_train.csv")
     with path.open("rb") as stream:
-        table = read_numbers(stream, str(path), BLOG_COLUMNS)
-    names = tuple(f"column_{i}" for i in range(1, BLOG_COLUMNS))
-    source = "UCI 304, BlogFeedback, doi:10.24432/C58S3F; CC BY 4.0"
-    return regression_dataset(
-        "blog-feedback", table[:, :-1], table[:, -1], names, BLOG_SPAN, source, settings, random_state
-    )
+        return read_numbers(stream, str(path), BLOG_COLUMNS), [f"column_{i}" for i in range(1, BLOG_COLUMNS)], ()
 
 
-def load_news(data: str | Path | None, settings: str, random_state: int) -> Dataset:
-    """Return Online News Popularity: how often an article is shared."""
+def _read_news(data: str | Path | None) -> tuple[Floats, tuple[str, ...], list[str]]:
     path = find_local(NEWS_FILES, data) or fetch(f"{UCI}/332/online+news+popularity.zip", "online+news+popularity.zip")
     path = _member(path, "OnlineNewsPopularity.csv")
     table = numeric_columns(read_table(path), NEWS_COLUMNS, str(path))
@@ -66,20 +59,19 @@ def load_news(data: str | Path | None, settings: str, random_state: int) -> Data
     if len(table) != NEWS_ITEMS:
         notes.append(f"the file holds {len(table):,} of the {NEWS_ITEMS:,} published items")
         logger.warning("%s: %s", path, notes[0])
-    source = "UCI 332, Online News Popularity, doi:10.24432/C5NS3V; CC BY 4.0"
-    return regression_dataset(
-        "online-news-popularity",
-        table[:, :-1],
-        table[:, -1],
-        NEWS_COLUMNS[:-1],
-        NEWS_SPAN,
-        source,
-        settings,
-        random_state,
-        notes,
-    )
+    return table, NEWS_COLUMNS[:-1], notes
 
 
 def _member(path: Path, name: str) -> Path:
     """Return a file of an archive, unpacked into the cache; any other path as it is."""
     return extract(path, name, cached_copy(path, name)) if path.name.lower().endswith(ARCHIVES) else path
+
+
+# Comments that a blog post gets within a day, and how often an article is shared.
+BLOG = Regression("blog-feedback", "UCI 304, BlogFeedback, doi:10.24432/C58S3F; CC BY 4.0", BLOG_SPAN, _read_blog)
+NEWS = Regression(
+    "online-news-popularity",
+    "UCI 332, Online News Popularity, doi:10.24432/C5NS3V; CC BY 4.0",
+    NEWS_SPAN,
+    _read_news,
+)

@@ -69,15 +69,11 @@ class Outcome:
 
     def distributions(self, method: str, protocol: str, measure: str) -> tuple[Floats, Floats]:
         """Return the estimates and the true distributions of the test samples, each (B, n)."""
-        chosen = self.estimates
-        for column, value in (("method", method), ("protocol", protocol), ("measure", measure)):
-            chosen = chosen[chosen[column] == value]
-        truth = self.truth[self.truth["protocol"] == protocol]
-        columns = [name for name in self.truth.columns if name.startswith("p_")]
-        return (
-            chosen.sort_values("sample")[columns].to_numpy(),
-            np.asarray(truth.sort_values("sample")[columns].to_numpy()),
-        )
+        return shares(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
+
+    def true_distributions(self, protocol: str) -> Floats:
+        """Return the true distributions of the test samples of a protocol, (B, n)."""
+        return shares(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
         """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
@@ -88,6 +84,17 @@ class Outcome:
             getattr(self, name).to_parquet(buffer, index=False)
             store.write(store.folder / f"{name}.parquet", buffer.getvalue())
         store.write(store.folder / MARK, to_json({"format": FORMAT} | self.about).encode())
+
+
+def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd.DataFrame:
+    """Return the rows of a method, protocol and measure."""
+    return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
+
+
+def shares(table: pd.DataFrame) -> Floats:
+    """Return the columns ``p_1``..``p_n`` of a table, (B, n), in the order of the samples."""
+    columns = [name for name in table.columns if name.startswith("p_")]
+    return np.asarray(table.sort_values("sample")[columns], dtype=np.float64)
 
 
 def read_outcome(folder: str | Path) -> Outcome:

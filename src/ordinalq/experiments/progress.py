@@ -13,22 +13,32 @@ SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
 
 
 class Progress:
-    """Is told what goes on, and says nothing. Stages have a total amount of work, of which parts are done."""
+    """Tells what goes on to those who listen. Stages have a total amount of work, of which parts are done."""
+
+    def __init__(self, listeners: Sequence["Progress"] = ()) -> None:
+        self.listeners = listeners
 
     def stage(self, name: str, total: float, detail: str = "") -> None:
         """Begin a stage."""
+        for one in self.listeners:
+            one.stage(name, total, detail)
 
     def advance(self, amount: float, detail: str = "") -> None:
         """Note that a part of the stage is done."""
+        for one in self.listeners:
+            one.advance(amount, detail)
 
     def close(self) -> None:
         """End the last stage."""
+        for one in self.listeners:
+            one.close()
 
 
 class LogFile(Progress):
     """Appends a line for each step to a file."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
 
     def stage(self, name: str, total: float, detail: str = "") -> None:
@@ -49,6 +59,7 @@ class Terminal(Progress):
     """A bar with percent and time left; where the output is no terminal, a line from time to time."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__()
         self.stream = sys.stderr if stream is None else stream
         self.bar: Any = None
         self.name, self.total, self.done, self.start, self.last = "", 0.0, 0.0, 0.0, 0.0
@@ -91,25 +102,3 @@ class Terminal(Progress):
             self.bar.update(self.task, completed=self.total, detail="")
             self.bar.stop()
             self.bar = None
-
-
-class Several(Progress):
-    """Passes everything on to several."""
-
-    def __init__(self, parts: Sequence[Progress]) -> None:
-        self.parts = parts
-
-    def stage(self, name: str, total: float, detail: str = "") -> None:
-        """Begin a stage."""
-        for part in self.parts:
-            part.stage(name, total, detail)
-
-    def advance(self, amount: float, detail: str = "") -> None:
-        """Note that a part of the stage is done."""
-        for part in self.parts:
-            part.advance(amount, detail)
-
-    def close(self) -> None:
-        """End the last stage."""
-        for part in self.parts:
-            part.close()

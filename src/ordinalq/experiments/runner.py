@@ -4,12 +4,11 @@ The results of a unit are stored before anything counts on them. That is why a k
 not depend on each other, the number of workers does not matter.
 """
 
-import hashlib
 import inspect
 import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import delayed
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from ordinalq.evaluation import errors
 from ordinalq.experiments.backends import Workers, check_workers, parallel
@@ -25,7 +26,7 @@ from ordinalq.experiments.material import POOLS, Material, prepare
 from ordinalq.experiments.ordinal_classifiers import classifier_units
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
-from ordinalq.experiments.store import Store, key_of, machine, open_store, to_json, versions
+from ordinalq.experiments.store import Store, digest, key_of, machine, open_store, to_json, versions
 from ordinalq.experiments.units import Setup, Unit, units_of
 from ordinalq.methods.catalog import import_method
 
@@ -87,7 +88,8 @@ class _Run:
     def __init__(self, config: Config, material: Material, store: Store, workers: Workers, progress: Progress) -> None:
         self.config, self.material, self.store, self.workers = config, material, store, workers
         self.progress = progress
-        self.units = list(_units(config, material))
+        classifiers = config.kind == "classifiers"
+        self.units = list(classifier_units(config) if classifiers else units_of(config, material.n_classes))
         self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
         if config.outside:  # their code is not ours
             self.common["outside"] = {name: source_hash(path) for name, path in config.outside.items()}
@@ -160,34 +162,23 @@ class _Run:
         classifiers = trials.drop_duplicates("classifier")
         counts = np.bincount(dataset.train.y, minlength=material.n_classes)
         return {
-            "experiment": {
-                "name": config.name,
-                "kind": config.kind,
+            "experiment": identity(config)
+            | {
                 "title": config.title,
-                "profile": config.profile,
-                "settings": config.settings,
-                "seed": config.seed,
                 "data": material.digest,
                 "dataset": config.dataset_name,
                 "paper": config.dataset.get("paper"),
                 "family": config.classifier.get("family"),
                 "n_estimators": Setup.of(config).n_estimators if config.classifier.get("family") == "forest" else None,
-                "methods": list(config.methods),
-                "measures": list(config.measures),
                 "protocols": list(material.test.rows),
                 "outside": config.outside,
-                "in_sample": list(config.in_sample),
                 "app_oq": dataset.sampling.app_oq,
-            },
-            "data": {
-                "name": dataset.name,
-                "source": dataset.source,
-                "split": dataset.split,
-                "notes": list(dataset.notes),
-                "classes": list(dataset.classes),
-                "n_train": len(dataset.train.y),
-                "n_validation": len(dataset.validation.y),
-                "n_test": len(dataset.test.y),
+            }
+            | {name: list(getattr(config, name)) for name in ("methods", "measures", "in_sample")},
+            "data": {name: getattr(dataset, name) for name in ("name", "source", "split")}
+            | {name: list(getattr(dataset, name)) for name in ("notes", "classes")}
+            | {f"n_{part}": len(getattr(dataset, part).y) for part in ("train", *POOLS)}
+            | {
                 "n_features": len(dataset.feature_names),
                 "n_test_samples": len(material.test.samples),
                 "sample_size": int(material.test.samples.sizes[0]),
@@ -245,22 +236,15 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
     return shlex.join([*parts, "--out", str(folder)])
 
 
-def _units(config: Config, material: Material) -> Iterator[Unit]:
-    return classifier_units(config) if config.kind == "classifiers" else units_of(config, material.n_classes)
-
-
 def source_hash(path: str) -> str:
     """Return a hash of the file that defines an outside method: where it changes, results are computed again."""
     file = inspect.getsourcefile(import_method(path).cls)
     assert file is not None
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:20]
+    return digest(Path(file).read_bytes())
 
 
 def _alone(number: int, job: Any) -> Any:
     """Run a job with one thread, so that rounding does not depend on how many others run beside it."""
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
     function, args, kwargs = job
     with threadpool_limits(1), warnings.catch_warnings():
         # The paper's logistic regression stops after 100 steps; samples that fail are counted in the tables.

@@ -59,7 +59,7 @@ class Store:
         """Return a part; None if it is not there, or damaged: then it is removed, and reported."""
         for path in sorted(self.results.glob(f"{kind}-{key}-*.parquet")):
             content = path.read_bytes()
-            if path.stem.rpartition("-")[2] == _digest(content):
+            if path.stem.rpartition("-")[2] == digest(content):
                 return pd.read_parquet(io.BytesIO(content))
             logger.warning("%s is damaged and will be computed again", path)
             self.damaged.append(path.name)
@@ -75,7 +75,7 @@ class Store:
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)
         content = buffer.getvalue()
-        new = self.results / f"{kind}-{key}-{_digest(content)}.parquet"
+        new = self.results / f"{kind}-{key}-{digest(content)}.parquet"
         self.write(new, content)
         for path in self.results.glob(f"{kind}-{key}-*.parquet"):
             if path != new:
@@ -174,7 +174,7 @@ def _mark(folder: Path) -> dict[str, Any]:
 
 def key_of(description: Any) -> str:
     """Return the hash of a description that JSON can express."""
-    return hashlib.sha256(to_json(description).encode()).hexdigest()[:DIGITS]
+    return digest(to_json(description).encode())
 
 
 def to_json(value: Any) -> str:
@@ -216,7 +216,8 @@ def content_hash(*arrays: Any) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """Return a hash of bytes."""
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 

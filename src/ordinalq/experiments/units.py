@@ -18,8 +18,7 @@ import pandas as pd
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.datasets.dataset import derived_seed
-from ordinalq.evaluation import errors
+from ordinalq.datasets.split import derived_seed
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Battery, Material
 from ordinalq.experiments.store import to_json
@@ -59,13 +58,8 @@ class Setup:
     @classmethod
     def of(cls, config: Config) -> "Setup":
         """Return the setup of an experiment."""
-        return cls(
-            family=config.classifier.get("family", ""),
-            n_estimators=config.classifier.get("n_estimators", 100),
-            seed=derived_seed(config.seed, "classifier"),
-            measures=config.measures,
-            in_sample=config.in_sample,
-        )
+        family, n_estimators = config.classifier.get("family", ""), config.classifier.get("n_estimators", 100)
+        return cls(family, n_estimators, derived_seed(config.seed, "classifier"), config.measures, config.in_sample)
 
     def classifier(self, parameters: Mapping[str, Any]) -> Any:
         """Return an unfitted classifier of the paper, with out-of-sample scores.
@@ -130,45 +124,32 @@ class Unit(ABC):
         jagged = jaggedness(battery.truth)
         rows = []
         for trial, result in zip(self.trials, estimates, strict=True):
+            common = self._names(trial) | {
+                "seconds": result.seconds,
+                "scoring_seconds": scoring_seconds,
+                "message": result.message,
+            }
             for protocol, index in battery.rows.items():
-                common = {
-                    "method": trial.method,
-                    "classifier": to_json(self.classifier),
-                    "parameters": to_json(trial.parameters),
-                    "protocol": protocol,
-                    "n_samples": len(index),
-                    "seconds": result.seconds,
-                    "scoring_seconds": scoring_seconds,
-                    "message": result.message,
-                    "unconverged": len(index),
-                    "smoothing": np.nan,
-                    "error": np.inf,
-                    "std": np.nan,
-                }
+                part = {"protocol": protocol, "n_samples": len(index), "smoothing": np.nan}
                 if not result.message:
-                    common["unconverged"] = int((~result.converged[index]).sum())
-                    common["smoothing"] = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
+                    part["smoothing"] = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
                 for measure in self.setup.measures:
-                    row = common | {"measure": measure}
-                    if not result.message:
-                        found = errors(result.P[index], battery.truth[index], measure)
-                        row |= {"error": found.mean(), "std": found.std(ddof=1) if len(found) > 1 else np.nan}
-                    rows.append(row)
+                    cell = result.judged(index, battery.truth[index], measure)
+                    rows.append(common | part | {"measure": measure} | cell)
         return pd.DataFrame(rows)
+
+    def _names(self, trial: Trial) -> dict[str, Any]:
+        """Return what identifies a trial in a table."""
+        classifier, parameters = to_json(self.classifier), to_json(trial.parameters)
+        return {"method": trial.method, "classifier": classifier, "parameters": parameters}
 
     def _estimate_rows(self, estimates: Iterable[Attempt], n: int) -> pd.DataFrame:
         """Return one row per trial and sample; none for a trial that failed."""
         tables = []
         for trial, result in zip(self.trials, estimates, strict=True):
             P = np.empty((0, n)) if result.message else result.P
-            head = {
-                "method": trial.method,
-                "classifier": to_json(self.classifier),
-                "parameters": to_json(trial.parameters),
-                "sample": np.arange(len(P)),
-                "converged": result.converged,
-            }
-            tables.append(pd.DataFrame(head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
+            head = {"sample": np.arange(len(P)), "converged": result.converged}
+            tables.append(pd.DataFrame(self._names(trial) | head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
         return pd.concat(tables, ignore_index=True)
 
 

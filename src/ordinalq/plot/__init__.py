@@ -5,24 +5,14 @@ pyplot knows nothing of: ``ax.figure.savefig("picture.png")``. Estimates as `pre
 return them bring their classes, groups and intervals along.
 """
 
-from ordinalq.plot.differences import comparison
-from ordinalq.plot.distributions import distribution, estimate_against_truth, groups
-from ordinalq.plot.matrices import response_matrix
-from ordinalq.plot.paths import tau_path
-from ordinalq.plot.trends import trend
-from ordinalq.plot.unfolding import check, spectrum, strength_scan
-from ordinalq.text import shortened
-
-__all__ = [
-    "check",
-    "comparison",
-    "distribution",
-    "estimate_against_truth",
-    "groups",
-    "response_matrix",
-    "shortened",
-    "spectrum",
-    "strength_scan",
-    "tau_path",
-    "trend",
-]
+from ordinalq.plot.differences import comparison as comparison
+from ordinalq.plot.distributions import distribution as distribution
+from ordinalq.plot.distributions import estimate_against_truth as estimate_against_truth
+from ordinalq.plot.distributions import groups as groups
+from ordinalq.plot.matrices import response_matrix as response_matrix
+from ordinalq.plot.paths import tau_path as tau_path
+from ordinalq.plot.trends import trend as trend
+from ordinalq.plot.unfolding import check as check
+from ordinalq.plot.unfolding import spectrum as spectrum
+from ordinalq.plot.unfolding import strength_scan as strength_scan
+from ordinalq.text import shortened as shortened

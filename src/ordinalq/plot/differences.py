@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq.plot import style
+from ordinalq.plot.style import Axes
 from ordinalq.text import cut, plain, shortened
 from ordinalq.validation import check_integer
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ordinalq.contract.comparison import Comparison
 
 # Characters of the name of a group.

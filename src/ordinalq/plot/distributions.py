@@ -1,21 +1,17 @@
 """Distributions over ordered classes: one, those of many groups, and estimates against the truth."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq.plot import style
-from ordinalq.plot.inputs import Distributions, Values, distributions
+from ordinalq.plot.inputs import Distributions, Estimates, Values, distributions
 from ordinalq.plot.spectra import spectrum
+from ordinalq.plot.style import Axes
 from ordinalq.text import cut, plain, shortened
 from ordinalq.validation import check_integer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from ordinalq.contract.estimates import Estimates
 
 AxesArray = npt.NDArray[np.object_]
 

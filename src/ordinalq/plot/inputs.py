@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.text import plain
-from ordinalq.validation import Floats, Index, check_vectors
+from ordinalq.validation import Floats, Index, check_numbers, check_vectors
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
+    from ordinalq.contract.estimates import Estimates as Estimates
+else:  # it would load all that estimates need
+    Estimates = Any
 
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.
@@ -144,11 +146,8 @@ def names(name: str, value: Sequence[Any] | None, n: int) -> list[str]:
 
 
 def array(name: str, value: Values) -> Floats:
-    """Return finite numbers."""
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
-    if found.size == 0 or not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite numbers, got {value!r:.80}.")
+    """Return finite numbers, at least one."""
+    found = check_numbers(name, value)
+    if found.size == 0:
+        raise ValueError(f"{name} must be finite numbers, got none.")
     return found

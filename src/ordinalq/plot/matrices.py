@@ -1,16 +1,13 @@
 """Matrices as heat maps."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ordinalq.plot.inputs import Values, array, names
-from ordinalq.plot.style import COLOR_MAP, INK, MAX_NAMES, NAME_LENGTH, figure_of, literal, name_classes, new_axes
+from ordinalq.plot.style import COLOR_MAP, INK, MAX_NAMES, NAME_LENGTH, Axes, figure_of, literal, name_classes, new_axes
 from ordinalq.text import cut
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Above this many cells numbers cannot be read.
 MAX_NUMBERS = 150

@@ -1,15 +1,12 @@
 """Paths: what the strength of a regularizer does to the error."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ordinalq.plot.inputs import Values, array
-from ordinalq.plot.style import LOOKS, ink, new_axes, tidy
+from ordinalq.plot.style import LOOKS, Axes, ink, new_axes, tidy
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def tau_path(

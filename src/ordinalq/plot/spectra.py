@@ -1,16 +1,14 @@
 """Distributions over bins of a number, such as an energy: steps between the edges, with bands."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Values, array
+from ordinalq.plot.style import Axes
 from ordinalq.text import cut, plain
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Edges that span more than this factor stand on a logarithmic axis.
 WIDE = 50.0

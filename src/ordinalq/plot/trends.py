@@ -1,7 +1,7 @@
 """Groups in their order, such as months: where the mean class goes, and how the shares of the classes change."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,14 +9,10 @@ import numpy.typing as npt
 from ordinalq.keys import Keys
 from ordinalq.periods import named, numbered
 from ordinalq.plot import style
-from ordinalq.plot.inputs import Distributions, Values, array, distributions
+from ordinalq.plot.inputs import Distributions, Estimates, Values, array, distributions
+from ordinalq.plot.style import Axes
 from ordinalq.text import cut, percent, plain, shortened
 from ordinalq.validation import Counts, Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from ordinalq.contract.estimates import Estimates
 
 AxesArray = npt.NDArray[np.object_]
 
@@ -73,21 +69,18 @@ def trend(
         return _several(given, keys, ends, figure, xlabel)
     if keys is not None and (undated := [b for b, key in enumerate(keys.tolist()) if key is None]):
         # Rows without a time are at no place on its axis.
-        given, ends = given.take(np.delete(np.arange(len(keys)), undated)), _without(ends, undated)
+        given = given.take(np.delete(np.arange(len(keys)), undated))
+        ends = None if ends is None else np.delete(ends, undated, axis=1)
     x, ticks = _axis(given.groups)
     width = min(max(3.6 + 0.32 * len(ticks), 4.6), 10.0)
     figure = style.new_figure((width, 4.6 + style.name_height(ticks, width))) if figure is None else figure
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
-    _line(top, x, _means(given.P), None if ends is None else (ends[0], ends[1]), style.LOOKS[0])
+    _line(top, x, _means(given.P), ends, style.LOOKS[0])
     _finish_means(top, xlabel, getattr(estimate, "level", None))
     _stacked(bottom, x, given)
     bottom.set_xlim(-0.6, len(ticks) - 0.4)
     style.name_classes(bottom, ticks, width=width - 1.6)
     return np.array([top, bottom], dtype=np.object_)
-
-
-def _without(ends: tuple[Floats, Floats] | None, rows: Sequence[int]) -> tuple[Floats, Floats] | None:
-    return None if ends is None else (np.delete(ends[0], rows), np.delete(ends[1], rows))
 
 
 def _axis(names: Sequence[str]) -> tuple[Counts, list[str]]:
@@ -99,8 +92,8 @@ def _axis(names: Sequence[str]) -> tuple[Counts, list[str]]:
     return x, named(found[0], int(found[1].min()), int(x.max()) + 1)
 
 
-def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> tuple[Floats, Floats] | None:
-    """Return the ends of the intervals of the mean class, (T,) each, or None."""
+def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> Floats | None:
+    """Return the ends of the intervals of the mean class, (2, T), or None."""
     bounds = getattr(estimate, "bounds", None)
     if lower is None and upper is None and bounds is not None:
         lower, upper = bounds.mean_lower, bounds.mean_upper
@@ -108,20 +101,18 @@ def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> tuple[Floats, Floats
         raise ValueError("mean_lower and mean_upper must be given together: they are the ends of the intervals.")
     if lower is None:
         return None
-    ends = array("mean_lower", lower), array("mean_upper", upper)
-    for name, end in zip(("mean_lower", "mean_upper"), ends, strict=True):
+    given = {"mean_lower": array("mean_lower", lower), "mean_upper": array("mean_upper", upper)}
+    for name, end in given.items():
         if end.shape != (T,):
             raise ValueError(f"{name} must be one number per group, {T}, got shape {end.shape}.")
-    return ends
+    return np.array(list(given.values()))
 
 
 def _means(P: Floats) -> Floats:
     return np.asarray(P @ np.arange(1.0, P.shape[1] + 1))
 
 
-def _line(
-    ax: "Axes", x: Any, means: Floats, ends: tuple[Floats, Floats] | None, look: style.Look, label: str = ""
-) -> None:
+def _line(ax: "Axes", x: Any, means: Floats, ends: Floats | None, look: style.Look, label: str = "") -> None:
     """Draw one line of mean classes with its band."""
     color, marker, dashes = look
     if ends is not None:
@@ -160,7 +151,7 @@ def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
     style.literal(legend.get_texts())
 
 
-def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: str) -> AxesArray:
+def _several(given: Distributions, keys: Keys, ends: Floats | None, figure: Any, xlabel: str) -> AxesArray:
     """Draw the mean class of several series over a common time."""
     series, codes = Keys.of(Keys(keys.columns[:-1]).frame())
     times, of_group = Keys.of(keys.columns[-1].index)
@@ -175,8 +166,7 @@ def _several(given: Distributions, keys: Keys, ends: Any, figure: Any, xlabel: s
     means, shown = _means(given.P), min(len(series), MAX_SERIES)
     for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
         rows = np.flatnonzero((codes == k) & (x >= 0))
-        part = None if ends is None else (ends[0][rows], ends[1][rows])
-        _line(ax, x[rows], means[rows], part, style.LOOKS[k], name)
+        _line(ax, x[rows], means[rows], None if ends is None else ends[:, rows], style.LOOKS[k], name)
     _finish_means(ax, xlabel, given.level)
     style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **style.BESIDE).get_texts())
     ax.set_xlim(-0.6, len(names) - 0.4)

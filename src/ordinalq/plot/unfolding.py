@@ -1,15 +1,13 @@
 """Unfolded spectra, and how their strength was chosen."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Values, array
+from ordinalq.plot.style import Axes
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Spectra that span more than this are drawn on a logarithmic axis.
 DECADE = 10.0

@@ -1,19 +1,16 @@
 """The figure of the paper's main claim: each method with and without regularization, joined by a line."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.plot.style import BLUE, INK, SOFT, VERMILION, handle, legend_below, number_axis, tidy
+from ordinalq.plot.style import BLUE, INK, SOFT, VERMILION, Axes, handle, legend_below, number_axis, tidy
 from ordinalq.report.claims import FAILS, HOLDS, OPEN, claim_facts, table_name
 from ordinalq.report.facts import compares_classifiers
 from ordinalq.report.picture import Picture, sheet
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # By the result of the test: colour and marker.
 LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}
@@ -35,8 +32,9 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
         panels[0].set_yticks(range(len(pairs)), pairs)
         panels[0].set_ylim(len(pairs) - 0.4, -0.6)
         first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
-        handles = [handle(f"{second}, claim {result}", *look) for result, look in LOOK.items()]
-        handles = [_hollow(first), *handles]
+        hollow: Any = handle(first, INK, "o")
+        hollow.set(markerfacecolor="white", markeredgewidth=1.2)
+        handles = [hollow, *(handle(f"{second}, claim {result}", *look) for result, look in LOOK.items())]
         note = ""
         if np.isfinite(facts["paper_change"]).any():
             handles.append(handle("paper", INK, "|"))
@@ -51,13 +49,6 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
             section="results",
             beside=table_name(outcome),
         )
-
-
-def _hollow(label: str) -> Any:
-    """Return the entry of the open dots in the legend."""
-    entry: Any = handle(label, INK, "o")
-    entry.set(markerfacecolor="white", markeredgewidth=1.2)
-    return entry
 
 
 def _draw_pairs(axes: "Axes", facts: pd.DataFrame, pairs: Sequence[str]) -> None:

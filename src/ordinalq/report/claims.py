@@ -142,6 +142,11 @@ def p_text(p: float) -> str:
     return short(p, 2) if p >= LEVEL else f"{p:.0e}" if p > 0 else "< 1e-300"
 
 
+def percent_change(first: float, second: float) -> float:
+    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
+    return float(100 * (second / first - 1)) if first > 0 else np.nan
+
+
 def _failure(fact: Any) -> str:
     where = f"{fact['measure'].upper()}, {fact['protocol']}"
     return f"{fact['pair']} under {where}: {fact['change']:+.1f} %, p = {p_text(fact['p_value'])}"
@@ -166,7 +171,7 @@ def _tested(
         "paper_second": float(printed.get(claim.second, {}).get("mean", np.nan)),
         "result": "",
     }
-    row["paper_change"] = _percent(row["paper_first"], row["paper_second"])
+    row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
     if claim.first in errors and claim.second in errors:
         a, b = errors[claim.first], errors[claim.second]
         p = wilcoxon(a, b)
@@ -177,7 +182,7 @@ def _tested(
         row |= {
             "first_mean": float(a.mean()),
             "second_mean": float(b.mean()),
-            "change": _percent(a.mean(), b.mean()),
+            "change": percent_change(a.mean(), b.mean()),
             "p_value": p,
             "result": OPEN if not decided else HOLDS if better == claim.better else FAILS,
             "first_smoothing": _smoothing(outcome, claim.first, protocol, measure),
@@ -190,7 +195,3 @@ def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> fl
     """Return the mean jaggedness of the estimates over that of the truth."""
     P_hat, P = outcome.distributions(method, protocol, measure)
     return float(jaggedness(P_hat).mean() / jaggedness(P).mean())
-
-
-def _percent(first: float, second: float) -> float:
-    return float(100 * (second / first - 1)) if first > 0 else np.nan

@@ -7,6 +7,7 @@ from typing import Any
 
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.pairs import split_pair
 from ordinalq.report.facts import parsed
 
 
@@ -37,7 +38,7 @@ def applicable(outcome: Outcome) -> list[Departure]:
     """Return the departures that concern a run."""
     experiment, data = outcome.about["experiment"], outcome.about["data"]
     own: dict[str, set[Any]] = {
-        "methods": _methods(outcome),
+        "methods": {part for name in outcome.methods for part in (name, split_pair(name)[1])},
         "families": _families(outcome),
         "data": {_kind_of_data(str(data["name"]))},
         "names": {data["name"]},
@@ -53,11 +54,6 @@ def applicable(outcome: Outcome) -> list[Departure]:
     if experiment["settings"] == "paper":
         found = [entry if entry.paper is None else replace(entry, here=entry.paper) for entry in found]
     return [entry for entry in found if entry.here]
-
-
-def _methods(outcome: Outcome) -> set[str]:
-    """Return the methods, those of "CLASSIFIER-QUANTIFIER" too."""
-    return {part for name in outcome.methods for part in (name, name.rpartition("-")[2])}
 
 
 def _families(outcome: Outcome) -> set[str]:

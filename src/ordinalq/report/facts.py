@@ -1,15 +1,14 @@
 """What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ordinalq import reference
 from ordinalq.evaluation import p_against_best
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.experiments.pairs import split_pair
 from ordinalq.methods.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
@@ -63,7 +62,7 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
 
 
 def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
-    """Return what the paper prints of methods: mean, std and whether it is bold; nothing of those that it has not."""
+    """Return what the paper prints of each method, if anything: mean, std, and whether it is bold."""
     cells: dict[str, Any] = {}
     if not compares_classifiers(outcome):
         table, data = reference.results(), outcome.about["experiment"].get("paper")
@@ -78,7 +77,7 @@ def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, di
 
 
 def competing(methods: Iterable[str]) -> list[str]:
-    """Return those of the methods among which the best is sought: the paper's, or all where none is of the paper."""
+    """Return the methods that compete for the best: the paper's, or all of them if none is the paper's."""
     methods = list(methods)
     return [method for method in methods if group_of(method) != BEYOND] or methods
 
@@ -101,25 +100,35 @@ def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
     return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
 
 
-def statistics(column: Floats | None) -> dict[str, Any]:
-    """Return mean, standard deviation (divisor B - 1) and number of errors (B,); NaN where there are too few."""
-    B = 0 if column is None else len(column)
-    return {
-        "mean": np.nan if column is None else float(np.mean(column)),
-        "std": float(np.std(column, ddof=1)) if column is not None and B > 1 else np.nan,
-        "n_samples": B,
-    }
+def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield everything that is known about the cell of each method, in a column of methods that are compared.
 
-
-def truth(outcome: Outcome, protocol: str) -> Floats:
-    """Return the true distributions of the test samples of a protocol, (B, n)."""
-    rows = outcome.truth[outcome.truth["protocol"] == protocol].sort_values("sample")
-    return np.asarray(rows[[name for name in rows.columns if name.startswith("p_")]].to_numpy(), dtype=np.float64)
-
-
-def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd.DataFrame:
-    """Return the rows of a method, protocol and measure."""
-    return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
+    The standard deviation has the divisor B - 1. What is not known, such as that of a single error, is NaN or empty.
+    """
+    methods = list(methods)
+    errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
+    against_best, printed, counts = p_values(errors), printed_cells(outcome, protocol, measure), unconverged(outcome)
+    for method in methods:
+        column, paper = errors.get(method), printed.get(method, {})
+        mean = np.nan if column is None else float(np.mean(column))
+        chosen = selected(outcome, method, protocol, measure)
+        yield {
+            "method": method,
+            "protocol": protocol,
+            "measure": measure,
+            "mean": mean,
+            "std": float(np.std(column, ddof=1)) if column is not None and len(column) > 1 else np.nan,
+            "n_samples": 0 if column is None else len(column),
+            "p_value": against_best.get(method, np.nan),
+            "bold": against_best.get(method, 0.0) >= LEVEL,
+            "paper_mean": paper.get("mean", np.nan),
+            "paper_std": paper.get("std", np.nan),
+            "paper_bold": paper.get("bold"),
+            "ratio": mean / paper["mean"] if paper else np.nan,
+            "classifier": chosen["classifier"],
+            "parameters": chosen["parameters"],
+            "unconverged": counts.get((method, protocol, measure), 0),
+        }
 
 
 def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict[str, Any]:
@@ -128,7 +137,7 @@ def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict
     if rows.empty:
         return {"classifier": "", "parameters": ""}
     row = {str(key): value for key, value in rows.iloc[0].items()}
-    return row | {key: one_line(row[key]) for key in ("classifier", "parameters")}
+    return row | {key: json.dumps(parsed(row[key])) if row[key] else "" for key in ("classifier", "parameters")}
 
 
 def unconverged(outcome: Outcome) -> dict[tuple[str, str, str], int]:
@@ -143,17 +152,12 @@ def parsed(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def one_line(text: Any) -> str:
-    """Return the JSON of a configuration on one line, for a cell of CSV; nothing where there is none."""
-    return json.dumps(parsed(text)) if isinstance(text, str) and text else ""
-
-
 # Sentences
 
 
 def sample_counts(outcome: Outcome) -> str:
     """State how many test samples each protocol has."""
-    return ", ".join(f"{len(truth(outcome, protocol))} ({protocol})" for protocol in outcome.protocols)
+    return ", ".join(f"{len(outcome.true_distributions(protocol))} ({protocol})" for protocol in outcome.protocols)
 
 
 def failures(outcome: Outcome) -> list[str]:

@@ -2,37 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
-from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Look, handle, legend_below, number_axis, tidy
+from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
+from ordinalq.report import facts
 from ordinalq.report.claim_figures import claim_picture
-from ordinalq.report.facts import (
-    LEVEL,
-    compares_classifiers,
-    data_name,
-    display_name,
-    group_of,
-    p_values,
-    parsed,
-    printed_cells,
-    results,
-    rows_of,
-    truth,
-)
 from ordinalq.report.paper_figures import paper_pictures
 from ordinalq.report.picture import Picture, looks_of, sheet
 from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import rankings
 from ordinalq.text import cut
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel
@@ -50,13 +35,13 @@ def all_pictures(outcome: Outcome) -> Iterator[Picture]:
                 folded = number > 0 and picture.section == "figures"
                 yield replace(picture, fold=f"The same for {measure.upper()}") if folded else picture
     yield from filter(None, (prevalence_picture(outcome, protocol) for protocol in outcome.protocols))
-    yield from rank_pictures(rankings([outcome]), f"{data_name(outcome)}, over test samples")
+    yield from rank_pictures(rankings([outcome]), f"{facts.data_name(outcome)}, over test samples")
     yield from paper_pictures()
 
 
 def error_picture(outcome: Outcome, measure: str) -> Picture | None:
     """Draw the mean error of each method with its confidence interval, a panel per protocol."""
-    columns = {protocol: results(outcome, protocol, measure) for protocol in outcome.protocols}
+    columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     methods = [method for method in outcome.methods if any(method in errors for errors in columns.values())]
     if not methods:
         return None
@@ -64,7 +49,7 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
     printed: dict[str, dict[str, float]] = {}
     for protocol in columns:
         # Those of classifiers are of other versions of data and quantifiers.
-        cells = {} if compares_classifiers(outcome) else printed_cells(outcome, protocol, measure)
+        cells = {} if facts.compares_classifiers(outcome) else facts.printed_cells(outcome, protocol, measure)
         printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
@@ -72,9 +57,10 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
             _draw_errors(axes, methods, errors, printed[protocol], looks)
             axes.set_title(protocol)
             axes.set_xlabel(measure.upper())
-        panels[0].set_yticks(range(len(methods)), [display_name(method) for method in methods])
+        panels[0].set_yticks(range(len(methods)), [facts.display_name(method) for method in methods])
         panels[0].set_ylim(len(methods) - 0.4, -0.6)
-        handles = [handle(group_of(method), *looks[method][:2]) for method in _first_of_groups(methods)]
+        looks_of_groups = {facts.group_of(method): looks[method][:2] for method in methods}
+        handles = [handle(group, *look) for group, look in looks_of_groups.items()]
         note = ""
         if any(printed.values()):
             handles.append(handle("paper", INK, "|"))
@@ -84,9 +70,9 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
             f"error_{measure}",
             f"{measure.upper()} by method",
             "Mean over the test samples with its 95 % confidence interval; left is better. Filled marks are not "
-            f"significantly worse than the best of the panel (Wilcoxon, p >= {LEVEL}).{note}",
+            f"significantly worse than the best of the panel (Wilcoxon, p >= {facts.LEVEL}).{note}",
             section="results",
-            beside="ordinal_classifiers" if compares_classifiers(outcome) else measure,
+            beside="ordinal_classifiers" if facts.compares_classifiers(outcome) else measure,
         )
 
 
@@ -139,7 +125,7 @@ def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
                 for tau, x, y in zip(strengths, smoothing, error, strict=True):
                     axes.plot(x, y, markers[tau], ms=6, color=color, mec=INK, mew=0.5, zorder=3)
             axes.axvline(1, color=SOFT, lw=0.9, ls=(0, (1, 2)), zorder=1)
-            axes.set_title(display_name(method))
+            axes.set_title(facts.display_name(method))
             _finish(axes, axes.xaxis, axes.yaxis)
         _outer_labels(panels, len(paths), across, "smoothing ratio", f"validation {measure.upper()}")
         lines = [handle(protocol, look[0], dashes=look[2]) for protocol, look in looks.items()]
@@ -157,7 +143,7 @@ def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
 def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
     """Draw the estimated against the true prevalence of each class for the best methods."""
     measure = outcome.measures[0]
-    errors = results(outcome, protocol, measure)
+    errors = facts.results(outcome, protocol, measure)
     if not errors:
         return None
     highlighted = _best_of_groups(errors)[:3]
@@ -180,13 +166,13 @@ def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
             axes.set(xlim=(0, top), ylim=(0, top))
             _finish(axes)
         _outer_labels(panels, len(shown), across, "true prevalence", "estimate")
-        legend_below(figure, [handle(display_name(m), *looks[m]) for m in highlighted])
+        legend_below(figure, [handle(facts.display_name(m), *looks[m]) for m in highlighted])
         few = "" if len(shown) == len(classes) else f" {len(shown)} of the {len(classes)} classes are shown."
         return save(
             f"prevalence_{protocol}",
             f"Estimated against true prevalence, {protocol}",
             "Lines: mean estimate in groups of samples with similar true prevalence, for the best method of each "
-            f"group. Dots: single samples, {display_name(best)}. On the diagonal an estimate is unbiased." + few,
+            f"group. Dots: single samples, {facts.display_name(best)}. On the diagonal an estimate is unbiased." + few,
         )
 
 
@@ -195,12 +181,12 @@ def tau_paths(outcome: Outcome, method: str, measure: str) -> dict[str, tuple[li
     paths = {}
     for protocol in outcome.protocols:
         chosen = rows_of(outcome.selected, method, protocol, measure)
-        if chosen.empty or "tau" not in (best := parsed(chosen.iloc[0]["parameters"])):
+        if chosen.empty or "tau" not in (best := facts.parsed(chosen.iloc[0]["parameters"])):
             continue
         rows = rows_of(outcome.validation, method, protocol, measure)
         points = []
         for row in rows[rows["classifier"] == chosen.iloc[0]["classifier"]].to_dict("records"):
-            parameters = parsed(row["parameters"])
+            parameters = facts.parsed(row["parameters"])
             alike = all(parameters.get(key) == value for key, value in best.items() if key != "tau")
             if alike and np.isfinite([row["smoothing"], row["error"]]).all():
                 points.append((float(parameters["tau"]), float(row["smoothing"]), float(row["error"])))
@@ -226,7 +212,7 @@ def _trend_picture(
     caption: str,
 ) -> Picture | None:
     """Draw the mean error in groups of samples of similar coordinate, a panel per protocol."""
-    columns = {protocol: results(outcome, protocol, measure) for protocol in outcome.protocols}
+    columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     columns = {protocol: errors for protocol, errors in columns.items() if errors}
     if not columns:
         return None
@@ -237,7 +223,7 @@ def _trend_picture(
     with sheet(2.0 + 3.4 * len(columns), 3.9) as (figure, save):
         panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
         for axes, (protocol, errors) in zip(panels, columns.items(), strict=True):
-            x = np.asarray(coordinate(truth(outcome, protocol)))
+            x = np.asarray(coordinate(outcome.true_distributions(protocol)))
             for method in sorted(errors, key=lambda one: one in highlighted):
                 centres, means = binned(x, errors[method])
                 heights += means.tolist()
@@ -252,7 +238,7 @@ def _trend_picture(
             _finish(axes, axes.xaxis)
         panels[0].set_ylabel(f"mean {measure.upper()}")
         number_axis(panels[0].yaxis, heights)
-        handles = [handle(display_name(m), *looks[m]) for m in highlighted]
+        handles = [handle(facts.display_name(m), *looks[m]) for m in highlighted]
         if len(highlighted) < max(len(errors) for errors in columns.values()):
             handles.append(handle("all others", SOFT, dashes="-"))
         legend_below(figure, handles)
@@ -263,16 +249,18 @@ def _draw_errors(
     axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
 ) -> None:
     """Draw one row per method: mean and confidence interval, and a line at the printed mean."""
-    bold = [method for method, p in p_values(errors).items() if p >= LEVEL]
+    bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
     drawn = list(printed.values())
     for row, method in enumerate(methods):
-        if row and group_of(method) != group_of(methods[row - 1]):
+        if row and facts.group_of(method) != facts.group_of(methods[row - 1]):
             axes.axhline(row - 0.5, color=SOFT, lw=0.8)
         if method in printed:
             axes.plot([printed[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
         if method in errors:
-            color, marker, _ = looks[method]
-            mean, half = float(np.mean(errors[method])), _half_width(errors[method])
+            (color, marker, _), column = looks[method], errors[method]
+            # Half of the 95 % confidence interval of the mean.
+            half = float(1.96 * np.std(column, ddof=1) / np.sqrt(len(column))) if len(column) > 1 else 0.0
+            mean = float(np.mean(column))
             drawn += [mean - half, mean + half]
             filled: dict[str, Any] = {"mfc": color if method in bold else "none", "mew": 1.4, "ms": 6}
             axes.errorbar(
@@ -292,23 +280,12 @@ def _draw_prevalence(axes: "Axes", true: Floats, estimate: Floats, look: Look, *
     axes.plot(*binned(true, estimate), linestyle=dashes, marker=marker, ms=3, color=color, lw=1.3, zorder=3)
 
 
-def _first_of_groups(methods: Sequence[str]) -> list[str]:
-    return list({group_of(method): method for method in reversed(methods)}.values())[::-1]
-
-
 def _best_of_groups(errors: Errors) -> list[str]:
     """Return the method with the smallest mean error of each group."""
-    best: dict[str, str] = {}
-    for method, column in errors.items():
-        group = group_of(method)
-        if group not in best or np.mean(column) < np.mean(errors[best[group]]):
-            best[group] = method
-    return list(best.values())
-
-
-def _half_width(column: Floats) -> float:
-    """Return half of the 95 % confidence interval of a mean."""
-    return float(1.96 * np.std(column, ddof=1) / np.sqrt(len(column))) if len(column) > 1 else 0.0
+    groups: dict[str, list[str]] = {}
+    for method in errors:
+        groups.setdefault(facts.group_of(method), []).append(method)
+    return [min(group, key=lambda method: float(np.mean(errors[method]))) for group in groups.values()]
 
 
 def _finish(axes: "Axes", *plain: Any) -> None:

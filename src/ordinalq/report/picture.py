@@ -5,13 +5,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ordinalq.plot.style import FILE_STYLE, GRID, INK, LOOKS, SOFT, Look
+from ordinalq.plot.style import FILE_STYLE, GRID, INK, LOOKS, SOFT, Figure, Look
 from ordinalq.report.facts import group_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DPI = 150
 # On a page that may be light or dark, colours of lines and text are those of the page.

@@ -1,16 +1,13 @@
 """Critical-difference diagrams: methods on an axis of ranks; bars join those that do not differ (Demsar, 2006)."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ordinalq.plot.style import INK, LETTER, NAME_LENGTH, SOFT, Look
+from ordinalq.plot.style import INK, LETTER, NAME_LENGTH, SOFT, Axes, Look
 from ordinalq.report.facts import display_name
 from ordinalq.report.picture import Picture, looks_of, sheet
 from ordinalq.report.significance import Ranking
 from ordinalq.text import cut
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 WIDTH, STEP = 9.6, 0.065  # inches
 # Heights below the axis of ranks: the first bar, and the distances of bars and of names.

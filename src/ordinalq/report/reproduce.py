@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ordinalq.experiments.config import Config, load_config
 from ordinalq.experiments.outcome import Outcome, read_outcome
-from ordinalq.experiments.progress import LogFile, Several, Terminal
+from ordinalq.experiments.progress import LogFile, Progress, Terminal
 from ordinalq.experiments.runner import IDENTITY, identity, run
 from ordinalq.experiments.store import open_store
 from ordinalq.report import write_report, write_summary
@@ -69,7 +69,7 @@ def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path
 
 def _run(config: Config, folder: Path, data: Path | None, n_jobs: int, backend: str, quiet: bool) -> Outcome:
     """Run an experiment and write its report, all while the folder is locked."""
-    progress = Several([LogFile(folder / "log.txt"), *([] if quiet else [Terminal()])])
+    progress = Progress([LogFile(folder / "log.txt"), *([] if quiet else [Terminal()])])
 
     def finish(outcome: Outcome) -> None:
         write_report(outcome, folder)

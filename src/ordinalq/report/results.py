@@ -1,29 +1,24 @@
 """The tables of errors: of the methods, on one data set or on several, and of classifiers in quantifiers."""
 
 from collections.abc import Sequence
+from itertools import chain, product
 
 import numpy as np
 import pandas as pd
 
-from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.pairs import split_pair
+from ordinalq.report.claims import percent_change
 from ordinalq.report.facts import (
     BOLD,
-    LEVEL,
     QUICK,
     bold_notes,
+    cell_facts,
     data_name,
     display_name,
     group_of,
     missing_notes,
-    p_values,
-    printed_cells,
-    results,
     sample_counts,
-    selected,
-    statistics,
-    unconverged,
 )
 from ordinalq.report.formats import Table, short
 from ordinalq.report.layout import Show, known, lay_out, mean_and_std, number, words
@@ -40,35 +35,15 @@ FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
 OURS = mean_and_std(shade="log")
 METHOD = words("method", "method", display_name)
+CLASSIFIER_COLUMNS = ["classifier", "quantifier", "protocol", "measure", "mean", "std", "n_samples", "p_value", "bold",
+                      "percent_vs_lr", "paper_mean", "paper_bold", "classifier_parameters", "parameters",
+                      "unconverged"]  # fmt: skip
 
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
     """Return one row per protocol and method, with everything that is known about the cell."""
-    counts = unconverged(outcome)
-    rows = []
-    for protocol in outcome.protocols:
-        errors = results(outcome, protocol, measure)
-        against_best, printed = p_values(errors), printed_cells(outcome, protocol, measure)
-        for method in outcome.methods:
-            found = statistics(errors.get(method))
-            paper = printed.get(method, {})
-            chosen = selected(outcome, method, protocol, measure)
-            rows.append(
-                {"method": method, "protocol": protocol, "measure": measure}
-                | found
-                | {
-                    "p_value": against_best.get(method, np.nan),
-                    "bold": against_best.get(method, 0.0) >= LEVEL,
-                    "paper_mean": paper.get("mean", np.nan),
-                    "paper_std": paper.get("std", np.nan),
-                    "paper_bold": paper.get("bold"),
-                    "ratio": found["mean"] / paper["mean"] if paper else np.nan,
-                    "classifier": chosen["classifier"],
-                    "parameters": chosen["parameters"],
-                    "unconverged": counts.get((method, protocol, measure), 0),
-                }
-            )
-    return pd.DataFrame(rows)
+    rows = (cell_facts(outcome, protocol, measure, outcome.methods) for protocol in outcome.protocols)
+    return pd.DataFrame(chain.from_iterable(rows))
 
 
 def results_table(outcome: Outcome, measure: str) -> Table:
@@ -134,35 +109,14 @@ def classifier_facts(outcome: Outcome) -> pd.DataFrame:
     """Return one row per measure, protocol, quantifier and classifier."""
     pairs = [split_pair(method) for method in outcome.methods]
     classifiers, quantifiers = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
-    counts = unconverged(outcome)
     rows = []
-    for measure, protocol, quantifier in (
-        (m, p, q) for m in outcome.measures for p in outcome.protocols for q in quantifiers
-    ):
-        errors = results(outcome, protocol, measure)
-        column = {c: errors[f"{c}-{quantifier}"] for c in classifiers if f"{c}-{quantifier}" in errors}
-        p_values, printed = p_against_best(column) if column else {}, printed_cells(outcome, protocol, measure)
-        for classifier in classifiers:
-            method = f"{classifier}-{quantifier}"
-            found = statistics(column.get(classifier))
-            paper = printed.get(method, {})
-            p_value = p_values.get(classifier, np.nan)
-            chosen = selected(outcome, method, protocol, measure)
-            rows.append(
-                {"classifier": classifier, "quantifier": quantifier, "protocol": protocol, "measure": measure}
-                | found
-                | {
-                    "p_value": p_value,
-                    "bold": bool(p_value >= LEVEL),
-                    "percent_vs_lr": 100 * (found["mean"] / np.mean(column["LR"]) - 1) if "LR" in column else np.nan,
-                    "paper_mean": paper.get("mean", np.nan),
-                    "paper_bold": paper.get("bold"),
-                    "classifier_parameters": chosen["classifier"],
-                    "parameters": chosen["parameters"],
-                    "unconverged": counts.get((method, protocol, measure), 0),
-                }
-            )
-    return pd.DataFrame(rows)
+    for measure, protocol, quantifier in product(outcome.measures, outcome.protocols, quantifiers):
+        column = list(cell_facts(outcome, protocol, measure, (f"{one}-{quantifier}" for one in classifiers)))
+        logistic = column[classifiers.index("LR")]["mean"] if "LR" in classifiers else np.nan
+        for classifier, cell in zip(classifiers, column, strict=True):
+            own = {"classifier": classifier, "quantifier": quantifier, "classifier_parameters": cell["classifier"]}
+            rows.append(cell | own | {"percent_vs_lr": percent_change(logistic, cell["mean"])})
+    return pd.DataFrame(rows)[CLASSIFIER_COLUMNS]
 
 
 def ordinal_classifier_table(outcome: Outcome) -> Table:

@@ -11,7 +11,7 @@ from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.protocols import protocol_table
-from ordinalq.report.facts import data_name, truth
+from ordinalq.report.facts import data_name
 from ordinalq.report.formats import Table
 from ordinalq.report.layout import Show, lay_out, number, words
 
@@ -25,7 +25,7 @@ def sample_facts(outcome: Outcome) -> pd.DataFrame:
     printed = reference.protocols().get(data, {})
     rows = []
     for protocol in outcome.protocols:
-        P = truth(outcome, protocol)
+        P = outcome.true_distributions(protocol)
         name = f"APP-OQ({reference.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
         paper = printed.get(name, {})
         rows.append(
@@ -70,7 +70,7 @@ def protocols_table(outcome: Outcome) -> Table:
     own: dict[str, Any] = {}
     data = outcome.about["experiment"].get("paper")
     if data == "Amazon-OQ-BK" and "real" in outcome.protocols:
-        own["amazon_vectors"] = np.unique(truth(outcome, "real"), axis=0)
+        own["amazon_vectors"] = np.unique(outcome.true_distributions("real"), axis=0)
     if data == "Fact-OQ" and len(outcome.about["data"]["p_train"]) == N_FACT:
         own["fact_training"] = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     facts = protocol_table(**own) if own else _protocols().copy()

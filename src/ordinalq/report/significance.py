@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, rankdata, studentized_range
 
 from ordinalq.validation import Floats, check_real
 
@@ -48,9 +49,6 @@ def rank(errors: Mapping[str, Any], *, level: float = 0.05) -> Ranking:
     >>> [round(r, 2) for r in ranking.ranks.values()]
     [1.17, 2.17, 2.67]
     """
-    # Imported here because it takes longer to load than all of ordinalq.
-    from scipy.stats import chi2, rankdata, studentized_range
-
     level = check_real("level", level, low=0, high=1, open_low=True)
     if not errors:
         raise ValueError("errors must hold at least one method, got none.")

@@ -5,18 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ordinalq.experiments.outcome import Outcome
+from ordinalq.report import facts
 from ordinalq.report.claims import claim_sentences
-from ordinalq.report.facts import (
-    LEVEL,
-    QUICK,
-    compares_classifiers,
-    competing,
-    display_name,
-    group_of,
-    p_values,
-    results,
-    truth,
-)
 from ordinalq.report.formats import short
 from ordinalq.report.results import result_facts
 from ordinalq.validation import Floats
@@ -42,10 +32,10 @@ MEANING = {
 def summary(outcome: Outcome) -> list[str]:
     """State what was done and what the words mean, which methods are best, and how all this compares with the paper."""
     sentences = [_task(outcome), *_meanings(outcome), *best_sentences(outcome)]
-    if not compares_classifiers(outcome):
+    if not facts.compares_classifiers(outcome):
         sentences += [*_new_methods(outcome)]
     sentences += [*claim_sentences(outcome), *_ratios(outcome)]
-    return sentences + ([] if outcome.about["experiment"]["profile"] == "full" else [QUICK])
+    return sentences + ([] if outcome.about["experiment"]["profile"] == "full" else [facts.QUICK])
 
 
 def short_summary(outcome: Outcome) -> list[str]:
@@ -57,13 +47,14 @@ def best_sentences(outcome: Outcome) -> Iterator[str]:
     """State for each measure and protocol which methods are best."""
     for measure in outcome.measures:
         for protocol in outcome.protocols:
-            errors = results(outcome, protocol, measure)
+            errors = facts.results(outcome, protocol, measure)
             if not errors:
                 yield f"No method has a result for {measure.upper()} under {protocol}."
                 continue
             best = _best(outcome, protocol, measure)
-            beyond = [m for m in errors if m not in competing(errors)]
-            others = [_unbroken(m) for m, p in p_values(errors).items() if p >= LEVEL and m not in (best, *beyond)]
+            beyond = [m for m in errors if m not in facts.competing(errors)]
+            as_good = [m for m, p in facts.p_values(errors).items() if p >= facts.LEVEL]
+            others = [_unbroken(m) for m in as_good if m not in (best, *beyond)]
             text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, "
             text += short(float(np.mean(errors[best])))
             among = " of the paper's" if beyond else ""
@@ -83,8 +74,8 @@ def percent_kept(outcome: Outcome) -> str:
 def _task(outcome: Outcome) -> str:
     """State what was done."""
     data = outcome.about["data"]
-    what = "classifiers in quantifiers" if compares_classifiers(outcome) else "methods"
-    samples = sum(len(truth(outcome, protocol)) for protocol in outcome.protocols if protocol != "APP-OQ")
+    what = "classifiers in quantifiers" if facts.compares_classifiers(outcome) else "methods"
+    samples = sum(len(outcome.true_distributions(one)) for one in outcome.protocols if one != "APP-OQ")
     items = f" of {data['sample_size']:,} items each" if "sample_size" in data else ""
     return (
         f"{len(outcome.methods)} {what} learned from {data['n_train']:,} labelled items, and estimated how the items "
@@ -100,13 +91,13 @@ def _meanings(outcome: Outcome) -> Iterator[str]:
 
 def _new_methods(outcome: Outcome) -> Iterator[str]:
     """State how often a method that the paper proposes is best, where there are others too."""
-    columns = [(p, m) for m in outcome.measures for p in outcome.protocols if results(outcome, p, m)]
-    if not columns or {group_of(method) for method in outcome.methods} <= {NEW}:
+    columns = [(p, m) for m in outcome.measures for p in outcome.protocols if facts.results(outcome, p, m)]
+    if not columns or {facts.group_of(method) for method in outcome.methods} <= {NEW}:
         return
-    if not any(group_of(method) == NEW for method in outcome.methods):
+    if not any(facts.group_of(method) == NEW for method in outcome.methods):
         return
     winners = {(p, m): _best(outcome, p, m) for p, m in columns}
-    wins = [column for column, method in winners.items() if group_of(method) == NEW]
+    wins = [column for column, method in winners.items() if facts.group_of(method) == NEW]
     lost = [f"{_unbroken(winners[p, m])} is best under {m.upper()}, {p}" for p, m in columns if (p, m) not in wins]
     text = (
         "The paper's conclusion that its regularized methods outperform the existing ones holds for the best mean "
@@ -117,7 +108,7 @@ def _new_methods(outcome: Outcome) -> Iterator[str]:
 
 def _ratios(outcome: Outcome) -> Iterator[str]:
     """Compare the mean errors with the printed ones."""
-    for measure in [] if compares_classifiers(outcome) else outcome.measures:
+    for measure in [] if facts.compares_classifiers(outcome) else outcome.measures:
         ratios = result_facts(outcome, measure)["ratio"].dropna()
         if len(ratios):
             yield (
@@ -128,16 +119,16 @@ def _ratios(outcome: Outcome) -> Iterator[str]:
 
 def _best(outcome: Outcome, protocol: str, measure: str) -> str:
     """Return the method of the smallest mean error, among those of the paper if there are any."""
-    errors = results(outcome, protocol, measure)
-    return min(competing(errors), key=lambda method: float(np.mean(errors[method])))
+    errors = facts.results(outcome, protocol, measure)
+    return min(facts.competing(errors), key=lambda method: float(np.mean(errors[method])))
 
 
 def _beyond_sentence(errors: Mapping[str, Floats], beyond: Sequence[str]) -> str:
-    """State what the methods have that the paper does not have."""
+    """State the mean errors of the methods that are not in the paper."""
     means = [f"{_unbroken(method)} {short(float(np.mean(errors[method])))}" for method in beyond]
     return f" Beyond the paper: {', '.join(means)}." if means else ""
 
 
 def _unbroken(method: str) -> str:
     """Return the name of a method with hyphens at which no line ends."""
-    return display_name(method).replace("-", "\N{NON-BREAKING HYPHEN}")
+    return facts.display_name(method).replace("-", "\N{NON-BREAKING HYPHEN}")

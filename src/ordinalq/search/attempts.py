@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
+from ordinalq.evaluation import errors
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
@@ -33,6 +34,17 @@ class Attempt(NamedTuple):
         """Return an attempt that came to nothing."""
         return cls(np.empty((0, 0)), np.empty(0, dtype=bool), seconds, message)
 
+    def judged(self, rows: Any, truth: Any, measure: Any) -> dict[str, Any]:
+        """Return mean and standard deviation (divisor B - 1) of the error over samples with known distributions.
+
+        With them comes how many did not converge. The error of an attempt that came to nothing is infinite.
+        """
+        if self.message:
+            return {"error": np.inf, "std": np.nan, "unconverged": len(truth)}
+        each = errors(self.P[rows], truth, measure)
+        std = float(each.std(ddof=1)) if len(each) > 1 else np.nan
+        return {"error": float(each.mean()), "std": std, "unconverged": int((~self.converged[rows]).sum())}
+
 
 def estimate_all(
     quantifiers: Iterable[Quantifier],
@@ -43,17 +55,23 @@ def estimate_all(
     *,
     classes: Any = None,
     groups: Any = None,
+    votes: bool = False,
 ) -> Iterator[Attempt]:
     """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
 
     S (N, n) are out-of-sample scores (or features) of the training items with labels y and perhaps groups, S_pool those
-    of the pool that the samples are of. The quantifiers stay unfitted. Those that say that they share their
-    representation share that of the items, M and q where these are the same, so that for instance all strengths of a
-    regularizer cost one representation.
+    of the pool that the samples are of; `votes` says that they are no posteriors. The quantifiers stay unfitted. Those
+    that say that they share their representation share that of the items, M and q where these are the same, so that for
+    instance all strengths of a regularizer cost one representation.
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:
-        yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, (classes, groups), shared))
+        if votes and quantifier.needs_posteriors:
+            name, classifier = type(quantifier).__name__, quantifier.classifier
+            text = f"TypeError: {name} needs class probabilities, but {classifier!r} has no predict_proba."
+            yield Attempt.failed(text)
+        else:
+            yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, (classes, groups), shared))
 
 
 def attempt(solve: Callable[[], Solution]) -> Attempt:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
@@ -19,7 +20,7 @@ from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
 from ordinalq.text import listed
-from ordinalq.validation import Codes, Floats
+from ordinalq.validation import Floats
 
 # Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
 LEVEL = 0.01
@@ -62,15 +63,13 @@ class MethodComparison:
         """Name of the method with the smallest mean error."""
         return min(self.errors, key=lambda name: float(self.errors[name].mean()))
 
-    def frame(self) -> Any:
+    def frame(self) -> pd.DataFrame:
         """Return one row per method, the best first, as a pandas frame.
 
         The columns are method, mean and std of the error, ratio to the mean of the best, p_value (Wilcoxon's
         signed-rank test against the best, two-sided, not adjusted for the number of methods) and as_good: whether
         p_value >= 0.01.
         """
-        import pandas as pd
-
         return pd.DataFrame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -181,10 +180,21 @@ def compare_methods(
         APP(N_SAMPLES, SAMPLE_SIZE, small_pool="repeat", random_state=random_state) if protocol is None else protocol
     )
     parts: dict[str, list[Floats]] = {name: [] for name in found}
+    labels = np.arange(len(ordered))
     for taught, judged in make_folds(2, codes, numbers, random_state=random_state):
-        samples = _samples(codes[judged], None if numbers is None else numbers[judged], len(ordered), protocol)
+        if numbers is None:
+            samples: Samples = protocol.draw(codes[judged], classes=labels)
+        else:
+            samples = Samples.from_groups(numbers[judged], codes[judged], classes=labels)
+        given = codes[taught], labels, None if numbers is None else numbers[taught]
         for key, method in found.items():
-            P = _estimates(method, S, X, codes, numbers, taught, judged, samples)
+            twin: Quantifier = clone(method)
+            if _takes(method) == "items":
+                twin.fit(_safe_indexing(X, taught), *given)
+                P = twin.predict_samples(_safe_indexing(X, judged), samples)
+            else:
+                V: Any = S if _takes(method) == "scores" else np.asarray(X, dtype=np.float64)
+                P = twin.fit_scores(V[taught], *given).predict_scores(V[judged], samples)
             parts[key].append(errors(P, samples.prevalences, measure))
     joined = {key: np.concatenate(values) for key, values in parts.items()}
     kind = "groups" if groups is not None else "samples"
@@ -212,35 +222,3 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
 def _takes(method: Quantifier) -> str:
     """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
     return method.on if method.fits_scores else "items"
-
-
-def _samples(codes: Codes, groups: Codes | None, n: int, protocol: Any) -> Samples:
-    """Return samples of judged items: their groups, or what the protocol draws."""
-    classes = np.arange(n)
-    if groups is not None:
-        return Samples.from_groups(groups, codes, classes=classes)
-    drawn: Samples = protocol.draw(codes, classes=classes)
-    return drawn
-
-
-def _estimates(
-    method: Quantifier,
-    S: Any,
-    X: Any,
-    codes: Codes,
-    groups: Codes | None,
-    taught: Codes,
-    judged: Codes,
-    samples: Samples,
-) -> Floats:
-    """Return estimates (B, n) of samples of the judged items by a method that was taught by the others."""
-    given = None if groups is None else groups[taught]
-    assert samples.prevalences is not None
-    classes, kind = np.arange(samples.prevalences.shape[1]), _takes(method)
-    twin: Quantifier = clone(method)
-    if kind == "items":
-        twin.fit(_safe_indexing(X, taught), codes[taught], classes, given)
-        return twin.predict_samples(_safe_indexing(X, judged), samples)
-    V: Floats = S if kind == "scores" else np.asarray(X, dtype=np.float64)
-    twin.fit_scores(V[taught], codes[taught], classes, given)
-    return twin.predict_scores(V[judged], samples)

@@ -1,26 +1,24 @@
 """The errors of many configurations on the samples of several protocols, by units that share a classifier."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.fitting import group_codes
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.evaluation import errors, find_measure
+from ordinalq.evaluation import find_measure
 from ordinalq.labels import encode_labels
 from ordinalq.parameters import same_parameters
 from ordinalq.samples import Samples
 from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all
 from ordinalq.validation import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Name of the protocol where samples come without one.
 UNNAMED = "samples"
@@ -66,11 +64,9 @@ class Material(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """Mean and standard deviation of the error by (protocol, measure), and what else the table tells."""
+    """What :meth:`Attempt.judged` says by (protocol, measure), and what else the table tells."""
 
-    error: dict[tuple[str, str], float]
-    std: dict[tuple[str, str], float]
-    unconverged: dict[str, int]
+    cells: dict[tuple[str, str], dict[str, Any]]
     seconds: float
     scoring_seconds: float
     message: str
@@ -123,50 +119,28 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
 def judge(task: Task, material: Material) -> Outcome:
     """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
     samples = Samples.stacked(list(task.protocols.values()))
-    judgements = [_judgement(task, one, material.seconds) for one in _attempts(task, material, samples)]
-    best = {min(range(len(judgements)), key=lambda i: judgements[i].error[column]) for column in task.columns}
+    found: Iterable[Attempt]
+    if (fitted := material.fitted) is not None:
+        found = [attempt(lambda: fitted.solve_scores(material.S_pool, samples))]
+    else:
+        votes = material.model is not None and not material.model.gives_posteriors_
+        known = {"classes": task.classes, "groups": task.groups, "votes": votes}
+        found = estimate_all(task.quantifiers, material.S, task.y, material.S_pool, samples, **known)
+    judgements = [_judgement(task, one, material.seconds) for one in found]
+    best = {min(range(len(judgements)), key=lambda i: judgements[i].cells[column]["error"]) for column in task.columns}
     kept = [i for i in sorted(best) if task.keep and not judgements[i].message]
     return Outcome(judgements, {i: _fitted(task.quantifiers[i], material, task) for i in kept})
 
 
-def _attempts(task: Task, material: Material, samples: Samples) -> Iterator[Attempt]:
-    """Yield the estimates of each configuration of a unit."""
-    fitted = material.fitted
-    if fitted is not None:
-        yield attempt(lambda: fitted.solve_scores(material.S_pool, samples))
-        return
-    votes = material.model is not None and not material.model.gives_posteriors_
-    refused = [votes and quantifier.needs_posteriors for quantifier in task.quantifiers]
-    usable = [quantifier for quantifier, bad in zip(task.quantifiers, refused, strict=True) if not bad]
-    known = {"classes": task.classes, "groups": task.groups}
-    found = estimate_all(usable, material.S, task.y, material.S_pool, samples, **known)
-    for quantifier, bad in zip(task.quantifiers, refused, strict=True):
-        if bad:
-            name, classifier = type(quantifier).__name__, quantifier.classifier
-            yield Attempt.failed(
-                f"TypeError: {name} needs class probabilities, but {classifier!r} has no predict_proba."
-            )
-        else:
-            yield next(found)
-
-
 def _judgement(task: Task, found: Attempt, scoring_seconds: float) -> Judgement:
-    """Return means and standard deviations of the errors over the samples of each protocol."""
-    error = dict.fromkeys(task.columns, np.inf)
-    std = dict.fromkeys(task.columns, np.nan)
-    unconverged = {name: len(samples) for name, samples in task.protocols.items()}
-    start = 0
+    """Judge an attempt at the samples of all protocols."""
+    cells, start = {}, 0
     for name, samples in task.protocols.items():
-        if found.message:
-            break
         rows = slice(start, start + len(samples))
         start = rows.stop
-        unconverged[name] = int((~found.converged[rows]).sum())
         for label, measure in task.measures.items():
-            each = errors(found.P[rows], samples.prevalences, measure)
-            error[name, label] = float(each.mean())
-            std[name, label] = float(each.std(ddof=1)) if len(each) > 1 else np.nan
-    return Judgement(error, std, unconverged, found.seconds, scoring_seconds, found.message)
+            cells[name, label] = found.judged(rows, samples.prevalences, measure)
+    return Judgement(cells, found.seconds, scoring_seconds, found.message)
 
 
 def _fitted(quantifier: Quantifier, material: Material, task: Task) -> Quantifier:
@@ -187,13 +161,10 @@ def classifier_part(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in configuration.items() if name.partition("__")[0] == "classifier"}
 
 
-def results(task: Task, table: Mapping[int, Judgement]) -> "pd.DataFrame":
+def results(task: Task, table: Mapping[int, Judgement]) -> pd.DataFrame:
     """Return the table, one row per configuration, protocol and measure."""
-    import pandas as pd
-
     names = list(dict.fromkeys(name for configuration in task.configurations for name in configuration))
-    rows = [(i, protocol, measure) for i in range(len(table)) for protocol, measure in task.columns]
-    columns: dict[str, Any] = {"configuration": [i for i, _, _ in rows]}
+    columns = {}
     for name in names:
         # Where a dict of the grid does not name the parameter, the quantifier has its own value.
         values = [
@@ -202,18 +173,16 @@ def results(task: Task, table: Mapping[int, Judgement]) -> "pd.DataFrame":
         ]
         plain = len({type(value) for value in values}) == 1 and isinstance(values[0], bool | int | float)
         # As objects, None stays None beside numbers, and lists stay lists.
-        column = np.empty(len(rows), dtype=object)
-        for r, (i, _, _) in enumerate(rows):
-            column[r] = values[i]
-        columns[name] = column.tolist() if plain else pd.Series(column, dtype=object)
-    columns["protocol"] = [protocol for _, protocol, _ in rows]
-    columns["measure"] = [measure for _, _, measure in rows]
-    columns["error"] = [table[i].error[p, m] for i, p, m in rows]
-    columns["std"] = [table[i].std[p, m] for i, p, m in rows]
-    columns["unconverged"] = [table[i].unconverged[p] for i, p, _ in rows]
-    for name in ("seconds", "scoring_seconds", "message"):
-        columns[name] = [getattr(table[i], name) for i, _, _ in rows]
-    return pd.DataFrame(columns)
+        columns[name] = pd.Series(values, dtype=None if plain else object)
+    rows = []
+    for i in range(len(table)):
+        how = {name: getattr(table[i], name) for name in ("seconds", "scoring_seconds", "message")}
+        cells = table[i].cells.items()
+        rows += [{"configuration": i, "protocol": p, "measure": m} | cell | how for (p, m), cell in cells]
+    found = pd.DataFrame(rows)
+    for position, (name, column) in enumerate(columns.items(), start=1):
+        found.insert(position, name, column.loc[found["configuration"]].to_numpy())
+    return found
 
 
 def check_samples(samples: Any, pool: Any, classes: Array) -> dict[str, Samples]:

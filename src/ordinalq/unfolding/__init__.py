@@ -1,23 +1,14 @@
 """Unfolding as physicists need it: spectra with statistical and systematic errors, and checks of them."""
 
-from ordinalq.unfolding.checks import Check, bottom_line_test, closure_test, coverage_test
-from ordinalq.unfolding.measurement import Measurement
-from ordinalq.unfolding.result import Unfolding
-from ordinalq.unfolding.scan import Scan
-from ordinalq.unfolding.systematics import Alternative, SimulatedEvents, Source, Uncertainty
-from ordinalq.unfolding.unfold import unfold
-
-__all__ = [
-    "Alternative",
-    "Check",
-    "Measurement",
-    "Scan",
-    "SimulatedEvents",
-    "Source",
-    "Uncertainty",
-    "Unfolding",
-    "bottom_line_test",
-    "closure_test",
-    "coverage_test",
-    "unfold",
-]
+from ordinalq.unfolding.checks import Check as Check
+from ordinalq.unfolding.checks import bottom_line_test as bottom_line_test
+from ordinalq.unfolding.checks import closure_test as closure_test
+from ordinalq.unfolding.checks import coverage_test as coverage_test
+from ordinalq.unfolding.measurement import Measurement as Measurement
+from ordinalq.unfolding.result import Unfolding as Unfolding
+from ordinalq.unfolding.scan import Scan as Scan
+from ordinalq.unfolding.systematics import Alternative as Alternative
+from ordinalq.unfolding.systematics import SimulatedEvents as SimulatedEvents
+from ordinalq.unfolding.systematics import Source as Source
+from ordinalq.unfolding.systematics import Uncertainty as Uncertainty
+from ordinalq.unfolding.unfold import unfold as unfold

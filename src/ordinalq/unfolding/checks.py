@@ -1,23 +1,21 @@
-"""Does an unfolding hold what it promises? Checks on toys, each a table, a picture and a sentence."""
+"""Does an unfolding keep its promises? Checks on toys, each a table, a picture and a sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2
 
 from ordinalq.parameters import same_parameters
 from ordinalq.plot import check
+from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
 from ordinalq.unfolding.scan import RULES, Strengths, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
 from ordinalq.validation import Floats, Mask, check_integer, check_random_state, check_real
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 # A closure is good where it is off by less than this part of the statistical error.
 SMALL_BIAS = 0.5
@@ -52,10 +50,8 @@ class Check:
     expected: float = 0.0
     allowed: float = 0.0
 
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """Return the table."""
-        import pandas as pd
-
         return pd.DataFrame(self.columns)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.problem import Data
 from ordinalq.solvers.tangents import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.validation import Counts, Floats, Index, Mask
@@ -43,24 +42,22 @@ class Fit:
 
 @dataclass(frozen=True)
 class Shift:
-    """One direction in which what is known may be off, by one standard deviation; None stands for no change.
+    """One direction in which what is known may be off, by one standard deviation; zero stands for no change.
 
     ``counts`` (d,) or (B, d), ``response`` (d, n), ``acceptance`` (n,), ``background`` (d,).
     """
 
-    counts: Floats | None = None
-    response: Floats | None = None
-    acceptance: Floats | None = None
-    background: Floats | None = None
+    counts: Floats | float = 0.0
+    response: Floats | float = 0.0
+    acceptance: Floats | float = 0.0
+    background: Floats | float = 0.0
 
 
 def shifted(known: Measurement, shifts: Sequence[Shift], steps: Floats) -> Measurement:
     """Return a measurement moved by `steps` (K,) along K shifts, with entries that stay possible."""
-    M, a, b = known.M.copy(), known.acceptance.copy(), known.background.copy()
+    M, a, b = known.M, known.acceptance, known.background
     for step, shift in zip(steps, shifts, strict=True):
-        M = M if shift.response is None else M + step * shift.response
-        a = a if shift.acceptance is None else a + step * shift.acceptance
-        b = b if shift.background is None else b + step * shift.background
+        M, a, b = M + step * shift.response, a + step * shift.acceptance, b + step * shift.background
     M = np.maximum(M, 0.0)
     return replace(
         known, M=M / M.sum(axis=0), acceptance=np.maximum(a, LEAST * known.acceptance), background=np.maximum(b, 0.0)
@@ -101,21 +98,18 @@ class Unfolder:
         move = self.method.linearize(known.data(fit.G), fit.P, fit.strengths)
         moves = []
         for shift in shifts:
-            ahead, behind = (self._data(fit.G, shift, step) for step in (STEP, -STEP))
+            ahead, behind = (
+                known.data(
+                    fit.G + step * shift.counts,
+                    known.M + step * shift.response,
+                    known.background + step * shift.background,
+                )
+                for step in (STEP, -STEP)
+            )
             dP = move(ahead, behind) / (2 * STEP)
-            dS = np.zeros(1) if shift.counts is None else shift.counts.sum(axis=-1)
-            dS = dS if shift.background is None else dS - shift.background.sum()
-            da = 0.0 if shift.acceptance is None else shift.acceptance / a
-            moves.append(S[:, None] * dP / a + fit.T * (np.broadcast_to(dS, len(fit))[:, None] / S[:, None] - da))
+            dS = np.broadcast_to(np.sum(shift.counts, axis=-1) - np.sum(shift.background), len(fit))
+            moves.append(S[:, None] * dP / a + fit.T * (dS[:, None] / S[:, None] - shift.acceptance / a))
         return np.array(moves).reshape(len(shifts), *fit.T.shape)
-
-    def _data(self, G: Floats, shift: Shift, step: float) -> Data:
-        """Return the data a step along a shift."""
-        known = self.measurement
-        G = G if shift.counts is None else G + step * shift.counts
-        M = known.M if shift.response is None else known.M + step * shift.response
-        b = known.background if shift.background is None else known.background + step * shift.background
-        return known.data(G, M, b)
 
     def jacobian(self, fit: Fit) -> Floats:
         """Return the derivatives of the estimates by the observed counts, (B, n, d)."""
@@ -135,13 +129,9 @@ class Unfolder:
         known = self.measurement
         V = known.fluctuation(known.fold(T))[:, :, None] * np.eye(len(known.M))
         for shift in self.shifts:
-            off = np.zeros((len(T), len(known.M)))
-            if shift.response is not None:
-                off += (T * known.acceptance) @ shift.response.T
-            if shift.background is not None:
-                off += shift.background
-            if acceptance and shift.acceptance is not None:
-                off += (T * shift.acceptance) @ known.M.T
+            off = (T * known.acceptance) @ np.broadcast_to(shift.response, known.M.shape).T + shift.background
+            if acceptance:
+                off = off + (T * shift.acceptance) @ known.M.T
             V += off[:, :, None] * off[:, None, :]
         return np.asarray(V)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.methods.response import read_background, read_response
 from ordinalq.problem import Data
-from ordinalq.validation import Floats, real_numbers
+from ordinalq.validation import Floats, check_numbers
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
         known = bin_variances("counts", counts)
         v = None if np.allclose(known, g) else known
     else:
-        g, v = numbers("counts", counts), None if variances is None else numbers("variances", variances)
+        g, v = check_numbers("counts", counts), None if variances is None else check_numbers("variances", variances)
     if g.ndim == 0 or g.size == 0:
         raise ValueError(f"counts must be a histogram, one number per observed bin, got shape {g.shape}.")
     if (g < 0).any():
@@ -166,22 +166,17 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
 
 def _flat_response(response: Any, observed: tuple[int, ...]) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Return the response (d, n), and the contents and variances of a histogram."""
-    if is_histogram(response):
-        events = bin_contents("response", response, n_axes=response.ndim)
-        known = response.variances()
-        _check_shapes(observed, events)
-        n = int(np.prod(events.shape[len(observed) :]))
-        events = events.reshape(-1, n)
-        sums = events.sum(axis=0)
-        if (events < 0).any() or (sums <= 0).any():
-            raise ValueError("response must have entries >= 0, and some in every true bin.")
-        simulated = None if known is None else (events, np.asarray(known, dtype=np.float64).reshape(-1, n))
-        return events / sums, simulated
-    R = numbers("response", response)
+    histogram = is_histogram(response)
+    R = bin_contents("response", response, n_axes=response.ndim) if histogram else check_numbers("response", response)
     _check_shapes(observed, R)
     R = R.reshape(int(np.prod(observed)), -1)
-    _check_columns(R)
-    return R, None
+    if not histogram:
+        _check_columns(R)
+        return R, None
+    sums, known = R.sum(axis=0), response.variances()
+    if (R < 0).any() or (sums <= 0).any():
+        raise ValueError("response must have entries >= 0, and some in every true bin.")
+    return R / sums, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
@@ -228,19 +223,8 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
         return value
     if is_histogram(value):
         value = bin_contents("acceptance or background", value, n_axes=value.ndim)
-    array = numbers("acceptance or background", value)
+    array = check_numbers("acceptance or background", value)
     return array.ravel() if array.shape == shape else array
-
-
-def numbers(name: str, value: Any) -> Floats:
-    """Return finite numbers."""
-    try:
-        array = real_numbers(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, got {value!r:.80}.") from error
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers.")
-    return array
 
 
 def _axis_edges(response: Any, n_observed: int) -> tuple[Floats, ...] | None:
@@ -257,7 +241,7 @@ def _edges(edges: Any, shape: tuple[int, ...]) -> tuple[Floats, ...]:
     """Return the edges of the true bins along each axis."""
     parts = [edges] if np.isscalar(edges) else list(edges)
     given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
-    found = tuple(numbers("edges", part) for part in given)
+    found = tuple(check_numbers("edges", part) for part in given)
     if len(found) != len(shape) or any(part.shape != (n + 1,) for part, n in zip(found, shape, strict=True)):
         lengths = " and ".join(str(n + 1) for n in shape)
         raise ValueError(f"edges must be {lengths} ascending numbers, got {[part.shape for part in found]}.")

@@ -3,21 +3,19 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import chndtrix, ndtri
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.plot import spectrum, strength_scan
+from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.scan import Scan
 from ordinalq.validation import Floats, check_real
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 # The level of an interval of one standard error.
 ONE_SIGMA = 0.6827
@@ -175,10 +173,8 @@ class Unfolding:
         width = self._half_length(level) if bias else float(ndtri((1 + level) / 2)) * self.error
         return np.maximum(self.counts - width, 0.0), self.counts + width
 
-    def frame(self) -> "pd.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """Return a table with one row per true bin."""
-        import pandas as pd
-
         columns: dict[str, Any] = {}
         shape = self.measurement.shape
         if self.measurement.edges is not None:

@@ -12,8 +12,8 @@ import numpy as np
 
 from ordinalq.methods.histograms import is_histogram
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
-from ordinalq.unfolding.measurement import Measurement, numbers
-from ordinalq.validation import Floats, check_choice
+from ordinalq.unfolding.measurement import Measurement
+from ordinalq.validation import Floats, check_choice, check_numbers
 
 PARTS = ("response", "acceptance", "background")
 # Columns of the table of an unfolding that are no sources.
@@ -80,11 +80,7 @@ class SimulatedEvents(Source):
         V = _like("variances", V, known.M.shape)
         if (N < 0).any() or (N.sum(axis=0) <= 0).any() or (V < 0).any():
             raise ValueError("events and variances must be >= 0, with some events in every true bin.")
-        shifts = []
-        for j, i in zip(*np.nonzero(V), strict=True):
-            entry = np.zeros(known.M.shape)
-            entry[j, i] = np.sqrt(V[j, i]) / N[:, i].sum()
-            shifts.append(Shift(response=_tangent(entry, known.M)))
+        shifts = _each("response", np.sqrt(V) / N.sum(axis=0), known)
         if self.generated is not None:
             made = _like("generated", self.generated, known.acceptance.shape)
             if (made <= 0).any():
@@ -163,8 +159,6 @@ class Alternative(Source):
 
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return the one shift from what is known to the alternative."""
-        if self.response is None and self.acceptance is None and self.background is None:
-            raise ValueError("an Alternative needs a response, an acceptance or a background.")
         parts: dict[str, Floats] = {}
         if self.response is not None:
             R = self.response.values() if is_histogram(self.response) else self.response
@@ -176,6 +170,8 @@ class Alternative(Source):
             parts["acceptance"] = _like("acceptance", self.acceptance, known.acceptance.shape) - known.acceptance
         if self.background is not None:
             parts["background"] = _like("background", self.background, known.background.shape) - known.background
+        if not parts:
+            raise ValueError("an Alternative needs a response, an acceptance or a background.")
         return [Shift(**parts)]
 
 
@@ -207,18 +203,14 @@ def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
 
 
 def _shift(of: str, move: Floats, known: Measurement) -> Shift:
-    parts: dict[str, Floats] = {of: _tangent(move, known.M) if of == "response" else move}
+    """Return a shift; of a move (d, n) of M, what is left after its columns are made distributions again."""
+    parts: dict[str, Floats] = {of: move - known.M * move.sum(axis=0) if of == "response" else move}
     return Shift(**parts)
-
-
-def _tangent(move: Floats, M: Floats) -> Floats:
-    """Return the move (d, n) of M that is left after its columns are made distributions again."""
-    return np.asarray(move - M * move.sum(axis=0))
 
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return numbers in a flat shape; they may come in the shape of their bins."""
-    array = numbers(name, value.values() if is_histogram(value) else value)
+    array = check_numbers(name, value.values() if is_histogram(value) else value)
     if array.size != int(np.prod(shape)):
         raise ValueError(f"{name} must be {int(np.prod(shape))} finite numbers, got shape {array.shape}.")
     return array.reshape(shape)

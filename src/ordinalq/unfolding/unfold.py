@@ -163,7 +163,7 @@ def _default(known: Measurement, n_df: Any) -> RUN:
 
 
 def _candidates(unfolder: Unfolder, rule: str | None) -> list[Unfolder]:
-    """Return what the rule of the default chooses among: third differences and second, or what was asked for."""
+    """Return what the rule may choose from: third and second differences by default, else what was asked for."""
     if rule != DEFAULT_RULE or unfolder.method.get_params()["order"] < 2:
         return [unfolder]
     lower = clone(unfolder.method).set_params(order=1)
