@@ -70,6 +70,17 @@ def test_texts_get_more_folds_and_classes_that_count_alike(rng):
     assert len(oq.OrdinalStack(cv=3).fit(X, y).members_[0].estimators_) == 3
 
 
+def test_the_model_of_texts_reaches_its_optimum(rng):
+    """The slope of sum_x w_y ln p_y(x) - ||coefficients||^2 / 2 vanishes, in single precision as in double."""
+    y = np.repeat(np.arange(3), [30, 120, 350])
+    words = rng.poisson(0.05 + 0.1 * (rng.random((3, 400)) < 0.1)[y])
+    for dtype in (np.float32, np.float64):
+        X = csr_array(words / np.maximum(1, np.linalg.norm(words, axis=1, keepdims=True)), dtype=dtype)
+        model = choose(X).members[0].fit(X, y)
+        residuals = (np.eye(3)[y] - model.predict_proba(X)) * (len(y) / 3 / np.bincount(y))[y, None]
+        assert np.abs(residuals.T @ X.toarray() - model.coef_).max() < 1e-3 * np.abs(model.coef_).max()
+
+
 def test_frames_with_categories_and_gaps_are_taken_as_they_are(rng):
     X, y = items(rng, 400)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
