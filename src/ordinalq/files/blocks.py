@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
+if TYPE_CHECKING:
     from ordinalq.files.rows import Rows
 
 # Bytes of text that are a block.
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 class Part(NamedTuple):
     """Some rows of a file."""
 
-    table: "pa.Table"
+    table: pa.Table
     lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
     done: int  # bytes of the file that are read after it
     seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

@@ -5,17 +5,16 @@ that no portion of a file is read differently from another. Columns that are kno
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, csv
 
 from ordinalq.files.blocks import BLOCK, Block, Part
 from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
 from ordinalq.files.opening import Source, Utf8, is_utf8
 from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
@@ -165,10 +164,8 @@ class _Reader:
         self.dialect = head.dialect
         self.name = name
 
-    def read(self, block: Block, text: bytes) -> tuple["pa.Table | None", Any]:
+    def read(self, block: Block, text: bytes) -> tuple[pa.Table | None, Any]:
         """Return the rows of a block, if there are any, and their lines."""
-        import pyarrow as pa
-
         if not text.endswith(b"\n"):
             text += b"\n"
         attempts: tuple[set[int], ...] = (self.numbers, set()) if self.numbers else (set(),)
@@ -185,10 +182,7 @@ class _Reader:
         rows = block.rows or exact_rows(text, self.dialect, self.n_columns, block.line, self.name, final=True)
         return (self._table(rows) if rows.cells else None), np.array(rows.lines)
 
-    def _fast(self, text: bytes, numbers: Collection[int]) -> "pa.Table":
-        import pyarrow as pa
-        from pyarrow import compute, csv
-
+    def _fast(self, text: bytes, numbers: Collection[int]) -> pa.Table:
         quoted = self.dialect.quoted and b'"' in text
         kinds = {str(j): pa.float64() if j in numbers else pa.string() for j in self.chosen}
         table = csv.read_csv(
@@ -212,9 +206,7 @@ class _Reader:
                     table = table.set_column(j, field, compute.if_else(empty, pa.scalar(None, pa.string()), column))
         return table.rename_columns(self.kept)
 
-    def _table(self, rows: Rows) -> "pa.Table":
-        import pyarrow as pa
-
+    def _table(self, rows: Rows) -> pa.Table:
         columns = [pa.array([row[j] or None for row in rows.cells], type=pa.string()) for j in self.chosen]
         return pa.Table.from_arrays(columns, names=self.kept)
 

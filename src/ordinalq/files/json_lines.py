@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import json as reader
 
 from ordinalq.files.blocks import BLOCK, Block, Part
 from ordinalq.files.names import MAX_COLUMNS, require_columns
 from ordinalq.files.opening import Source, Utf8, is_utf8
 from ordinalq.files.rows import MAX_ROW
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Larger whole numbers are those of a double.
@@ -43,8 +43,6 @@ class JsonLines:
 
     def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
         """Yield blocks of whole lines."""
-        import pyarrow as pa
-
         self._types = None
         for block in self._blocks():
             if self._types is None and block.text is not None:
@@ -104,8 +102,6 @@ class JsonLines:
 
     def _exact(self, block: bytes, line: int, columns: Sequence[str] | None) -> tuple[Any, Any]:
         """Return the rows as a frame of Python's own values, and their lines; the error names the line of a bad one."""
-        import pandas as pd
-
         rows, lines = [], []
         names: dict[str, None] = dict.fromkeys(columns or ())
         for number, row in _parsed(block, line, self.source.name):
@@ -128,11 +124,8 @@ class JsonLines:
         return pd.DataFrame(data, dtype=object, index=range(len(rows))), np.array(lines)
 
 
-def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, "pa.DataType"]) -> "pa.Table | None":
+def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataType]) -> pa.Table | None:
     """Return a block as a table, None where a row is not one object of plain values on one line."""
-    import pyarrow as pa
-    from pyarrow import json as reader
-
     n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
     if block.count(b":", 0, block.find(b"\n")) > MAX_COLUMNS:
         return None

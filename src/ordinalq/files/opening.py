@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 STDIN = "-"
 CHUNK = 1 << 20
 # Endings of packed files.
@@ -40,8 +42,6 @@ def packing(name: str) -> str:
 def unpacked(raw: IO[bytes], ending: str) -> Any:
     """Return what an open file holds, as a file; `ending` says how it is packed."""
     if ending == ".zst":
-        import pyarrow as pa
-
         stream: Any = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
         return io.BufferedReader(stream)
     if ending == ".gz":

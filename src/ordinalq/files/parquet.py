@@ -3,6 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from ordinalq.files.blocks import Block, Part
 from ordinalq.files.names import check_names, require_columns
 from ordinalq.files.opening import Source
@@ -41,8 +44,6 @@ class Parquet:
 
     def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
         """Yield the rows of a row group, batch by batch."""
-        import pyarrow as pa
-
         with self._open() as file:
             names = self._checked(file.schema_arrow, columns)
             # So many rows that a portion stays small also where cells are long texts.
@@ -60,8 +61,6 @@ class Parquet:
 
     def kinds(self) -> dict[str, str]:
         """Return the kind of each column: numbers of any width are of one kind."""
-        import pyarrow as pa
-
         with self._open() as file:
             schema = file.schema_arrow
         kinds = {}
@@ -73,8 +72,6 @@ class Parquet:
 
     def _checked(self, schema: Any, columns: Sequence[str] | None) -> list[str]:
         """Return the columns to read; refuse those that a table lacks, or that do not have one value per cell."""
-        import pyarrow as pa
-
         check_names(schema.names, self.source.name)
         if columns is not None:
             require_columns(schema.names, columns, self.source.name)
@@ -89,9 +86,6 @@ class Parquet:
         return names
 
     def _open(self) -> Any:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         try:
             return pq.ParquetFile(
                 self.source.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True

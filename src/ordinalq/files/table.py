@@ -7,7 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
 
 from ordinalq.files.blocks import Block, Part
 from ordinalq.files.delimited import Delimited
@@ -16,9 +19,6 @@ from ordinalq.files.names import require_columns
 from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
 from ordinalq.validation import check_choice
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
@@ -84,7 +84,7 @@ class Table(ABC):
         numbers: Collection[str] = (),
         native: Collection[str] = (),
         nested: bool = False,
-    ) -> Iterator["pd.DataFrame"]:
+    ) -> Iterator[pd.DataFrame]:
         """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
 
         What is read is said by :class:`Wanted`; `progress` is told how many bytes have been read so far, after each
@@ -102,10 +102,8 @@ class Table(ABC):
             done = block.done
         self.check_seen(wanted, seen)
 
-    def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> "pd.DataFrame":
+    def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
         """Read the whole table, see :meth:`portions`."""
-        import pandas as pd
-
         portions = list(self.portions(columns, nested=nested))
         table = pd.concat(portions) if len(portions) > 1 else portions[0]
         table.index.name = portions[0].index.name
@@ -193,7 +191,7 @@ class TableFile(Table):
         """Return a block as it is sent to another process."""
         return block.light(self.again)
 
-    def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple["pd.DataFrame", float]]:
+    def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
         """Yield the rows of a block in portions, and the part of the block that has been read then."""
         with self._errors():
             for part in self._reader(wanted.nested).parts(block, self._inner(wanted), wanted.numbers):
@@ -231,10 +229,8 @@ class TableFile(Table):
         n_bytes = _n_bytes(part)
         return max(1, min(PORTION_ROWS, int(PORTION_BYTES * n_rows / max(n_bytes, 1))))
 
-    def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> "pd.DataFrame":
+    def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
         """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
-        import pandas as pd
-
         table: Any = part.table
         if isinstance(table, pd.DataFrame):
             frame = table.iloc[start:stop].copy()
@@ -305,9 +301,6 @@ def format_of(name: str) -> str | None:
 
 def nullable(kind: Any) -> Any:
     """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
-    import pandas as pd
-    import pyarrow as pa
-
     if pa.types.is_integer(kind):
         return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None

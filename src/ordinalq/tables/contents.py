@@ -3,6 +3,12 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
 
 # More processes or threads than this are those of a forged file.
 MAX_JOBS = 1024
@@ -10,11 +16,6 @@ MAX_JOBS = 1024
 
 def check_contents(model: Any) -> None:
     """Refuse decision trees, sparse matrices and generators that point outside of themselves; all in one walk."""
-    from scipy import sparse
-    from sklearn.base import BaseEstimator
-    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-    from sklearn.tree._tree import Tree
-
     # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
     waiting: list[tuple[Any, Any, bool]] = [(model, None, False)]
     seen: set[int] = set()
@@ -51,16 +52,12 @@ def check_contents(model: Any) -> None:
 
 def _hands_on(estimator: Any) -> bool:
     """Return whether an estimator gives its items to others as they are, without their looking at them."""
-    from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
-
     # Bagging may give a tree some of the features, and has it look at them.
     return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)
 
 
 def _check_estimator(estimator: Any, n_features: Any, in_ensemble: bool) -> Any:
     """Return the number of features that an estimator checks items for."""
-    from sklearn.tree import BaseDecisionTree
-
     number = vars(estimator).get("n_features_in_")
     if isinstance(estimator, BaseDecisionTree) and "tree_" in vars(estimator):
         if in_ensemble and number != n_features:

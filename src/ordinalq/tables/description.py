@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.text import plain
@@ -38,7 +39,6 @@ class ModelInfo:
 
 def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
     """Return what the file of a model will say."""
-    import sklearn
     import skops
 
     names = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
@@ -135,8 +135,6 @@ SCHEMA_OF_META: dict[str, Callable[[Any], bool]] = {
 
 def _check_versions(versions: dict[str, str], path: Path) -> None:
     """Refuse what newer versions have made, and another major version; warn of another minor scikit-learn."""
-    import sklearn
-
     for package, here in (("ordinalq", __version__), ("scikit-learn", sklearn.__version__)):
         then = _release(versions.get(package))
         now = _release(here)

@@ -3,9 +3,10 @@
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
@@ -24,9 +25,6 @@ from ordinalq.tables.model import TableModel, needed_columns, scores_of
 from ordinalq.telling import each, tell
 from ordinalq.validation import Array, Codes, Floats, Index, check_choice, check_integer
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 logger = logging.getLogger("ordinalq")
 
 
@@ -39,7 +37,7 @@ def evaluate_table(
     level: float = 0.95,
     random_state: int = 0,
     **how: Any,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the errors of a model on samples of a labelled table, beside simple estimates.
 
     The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
@@ -128,7 +126,7 @@ def scored_samples(
 
 def _labelled(
     model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
-) -> tuple["pd.DataFrame", Array, Index]:
+) -> tuple[pd.DataFrame, Array, Index]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *by]))

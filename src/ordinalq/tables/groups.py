@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
@@ -17,9 +18,6 @@ from ordinalq.keys import Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.validation import Index
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A longer name is that of a wrong column.
 MAX_NAME = 100_000
@@ -48,10 +46,8 @@ class GroupColumn:
         self._tells_strings = format == "jsonl" and self.period is None
         self.has_strings = False
 
-    def read(self, frame: "pd.DataFrame") -> "pd.Series[Any]":
+    def read(self, frame: pd.DataFrame) -> "pd.Series[Any]":
         """Return the values of the rows of a portion, (N,)."""
-        import pandas as pd
-
         if self.period is not None:
             return periods(frame, self.name, self.period, self.style)
         column = frame[self.name]
@@ -71,8 +67,6 @@ class GroupColumn:
 
     def typed(self, words: Column) -> Any:
         """Return the values of all groups (B,), of the type that all words have."""
-        import pandas as pd
-
         if self._native or (self._tells_strings and self.has_strings):
             return words.index
         codes, distinct = pd.factorize(words.index)
@@ -117,7 +111,7 @@ class Grouping:
         for column, had in zip(self.columns, strings, strict=True):
             column.has_strings |= had
 
-    def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
+    def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
         """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
         columns = {column.name: column.read(frame) for column in self.columns}
         return Samples.from_groups(columns, y, classes=classes, missing=True)
@@ -152,7 +146,7 @@ def names_of(by: By | None) -> list[str]:
     return [] if by is None else [with_period(one)[0] for one in as_list(by)]
 
 
-def group_values(frame: "pd.DataFrame", by: By) -> dict[str, Any]:
+def group_values(frame: pd.DataFrame, by: By) -> dict[str, Any]:
     """Return the columns of groups of a frame in memory, with their own types; periods of dates as words."""
     found = {}
     for name, period, style in map(with_period, as_list(by)):
@@ -160,14 +154,12 @@ def group_values(frame: "pd.DataFrame", by: By) -> dict[str, Any]:
     return found
 
 
-def periods(frame: "pd.DataFrame", name: str, period: str, style: str = "") -> "pd.Series[Any]":
+def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd.Series[Any]":
     """Return the period that each row's date is in, as words (N,); times count in UTC.
 
     Dates with the day before or after the month are told apart as in training, among the rows at hand, unless the style
     is given.
     """
-    import pandas as pd
-
     times = dates(frame, name, style or date_style(frame, name, f"{name}:{period}:%m/%d/%Y")).dt
     words = times.strftime(PERIODS[period]).astype("string")
     if period == "quarter":

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,9 +34,6 @@ from ordinalq.tables.saving import save_model
 from ordinalq.tables.weights import row_weights
 from ordinalq.telling import tell
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class _Answers:
@@ -233,7 +231,6 @@ class TableModel(_Answers, BaseEstimator):
         self.n_groups_ = None if keys is None else len(keys)
         tell("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
-        self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
         tell("", 20, 20)
         return self
 
@@ -335,7 +332,7 @@ def needed_columns(model: Any) -> dict[str, str]:
     return dict.fromkeys(names, "number")
 
 
-def scores_of(model: Any, frame: "pd.DataFrame") -> Floats:
+def scores_of(model: Any, frame: pd.DataFrame) -> Floats:
     """Return what the quantifier of a model sees of a frame (N, ...): class scores, or features."""
     if isinstance(model, TableModel):
         return model.scores(frame)

@@ -1,8 +1,9 @@
 """Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.plan import Plan
 from ordinalq.files.cells import as_words, where
@@ -13,9 +14,6 @@ from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.validation import Index, Mask, check_random_state
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class LabelPlan(NamedTuple):
@@ -51,15 +49,13 @@ def plan_labels(
     return LabelPlan(needed, read, by, labels)
 
 
-def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
+def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
     """Draw the rows to label at random within each group; the table of the plan is read twice more.
 
     The rows come with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
     one with the name of the file, where there are many. A column `target` for the labels is added, empty, if the table
     lacks it.
     """
-    import pandas as pd
-
     codes, free = _groups_of_rows(file, plan)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True

@@ -4,15 +4,15 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ordinalq.files.cells import as_words, short
 from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.files.opening import open_binary
 from ordinalq.files.table import TableFile
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Progress = Callable[[int], object] | None
 
@@ -55,7 +55,7 @@ class ReturnedLabels:
         self._seen: set[int] = set()
         self._same = self._compared = 0
 
-    def of(self, frame: "pd.DataFrame") -> list[str | None]:
+    def of(self, frame: pd.DataFrame) -> list[str | None]:
         """Return the labels of the rows of a portion (N,); None where there is none."""
         here = [label for label in frame.index.tolist() if label in self.labels]
         self._seen.update(here)
@@ -98,7 +98,7 @@ def join_labels(
     labels.check()
 
 
-def _filled(frame: "pd.DataFrame", labels: ReturnedLabels) -> list[str | None]:
+def _filled(frame: pd.DataFrame, labels: ReturnedLabels) -> list[str | None]:
     """Return the column of labels of a portion: new ones, and those that were there."""
     known = as_words(frame[labels.target]) if labels.target in frame.columns else [None] * len(frame)
     return [old if new is None else new for new, old in zip(labels.of(frame), known, strict=True)]
@@ -128,9 +128,6 @@ def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encodin
 
 
 def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     source = pq.ParquetFile(file.path)
     names = source.schema_arrow.names
     fields = [*(field for field in source.schema_arrow if field.name != labels.target), (labels.target, pa.string())]

@@ -1,21 +1,15 @@
 """Weights of rows in a column of a table."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from ordinalq.files.cells import as_words, place, short
 from ordinalq.files.names import require_columns
 from ordinalq.validation import Floats
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def row_weights(frame: "pd.DataFrame", column: str) -> Floats:
+def row_weights(frame: pd.DataFrame, column: str) -> Floats:
     """Return the weights in a column of a table or a portion of one, (N,): finite numbers >= 0."""
-    import pandas as pd
-
     require_columns(frame.columns, [column], "the table")
     values: Floats = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     bad = ~np.isfinite(values) | (values < 0)
