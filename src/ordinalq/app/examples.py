@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.app.jobs import Report
 from ordinalq.app.work import Choices, Table, preview
 from ordinalq.tables.preview import TablePreview
 from ordinalq.validation import Floats
@@ -42,19 +41,18 @@ class Example(NamedTuple):
     by: str
 
 
-def make(name: str, folder: Path, report: Report) -> Example:
+def make(name: str, folder: Path) -> Example:
     """Write the tables of an example into a folder."""
-    report("making up the example")
     labelled, new = folder / "example-labelled.csv", folder / "example-new.csv"
     write = {"reviews": _reviews, "spectrum": _spectrum}[name]
     choices, by = write(labelled, new, np.random.default_rng(SEED))
     return Example(Table(labelled, f"{name}-labelled.csv"), Table(new, f"{name}-new.csv"), choices, by)
 
 
-def make_and_look(name: str, folder: Path, report: Report) -> tuple[Example, TablePreview]:
+def make_and_look(name: str, folder: Path) -> tuple[Example, TablePreview]:
     """Write the tables of an example and look at the labelled one."""
-    found = make(name, folder, report)
-    return found, preview(found.labelled, whole=True, report=report)
+    found = make(name, folder)
+    return found, preview(found.labelled, whole=True)
 
 
 def _reviews(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choices, str]:

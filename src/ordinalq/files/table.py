@@ -4,7 +4,7 @@ import csv
 import lzma
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from ordinalq.files.json_lines import JsonLines
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
+from ordinalq.telling import along
 from ordinalq.validation import check_choice
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -38,7 +39,7 @@ class Table(ABC):
     @property
     @abstractmethod
     def n_bytes(self) -> int:
-        """Size in bytes, against which `portions` reports its progress."""
+        """Size in bytes."""
 
     @property
     def lacks_keys(self) -> bool:
@@ -79,7 +80,6 @@ class Table(ABC):
     def portions(
         self,
         columns: Sequence[str] | None = None,
-        progress: Callable[[int], object] | None = None,
         *,
         numbers: Collection[str] = (),
         native: Collection[str] = (),
@@ -87,19 +87,20 @@ class Table(ABC):
     ) -> Iterator[pd.DataFrame]:
         """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
 
-        What is read is said by :class:`Wanted`; `progress` is told how many bytes have been read so far, after each
-        portion.
+        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq.telling`.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()
-        done = 0
-        for file, block in self.blocks(wanted):
-            for frame, read in file.frames(block, wanted):
-                seen.update(frame.attrs.pop("seen", ()))
-                yield frame
-                if progress is not None:
-                    progress(int(done + read * (block.done - done)))
-            done = block.done
+
+        def frames() -> Iterator[tuple[pd.DataFrame, int]]:
+            done = 0
+            for file, block in self.blocks(wanted):
+                for frame, read in file.frames(block, wanted):
+                    seen.update(frame.attrs.pop("seen", ()))
+                    yield frame, int(done + read * (block.done - done))
+                done = block.done
+
+        yield from along("reading the table", frames(), self.n_bytes)
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:

@@ -1,7 +1,6 @@
 """What is in a table, before anything is done with it: first rows, kinds of columns, their values."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,19 +57,14 @@ class TablePreview(NamedTuple):
         return next((column for column in self.columns if column.name == name), None)
 
 
-def preview_table(
-    file: TableFile, *, whole: bool = False, progress: Callable[[int], object] | None = None
-) -> TablePreview:
-    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion.
-
-    `progress` is told how many bytes have been read so far.
-    """
+def preview_table(file: TableFile, *, whole: bool = False) -> TablePreview:
+    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion."""
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}
     rows: tuple[tuple[str, ...], ...] = ()
     names: list[str] = []
     n_rows = 0
-    for frame in file.portions(progress=progress, nested=True):
+    for frame in file.portions(nested=True):
         if not n_rows:
             names = [str(name) for name in frame.columns if name not in UNNAMED]
             kinds = {name: _kind(frame, name) for name in names}

@@ -7,7 +7,7 @@ Methods on items keep single scores: beyond some millions these go to temporary 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
 from ordinalq.tables.weights import row_weights
+from ordinalq.telling import along
 from ordinalq.workers import in_order
 
 # The key of all rows as one group.
@@ -33,9 +34,6 @@ WHOLE = "all"
 
 # Files of portions, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
-
-# Told the bytes and the rows that have been read so far.
-Progress = Callable[[int, int], object]
 
 
 class Portion(NamedTuple):
@@ -166,57 +164,36 @@ class Finished:
             self.folder.rmdir()
 
 
-def read_summary(
-    reading: Reading,
-    file: Table,
-    *,
-    n_jobs: int = 1,
-    finished: Finished | None = None,
-    progress: Progress | None = None,
-) -> Summary:
+def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Finished | None = None) -> Summary:
     """Return the summary of a table of any size, with the keys as they are read by `n_jobs` processes.
 
-    Portions of an earlier run that are `finished` are used, and those of this one kept there; `progress` is told how
-    many bytes and rows have been read so far.
+    Portions of an earlier run that are `finished` are used, and those of this one kept there.
     """
     reading.check(file)
     seen: set[str] = set()
 
     def summaries() -> Iterator[Summary]:
-        n_rows = 0
-        done: list[int] = []
-        calls = _calls(reading, file, finished, done, here=n_jobs == 1)
-        for portion in in_order(_portion, reading, calls, n_jobs):
+        blocks = file.blocks(reading.wanted)
+        calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
+        portions = in_order(_portion, reading, calls, n_jobs)
+        for portion in along("reading the table", portions, file.n_bytes):
             if reading.groups is not None:
                 reading.groups.saw(portion.strings)
             seen.update(portion.seen)
-            n_rows += portion.n_items
             yield portion.summary
-            read = done.pop(0)
-            if progress is not None:
-                progress(read, n_rows)
 
     summary = gathered(summaries())
     file.check_seen(reading.wanted, seen)
     return summary
 
 
-def _calls(
-    reading: Reading, file: Table, finished: Finished | None, done: list[int], *, here: bool
-) -> Iterator[tuple[TableFile, Block, Finished | None]]:
-    """Yield the blocks of a table, as they are read `here` or sent; `done` gets the bytes that are read after each."""
-    for part, block in file.blocks(reading.wanted):
-        done.append(block.done)
-        yield part, block if here else part.light(block), finished
-
-
-def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> Portion:
-    """Return what a block of rows gives, or has given."""
+def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Portion, int]:
+    """Return what a block of rows gives, or has given, and how many bytes of the table are read after it."""
     if finished is None:
-        return reading.portion(file, block)
+        return reading.portion(file, block), block.done
     key = finished.key(file, block)
     found = finished.get(key)
     if found is None:
         found = reading.portion(file, block)
         finished.put(key, found)
-    return found
+    return found, block.done

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +12,7 @@ from ordinalq.files.cells import as_words, short
 from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.files.opening import open_binary
 from ordinalq.files.table import TableFile
-
-Progress = Callable[[int], object] | None
+from ordinalq.telling import each
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
 PLACES = ("line", "row", "line of the file", "row of the file")
@@ -76,25 +74,18 @@ class ReturnedLabels:
             raise ValueError(f"{self.name}: {len(lost):,} of its rows are not in the table, such as {min(lost)}.")
 
 
-def join_labels(
-    file: TableFile,
-    labels: ReturnedLabels,
-    out: Path,
-    *,
-    encoding: str = "utf-8",
-    progress: Callable[[int], object] | None = None,
-) -> None:
+def join_labels(file: TableFile, labels: ReturnedLabels, out: Path, *, encoding: str = "utf-8") -> None:
     """Write a table in its own format with the labels in one more column, or in the gaps of that column.
 
     Text is written as UTF-8, and separated by commas where the format is CSV; `encoding` is that of JSON lines in
     `file`.
     """
     if file.format == "parquet":
-        _join_parquet(file, labels, out, progress)
+        _join_parquet(file, labels, out)
     elif file.format == "jsonl":
-        _join_json_lines(file, labels, out, encoding, progress)
+        _join_json_lines(file, labels, out, encoding)
     else:
-        _join_delimited(file, labels, out, progress)
+        _join_delimited(file, labels, out)
     labels.check()
 
 
@@ -104,17 +95,17 @@ def _filled(frame: pd.DataFrame, labels: ReturnedLabels) -> list[str | None]:
     return [old if new is None else new for new, old in zip(labels.of(frame), known, strict=True)]
 
 
-def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
+def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path) -> None:
     separator = "\t" if file.format == "tsv" else ","
     with out.open("w", encoding="utf-8", newline="") as stream:
-        for number, frame in enumerate(file.portions(progress=progress)):
+        for number, frame in enumerate(file.portions()):
             frame[labels.target] = _filled(frame, labels)
             frame.to_csv(stream, index=False, header=number == 0, sep=separator, lineterminator="\n")
 
 
-def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encoding: str, progress: Progress) -> None:
+def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encoding: str) -> None:
     """Copy the lines as they are, with one more key in those that have a label."""
-    for frame in file.portions(progress=progress, nested=True):
+    for frame in file.portions(nested=True):
         labels.of(frame)
     with (
         open_binary(file.path) as packed,
@@ -127,18 +118,17 @@ def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encodin
             stream.write(row.removeprefix("\ufeff").rstrip("\r\n") + "\n")
 
 
-def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
+def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path) -> None:
     source = pq.ParquetFile(file.path)
     names = source.schema_arrow.names
     fields = [*(field for field in source.schema_arrow if field.name != labels.target), (labels.target, pa.string())]
-    done, total = 0, max(1, source.metadata.num_rows)
+    done = 0
     with pq.ParquetWriter(out, schema := pa.schema(fields)) as writer:
-        for batch in source.iter_batches():
+        groups = each("part", range(source.num_row_groups))
+        for batch in (batch for group in groups for batch in source.iter_batches(row_groups=[group])):
             frame = batch.to_pandas(ignore_metadata=True)
             frame.index = range(done, done + len(frame))
             kept = [batch.column(name) for name in names if name != labels.target]
             columns = [*kept, pa.array(_filled(frame, labels), pa.string())]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             done += len(frame)
-            if progress is not None:
-                progress(int(file.n_bytes * done / total))
