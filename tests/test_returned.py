@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from ordinalq.files.table import open_file
+from ordinalq.files.many import open_table
 from ordinalq.tables.returned import ReturnedLabels, join_labels
 
 ROWS = pd.DataFrame(
@@ -20,7 +20,7 @@ def write(frame, path):
         frame.to_json(path, orient="records", lines=True, force_ascii=False)
     else:
         frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    return open_file(path)
+    return open_table(path)
 
 
 def returned(tmp_path, places, chosen, labels, **changed):
@@ -35,7 +35,7 @@ def test_labels_join_the_rows_that_were_drawn(tmp_path, kind):
     labels = returned(tmp_path, PLACES[kind], [2, 0], [5, 1])
     out = tmp_path / f"joined.{kind}"
     join_labels(file, labels, out)
-    joined = open_file(out).read()
+    joined = open_table(out).read()
     assert [None if pd.isna(x) or x == "" else str(x) for x in joined["stars"]] == ["1", None, "5", None]
     pd.testing.assert_frame_equal(
         joined[["shop", "text"]].reset_index(drop=True), ROWS[["shop", "text"]], check_dtype=False
@@ -47,7 +47,7 @@ def test_labels_that_were_there_stay(tmp_path, kind):
     file = write(ROWS.assign(stars=["3", None, None, "2"]), tmp_path / f"table.{kind}")
     out = tmp_path / f"joined.{kind}"
     join_labels(file, returned(tmp_path, PLACES[kind], [0, 1], [4, 5]), out)
-    joined = open_file(out).read()
+    joined = open_table(out).read()
     assert [None if pd.isna(x) or x == "" else str(x) for x in joined["stars"]] == ["4", "5", None, "2"]
 
 

@@ -20,8 +20,10 @@ from ordinalq.contract.estimates import check_names, united
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, warn_of_failed
 from ordinalq.contract.summary import Summary, blocks
+from ordinalq.files.blocks import Block
+from ordinalq.files.many import Table
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import Table
+from ordinalq.files.table import TableFile
 from ordinalq.files.table import nullable as nullable
 from ordinalq.inference.groups import estimate_block
 from ordinalq.keys import Keys
@@ -177,10 +179,11 @@ def scored(task: Task, frame: pd.DataFrame) -> Portion | None:
     return Portion(task.reading.summary(frame, task.reading.groups), (), frozenset()) if len(frame) else None
 
 
-def scored_block(task: Task, file: Any, block: Any) -> Portion:
-    """Return what a block of a file gives, or all blocks of it where none is named."""
-    these = [block] if block is not None else [one for _, one in file.blocks(task.reading.wanted)]
-    return together([task.reading.portion(file, one) for one in these])
+def scored_block(task: Task, file: TableFile, block: Block | None) -> Portion | None:
+    """Return what a block of a file gives, or all blocks of it where none is named; None for a file without rows."""
+    these = [block] if block is not None else file.blocks(task.reading.wanted)
+    parts = [task.reading.portion(file, one) for one in these]
+    return together(parts) if parts else None
 
 
 def together(parts: Sequence[Portion]) -> Portion:

@@ -18,7 +18,7 @@ from ordinalq.periods import with_period
 from ordinalq.tables.groups import By
 
 if TYPE_CHECKING:
-    from ordinalq.files.table import Table
+    from ordinalq.files.many import Table
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
 ROW = "block long, origin string, body binary"
@@ -147,7 +147,8 @@ def _read(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     """Yield the sums over the groups of pieces of files."""
     task = core.received(sent)
     for row in _rows(batches):
-        yield _row(0, row["origin"], core.scored_block(task, *core.unpacked(row["body"])))
+        if (portion := core.scored_block(task, *core.unpacked(row["body"]))) is not None:
+            yield _row(0, row["origin"], portion)
 
 
 def _facts(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

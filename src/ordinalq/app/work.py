@@ -14,7 +14,8 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
-from ordinalq.files.table import TableFile, open_file
+from ordinalq.files.many import Table as Read
+from ordinalq.files.many import open_table
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
@@ -46,11 +47,11 @@ class Table(NamedTuple):
     encoding: str = "utf-8"
     quoting: str = "auto"
 
-    def open(self) -> TableFile:
+    def open(self) -> Read:
         """Open it; errors call it as the user does."""
-        file = open_file(self.path, None, self.encoding, self.quoting)
-        file.name = self.shown
-        return file
+        table = open_table(self.path, None, self.encoding, self.quoting)
+        table.name = table.files[0].name = self.shown
+        return table
 
 
 class Choices(NamedTuple):

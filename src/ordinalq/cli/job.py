@@ -26,7 +26,7 @@ from ordinalq.cli.wording import listed
 if TYPE_CHECKING:
     from ordinalq.contract.plan import Plan
     from ordinalq.contract.quantifier import Quantifier
-    from ordinalq.files.table import Table
+    from ordinalq.files.many import Table
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.reading import Finished
 

@@ -1,8 +1,10 @@
 """Pieces of a file: blocks, which are cheap to find and can be read anywhere, and the parts that reading them gives."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 
 if TYPE_CHECKING:
@@ -10,6 +12,20 @@ if TYPE_CHECKING:
 
 # Bytes of text that are a block.
 BLOCK = 1 << 24
+
+
+class Wanted(NamedTuple):
+    """What is to be read of a table: some columns, all of which must exist, or all (None).
+
+    Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
+    written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
+    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
+    """
+
+    columns: Sequence[str] | None = None
+    numbers: Collection[str] = ()
+    native: Collection[str] = ()
+    nested: bool = False
 
 
 class Block(NamedTuple):
@@ -40,7 +56,7 @@ class Block(NamedTuple):
 class Part(NamedTuple):
     """Some rows of a file."""
 
-    table: pa.Table
+    table: pa.Table | pd.DataFrame
     lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
     done: int  # bytes of the file that are read after it
     seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

@@ -1,10 +1,9 @@
-"""A table in a file: CSV, TSV, JSON lines or Parquet, read in portions; each error names the file and the line."""
+"""A file of a table: CSV, TSV, JSON lines or Parquet, read in portions; each error names the file and the line."""
 
 import csv
 import lzma
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,13 +11,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from ordinalq.files.blocks import Block, Part
+from ordinalq.files.blocks import Block, Part, Wanted
 from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
-from ordinalq.files.names import require_columns
 from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
 from ordinalq.files.parquet import Parquet
-from ordinalq.telling import along
 from ordinalq.validation import check_choice
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -30,102 +27,6 @@ PORTION_BYTES = 8_000_000
 PORTION_ROWS = 50_000
 
 
-class Table(ABC):
-    """Rows in one file or in many; see :func:`ordinalq.files.many.open_table`. Errors call it by its name."""
-
-    name: str
-    format: str
-
-    @property
-    @abstractmethod
-    def n_bytes(self) -> int:
-        """Size in bytes."""
-
-    @property
-    def lacks_keys(self) -> bool:
-        """Whether a row may lack columns, so that those of the first row are not all."""
-        return self.format == "jsonl"
-
-    @property
-    @abstractmethod
-    def files(self) -> "list[TableFile]":
-        """The files, in the order in which they are read."""
-
-    @abstractmethod
-    def columns(self) -> list[str]:
-        """Return the names of the columns; for JSON lines, those of the first row."""
-
-    def require(self, *columns: Sequence[str]) -> None:
-        """Refuse a table that lacks columns of a list, one list after the other; rows that may lack any tell later."""
-        for names in () if self.lacks_keys else columns:
-            require_columns(self.columns(), names, self.name)
-
-    @abstractmethod
-    def blocks(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block]]":
-        """Yield blocks of rows, each with the file that can read it, here or in another process."""
-
-    def pieces(self, wanted: "Wanted") -> "Iterator[tuple[TableFile, Block | None]]":
-        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
-        for file in self.files:
-            if not file.again:
-                yield file, None
-        for file, block in self.blocks(wanted):
-            if file.again:
-                yield file, file.light(block)
-
-    @abstractmethod
-    def check_seen(self, wanted: "Wanted", seen: Collection[str]) -> None:
-        """Refuse a table in which all rows lack a column, where these were `seen`."""
-
-    def portions(
-        self,
-        columns: Sequence[str] | None = None,
-        *,
-        numbers: Collection[str] = (),
-        native: Collection[str] = (),
-        nested: bool = False,
-    ) -> Iterator[pd.DataFrame]:
-        """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
-
-        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq.telling`.
-        """
-        wanted = Wanted(columns, numbers, native, nested)
-        seen: set[str] = set()
-
-        def frames() -> Iterator[tuple[pd.DataFrame, int]]:
-            done = 0
-            for file, block in self.blocks(wanted):
-                for frame, read in file.frames(block, wanted):
-                    seen.update(frame.attrs.pop("seen", ()))
-                    yield frame, int(done + read * (block.done - done))
-                done = block.done
-
-        yield from along("reading the table", frames(), self.n_bytes)
-        self.check_seen(wanted, seen)
-
-    def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
-        """Read the whole table, see :meth:`portions`."""
-        portions = list(self.portions(columns, nested=nested))
-        table = pd.concat(portions) if len(portions) > 1 else portions[0]
-        table.index.name = portions[0].index.name
-        table.attrs["where"] = self.name
-        return table
-
-
-class Wanted(NamedTuple):
-    """What is to be read of a table: some columns, all of which must exist, or all (None).
-
-    Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
-    written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
-    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
-    """
-
-    columns: Sequence[str] | None = None
-    numbers: Collection[str] = ()
-    native: Collection[str] = ()
-    nested: bool = False
-
-
 class Fixed(NamedTuple):
     """One value of all rows of a file, and the type of its column."""
 
@@ -133,8 +34,8 @@ class Fixed(NamedTuple):
     kind: str
 
 
-class TableFile(Table):
-    """A table in one file; columns in `fixed` have one value in all rows, and are not in the file."""
+class TableFile:
+    """One of the files of a table; columns in `fixed` have one value in all rows, and are not in the file."""
 
     def __init__(self, source: Source, format: str, encoding: str, quoting: str) -> None:  # noqa: A002
         self.name = source.name
@@ -142,8 +43,13 @@ class TableFile(Table):
         self.fixed: dict[str, Fixed] = {}
         self._source = source
         self._encoding = encoding
-        self._quoting = quoting
-        self._reading: tuple[bool, Delimited | JsonLines | Parquet] | None = None
+        self._reader: Delimited | JsonLines | Parquet
+        if format == "parquet":
+            self._reader = Parquet(source, PORTION_ROWS, PORTION_BYTES)
+        elif format == "jsonl":
+            self._reader = JsonLines(source, encoding)
+        else:
+            self._reader = Delimited(source, encoding, format == "tsv", quoting)
 
     @property
     def n_bytes(self) -> int:
@@ -155,11 +61,6 @@ class TableFile(Table):
         """Where the bytes are."""
         return self._source.path
 
-    @property
-    def files(self) -> "list[TableFile]":
-        """The file itself."""
-        return [self]
-
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
         return [*self.inner_columns(), *self.fixed]
@@ -167,26 +68,21 @@ class TableFile(Table):
     def inner_columns(self) -> list[str]:
         """Return the names of the columns that are in the file itself."""
         with self._errors():
-            return self._reader().columns()
+            return self._reader.columns()
 
     def kinds(self) -> dict[str, str]:
         """Return the kind of each column, where the file knows it."""
-        reader = self._reader()
-        return reader.kinds() if isinstance(reader, Parquet) else {}
+        return self._reader.kinds() if isinstance(self._reader, Parquet) else {}
 
-    def blocks(self, wanted: Wanted, *, empty: bool = True) -> Iterator[tuple["TableFile", Block]]:
-        """Yield blocks of rows; a file without any is an error, unless `empty` is false: others have some."""
+    def blocks(self, wanted: Wanted) -> Iterator[Block]:
+        """Yield blocks of rows, which can be read here or in another process."""
         with self._errors():
-            for block in self._reader(wanted.nested).blocks(self._inner(wanted), wanted.numbers):
-                empty = False
-                yield self, block
-            if empty:
-                raise ValueError(f"{self.name}: expected rows, but the file has none after its header.")
+            yield from self._reader.blocks(self._inner(wanted))
 
     @property
     def again(self) -> bool:
         """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
-        return self._reader().again
+        return self._reader.again
 
     def light(self, block: Block) -> Block:
         """Return a block as it is sent to another process."""
@@ -195,9 +91,9 @@ class TableFile(Table):
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
         """Yield the rows of a block in portions, and the part of the block that has been read then."""
         with self._errors():
-            for part in self._reader(wanted.nested).parts(block, self._inner(wanted), wanted.numbers):
+            for part in self._reader.parts(block, self._inner(wanted)):
                 n_rows = len(part.lines)
-                step = self._step(part, n_rows)
+                step = max(1, min(PORTION_ROWS, int(PORTION_BYTES * n_rows / max(_n_bytes(part), 1))))
                 for start in range(0, n_rows, step):
                     stop = min(start + step, n_rows)
                     frame = self._frame(part, start, stop, wanted)
@@ -205,38 +101,20 @@ class TableFile(Table):
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
         """Refuse a file in which all rows lack a column."""
-        reader = self._reader(wanted.nested)
-        if isinstance(reader, JsonLines):
-            reader.check_seen(self._inner(wanted), seen)
+        if isinstance(self._reader, JsonLines):
+            self._reader.check_seen(self._inner(wanted), seen)
 
-    def _inner(self, wanted: Wanted) -> list[str] | None:
-        """Return the columns to read that are in the file itself."""
-        return None if wanted.columns is None else [name for name in wanted.columns if name not in self.fixed]
-
-    def _reader(self, nested: bool = False) -> Delimited | JsonLines | Parquet:
-        if self._reading is None or self._reading[0] != nested:
-            self._reading = nested, self._new_reader(nested)
-        return self._reading[1]
-
-    def _new_reader(self, nested: bool) -> Delimited | JsonLines | Parquet:
-        if self.format == "parquet":
-            return Parquet(self._source, PORTION_ROWS, PORTION_BYTES, nested)
-        if self.format == "jsonl":
-            return JsonLines(self._source, self._encoding)
-        return Delimited(self._source, self._encoding, self.format == "tsv", self._quoting)
-
-    def _step(self, part: Part, n_rows: int) -> int:
-        """Return the number of rows of a portion."""
-        n_bytes = _n_bytes(part)
-        return max(1, min(PORTION_ROWS, int(PORTION_BYTES * n_rows / max(n_bytes, 1))))
+    def _inner(self, wanted: Wanted) -> Wanted:
+        """Return what is to be read from the file itself."""
+        columns = None if wanted.columns is None else [name for name in wanted.columns if name not in self.fixed]
+        return wanted._replace(columns=columns)
 
     def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
         """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
-        table: Any = part.table
-        if isinstance(table, pd.DataFrame):
-            frame = table.iloc[start:stop].copy()
+        if isinstance(part.table, pd.DataFrame):
+            frame = part.table.iloc[start:stop].copy()
         else:
-            rows = table.slice(start, stop - start)
+            rows = part.table.slice(start, stop - start)
             frame = rows.to_pandas(ignore_metadata=True)
             for name in set(wanted.native) & set(rows.column_names):
                 if rows[name].null_count and frame[name].dtype.kind in "fO":
@@ -308,8 +186,5 @@ def nullable(kind: Any) -> Any:
 
 
 def _n_bytes(part: Part) -> int:
-    table: Any = part.table
-    known = getattr(table, "nbytes", None)  # counted anew each time it is asked for
-    if known is not None:
-        return int(known)
-    return int(sum(len(value) for column in table for value in table[column] if isinstance(value, str)))
+    table = part.table
+    return table.nbytes if isinstance(table, pa.Table) else int(table.memory_usage(deep=True).sum())

@@ -11,7 +11,7 @@ import pandas as pd
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP

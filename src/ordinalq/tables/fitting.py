@@ -5,7 +5,7 @@ from typing import Any
 
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel

@@ -7,8 +7,8 @@ import pandas as pd
 
 from ordinalq.contract.plan import Plan
 from ordinalq.files.cells import as_words, where
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.files.table import Table
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier

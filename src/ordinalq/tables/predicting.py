@@ -8,7 +8,7 @@ import pandas as pd
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import AND, Column, Keys

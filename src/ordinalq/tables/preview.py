@@ -7,8 +7,8 @@ import numpy as np
 
 from ordinalq.files.cells import as_words, is_words
 from ordinalq.files.columns import column_kinds
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS, UNNAMED
-from ordinalq.files.table import TableFile
 from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 
 # Rows and characters of a cell that are shown.
@@ -57,7 +57,7 @@ class TablePreview(NamedTuple):
         return next((column for column in self.columns if column.name == name), None)
 
 
-def preview_table(file: TableFile, *, whole: bool = False) -> TablePreview:
+def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
     """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion."""
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
-from ordinalq.files.blocks import Block
-from ordinalq.files.table import Table, TableFile, Wanted
+from ordinalq.files.blocks import Block, Wanted
+from ordinalq.files.many import Table
+from ordinalq.files.table import TableFile
 from ordinalq.files.writing import replacing, write_bytes
 from ordinalq.keys import Column, Keys
 from ordinalq.tables.groups import Grouping

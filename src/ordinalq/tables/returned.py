@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordinalq.files.cells import as_words, short
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.files.opening import open_binary
-from ordinalq.files.table import TableFile
 from ordinalq.telling import each
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
@@ -28,7 +28,7 @@ class ReturnedLabels:
     left out.
     """
 
-    def __init__(self, file: TableFile, target: str) -> None:
+    def __init__(self, file: Table, target: str) -> None:
         frame = file.read()
         require_columns(frame.columns, [target], file.name)
         place = str(frame.columns[0])
@@ -74,7 +74,7 @@ class ReturnedLabels:
             raise ValueError(f"{self.name}: {len(lost):,} of its rows are not in the table, such as {min(lost)}.")
 
 
-def join_labels(file: TableFile, labels: ReturnedLabels, out: Path, *, encoding: str = "utf-8") -> None:
+def join_labels(file: Table, labels: ReturnedLabels, out: Path, *, encoding: str = "utf-8") -> None:
     """Write a table in its own format with the labels in one more column, or in the gaps of that column.
 
     Text is written as UTF-8, and separated by commas where the format is CSV; `encoding` is that of JSON lines in
@@ -95,7 +95,7 @@ def _filled(frame: pd.DataFrame, labels: ReturnedLabels) -> list[str | None]:
     return [old if new is None else new for new, old in zip(labels.of(frame), known, strict=True)]
 
 
-def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path) -> None:
+def _join_delimited(file: Table, labels: ReturnedLabels, out: Path) -> None:
     separator = "\t" if file.format == "tsv" else ","
     with out.open("w", encoding="utf-8", newline="") as stream:
         for number, frame in enumerate(file.portions()):
@@ -103,12 +103,12 @@ def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path) -> None:
             frame.to_csv(stream, index=False, header=number == 0, sep=separator, lineterminator="\n")
 
 
-def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encoding: str) -> None:
+def _join_json_lines(file: Table, labels: ReturnedLabels, out: Path, encoding: str) -> None:
     """Copy the lines as they are, with one more key in those that have a label."""
     for frame in file.portions(nested=True):
         labels.of(frame)
     with (
-        open_binary(file.path) as packed,
+        open_binary(file.files[0].path) as packed,
         io.TextIOWrapper(packed, encoding=encoding, newline="\n") as lines,
         out.open("w", encoding="utf-8", newline="\n") as stream,
     ):
@@ -118,8 +118,8 @@ def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encodin
             stream.write(row.removeprefix("\ufeff").rstrip("\r\n") + "\n")
 
 
-def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path) -> None:
-    source = pq.ParquetFile(file.path)
+def _join_parquet(file: Table, labels: ReturnedLabels, out: Path) -> None:
+    source = pq.ParquetFile(file.files[0].path)
     names = source.schema_arrow.names
     fields = [*(field for field in source.schema_arrow if field.name != labels.target), (labels.target, pa.string())]
     done = 0
