@@ -239,7 +239,7 @@ def test_learning_says_how_far_it_is(tables, tmp_path):
     table = work.Table(tmp_path / "grades.csv", "grades.csv")
     choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
     with Told() as far:
-        work.fit(table, choices, tmp_path / "model.oq", tmp_path / "errors.svg")
+        work.fit(table, choices, tmp_path)
     parts = [part for part, _ in far.told]
     assert parts == sorted(parts)
     assert len(set(parts)) > 5

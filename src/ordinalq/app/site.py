@@ -30,9 +30,11 @@ class Site:
         )
         self._environment.filters["percent"] = percent
 
-    def render(self, template: str, **values: Any) -> str:
-        """Return a page as text."""
-        return self._environment.get_template(template).render(version=__version__, **values)
+    def render(self, template: str, walk: Walk | None = None, **values: Any) -> str:
+        """Return a page as text, which may show all that was found on a walk."""
+        found = ("fitted", "asked", "answer", "compared", "planned")
+        values |= {} if walk is None else {name: getattr(walk, name) for name in found}
+        return self._environment.get_template(template).render(version=__version__, walk=walk, **values)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""

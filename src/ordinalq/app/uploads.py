@@ -4,11 +4,12 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 
+from ordinalq.app.work import Table
 from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
 from ordinalq.text import plain
@@ -41,13 +42,6 @@ class Refused(ValueError):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
-
-
-class Upload(NamedTuple):
-    """A file that was sent: where it is, and what the user calls it. The second is shown and never used as a path."""
-
-    path: Path
-    shown: str
 
 
 async def form(request: "Request") -> dict[str, list[str]]:
@@ -95,7 +89,7 @@ class _Sink:
     def __init__(self, folder: Path, room: "Callable[[], int]") -> None:
         self.folder = folder
         self.room = room
-        self.upload: Upload | None = None
+        self.upload: Table | None = None
         self._stream: Any = None
         self._headers: dict[str, bytes] = {}
         self._field = self._value = b""
@@ -147,7 +141,7 @@ class _Sink:
         if self.upload is not None:
             raise Refused("one file at a time.")
         path = self.folder / f"{SENT}{secrets.token_hex(8)}{ending_of(name)}"
-        self.upload = Upload(path, shown_name(name))
+        self.upload = Table(path, shown_name(name))
         # Nobody else on this machine may read it.
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         self._stream = os.fdopen(os.open(path, how, 0o600), "wb")
@@ -175,7 +169,7 @@ class _Sink:
             self._stream = None
 
 
-async def receive(request: "Request", folder: Path, stored: Path) -> Upload:
+async def receive(request: "Request", folder: Path, stored: Path) -> Table:
     """Stream the file of a form into a folder; what is refused or cut off leaves nothing behind.
 
     Parameters

@@ -40,7 +40,10 @@ MAX_COMPARED = 12
 
 
 class Table(NamedTuple):
-    """A table that was sent: where it is, what the user calls it, and how it is read."""
+    """A table that was sent: where it is, what the user calls it, and how it is read.
+
+    The name is shown and never used as a path. Models that were sent come in the same way.
+    """
 
     path: Path
     shown: str
@@ -139,14 +142,15 @@ def preview(table: Table, whole: bool) -> TablePreview:
     return preview_table(table.open(), whole=whole)
 
 
-def fit(table: Table, choices: Choices, out: Path, picture: Path) -> Fitted:
+def fit(table: Table, choices: Choices, folder: Path) -> tuple[Path, Fitted]:
     """Fit a model, and write it and the picture of its errors."""
     how = choices._asdict() | {"classes": choices.classes or None}
     method, budget = how.pop("method"), how.pop("budget")
     parameters = {} if budget is None else {"budget": budget}
     quantifier = build_quantifier(method, parameters, groups=choices.by is not None, n_jobs=1)
     model = fit_table(table.open(), quantifier=quantifier, **how)
-    return _looked(model, save_model(model, out, overwrite=True), picture)
+    out = folder / "model.oq"
+    return out, _looked(model, save_model(model, out, overwrite=True), folder / "errors.svg")
 
 
 def look(model: Path, picture: Path) -> Fitted:
