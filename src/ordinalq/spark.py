@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from ordinalq import engines as core
 from ordinalq.contract.quantifier import warn_of_failed
+from ordinalq.files.table import nullable
 from ordinalq.periods import with_period
 from ordinalq.tables.groups import By
+from ordinalq.tables.reading import together
 
 if TYPE_CHECKING:
     from ordinalq.files.many import Table
@@ -48,6 +50,8 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     pyspark.sql.DataFrame
         One row per group: the group, n_items, the share of each class, mean_class, and what else is known.
     """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     task = core.prepared(model, frame.columns, by, **how)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
@@ -55,7 +59,7 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
         parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
         kept, layout = _laid_out(task, sent, parts, None, max_items)
         schema = _schema(task, frame.schema, by)
-        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, _arrow(schema)), schema)
+        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, to_arrow_schema(schema)), schema)
 
 
 def read_table(task: core.Task, file: "Table", session: Any) -> Any:
@@ -137,10 +141,10 @@ def _scored(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         waiting += [] if portion is None else [portion]
         samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
         if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.on_means):
-            yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
+            yield _row(0, f"{origin}-{number:06d}", together(waiting))
             waiting, number = [], number + 1
     if waiting:
-        yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
+        yield _row(0, f"{origin}-{number:06d}", together(waiting))
 
 
 def _read(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -214,7 +218,7 @@ def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
     """Return rows as a frame; whole numbers stay whole where some are missing."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name] = column.to_pandas(types_mapper=core.nullable if column.null_count else None)
+        columns[name] = column.to_pandas(types_mapper=nullable if column.null_count else None)
     return pd.DataFrame(columns)
 
 
@@ -231,10 +235,3 @@ def _schema(task: core.Task, fields: Any, by: By) -> Any:
     for name, dtype in example.dtypes.items():
         found.append(types.StructField(str(name), kinds.get(dtype.kind, words)))
     return types.StructType(found)
-
-
-def _arrow(schema: Any) -> Any:
-    """Return a schema of Spark as Arrow has it."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)

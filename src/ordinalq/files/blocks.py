@@ -40,10 +40,6 @@ class Block(NamedTuple):
     rows: "Rows | None" = None  # where they had to be read to find their end
     exact: bool = False  # whether only the slow reader can tell the rows of it
 
-    def light(self, again: bool) -> "Block":
-        """Return the block as it is sent to another process: without its text, where that can be read `again`."""
-        return self._replace(text=None if again else self.text, rows=None)
-
     def content(self, path: Path) -> bytes:
         """Return the text."""
         if self.text is not None:

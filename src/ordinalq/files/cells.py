@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
 
-from ordinalq.files.names import MISSING_WORDS
+from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.validation import Array, Floats, Index, Mask
 
 # What a frame must be where a model reads it.
@@ -119,6 +119,19 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         raise ValueError(
             f"{place(frame, frame.index[at])}: expected {kind} in column {name!r}, got {short(column.iloc[at])}."
         )
+    return values
+
+
+def weights(frame: pd.DataFrame, name: str) -> Floats:
+    """Return the weights in a column of a table or a portion of one, (N,): finite numbers >= 0."""
+    require_columns(frame.columns, [name], "the table")
+    values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        at = int(bad.argmax())
+        word = as_words(frame[name])[at]
+        got = short(word) if word else "nothing"
+        raise ValueError(f"{place(frame, frame.index[at])}: expected a weight >= 0 in column {name!r}, got {got}.")
     return values
 
 

@@ -13,7 +13,7 @@ from pyarrow import compute, csv
 
 from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
 from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
-from ordinalq.files.opening import Source, Utf8, is_utf8
+from ordinalq.files.opening import Source, Utf8
 from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
@@ -40,11 +40,6 @@ class Delimited:
         """Return the names of the columns."""
         with Utf8(self.source, self.encoding) as text:
             return self._header(text)[0].names
-
-    @property
-    def again(self) -> bool:
-        """Whether the text of a block can be read from the file once more."""
-        return is_utf8(self.encoding) and not self.source.packing
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield blocks of whole rows."""

@@ -12,7 +12,7 @@ from pyarrow import json as reader
 
 from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
 from ordinalq.files.names import MAX_COLUMNS, require_columns
-from ordinalq.files.opening import Source, Utf8, is_utf8
+from ordinalq.files.opening import Source, Utf8
 from ordinalq.files.rows import MAX_ROW
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -35,11 +35,6 @@ class JsonLines:
         for _, row in self._rows():
             return list(row)
         raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
-
-    @property
-    def again(self) -> bool:
-        """Whether the text of a block can be read from the file once more."""
-        return is_utf8(self.encoding) and not self.source.packing
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield blocks of whole lines."""

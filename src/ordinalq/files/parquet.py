@@ -26,9 +26,6 @@ class Parquet:
         check_names(names, self.source.name)
         return [str(name) for name in names]
 
-    # Row groups can be read from the file at any time.
-    again = True
-
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield the row groups."""
         with self._open() as file:

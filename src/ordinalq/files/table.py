@@ -14,7 +14,16 @@ import pyarrow as pa
 from ordinalq.files.blocks import Block, Part, Wanted
 from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
-from ordinalq.files.opening import PACKED, STDIN, Source, check_encoding, check_readable, encoding_problem, packing
+from ordinalq.files.opening import (
+    PACKED,
+    STDIN,
+    Source,
+    check_encoding,
+    check_readable,
+    encoding_problem,
+    is_utf8,
+    packing,
+)
 from ordinalq.files.parquet import Parquet
 from ordinalq.validation import check_choice
 
@@ -82,11 +91,11 @@ class TableFile:
     @property
     def again(self) -> bool:
         """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
-        return self._reader.again
+        return self.format == "parquet" or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
-        """Return a block as it is sent to another process."""
-        return block.light(self.again)
+        """Return a block as it is sent to another process: without its text, where that can be read `again`."""
+        return block._replace(text=None if self.again else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
         """Yield the rows of a block in portions, and the part of the block that has been read then."""

@@ -7,7 +7,7 @@ Methods on items keep single scores: beyond some millions these go to temporary 
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
+from ordinalq.files import cells
 from ordinalq.files.blocks import Block, Wanted
 from ordinalq.files.many import Table
 from ordinalq.files.table import TableFile
@@ -26,7 +27,6 @@ from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
-from ordinalq.tables.weights import row_weights
 from ordinalq.telling import along
 from ordinalq.workers import in_order
 
@@ -48,6 +48,14 @@ class Portion(NamedTuple):
     def n_items(self) -> int:
         """Number of rows."""
         return int(self.summary.n_items.sum())
+
+
+def together(parts: Sequence[Portion]) -> Portion:
+    """Return what some rows give from what parts of them give."""
+    strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
+    return Portion(
+        Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
+    )
 
 
 class Reading:
@@ -84,18 +92,23 @@ class Reading:
         if self.labels is not None and self.labels in kinds:
             raise ValueError(f"{file.name}: column {self.labels!r} cannot hold labels, the model learned from it.")
 
-    def summary(self, frame: pd.DataFrame, groups: Any = None) -> Summary:
+    def part(self, frame: pd.DataFrame) -> Portion:
+        """Return what some rows give."""
+        seen = frozenset(frame.attrs.pop("seen", ()))
+        return Portion(self._summary(frame), () if self.groups is None else self.groups.strings(frame), seen)
+
+    def _summary(self, frame: pd.DataFrame) -> Summary:
         """Return the sums over the groups of some rows."""
         quantifier = fitted_quantifier(self.model)
-        samples = None if groups is None else groups.samples(frame)
+        samples = None if self.groups is None else self.groups.samples(frame)
         known: Any = [None] * len(frame) if self.with_gaps else None
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
-        w = None if self.weight is None else row_weights(frame, self.weight)
+        w = None if self.weight is None else cells.weights(frame, self.weight)
         weightless = w is not None and not w.any()
         how: dict[str, Any] = {"sample_weight": None if weightless else w, "weights": self.weights}
         summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known, **how)
-        if groups is None:
+        if self.groups is None:
             summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
         if weightless:
             return _empty(summary)
@@ -103,13 +116,7 @@ class Reading:
 
     def portion(self, file: TableFile, block: Block) -> Portion:
         """Return what a block of rows gives."""
-        seen: set[str] = set()
-        parts = []
-        groups = None if self.groups is None else self.groups.fresh()
-        for frame, _ in file.frames(block, self.wanted):
-            seen.update(frame.attrs.pop("seen", ()))
-            parts.append(self.summary(frame, groups))
-        return Portion(Summary.merged(parts), () if groups is None else groups.strings, frozenset(seen))
+        return together([self.part(frame) for frame, _ in file.frames(block, self.wanted)])
 
 
 def _empty(summary: Summary) -> Summary:
