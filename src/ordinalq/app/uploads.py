@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -91,8 +92,7 @@ class _Sink:
         self.room = room
         self.upload: Table | None = None
         self._stream: Any = None
-        self._headers: dict[str, bytes] = {}
-        self._field = self._value = b""
+        self._begin()
         self._written = 0
         self._limit = 0
         self.complete = False
@@ -101,9 +101,9 @@ class _Sink:
         """Return what the parser calls."""
         return {
             "on_part_begin": self._begin,
-            "on_header_field": self._on_field,
-            "on_header_value": self._on_value,
-            "on_header_end": self._on_header,
+            "on_header_field": partial(self._on_header, 0),
+            "on_header_value": partial(self._on_header, 1),
+            "on_header_end": self._end_header,
             "on_headers_finished": self._open,
             "on_part_data": self._data,
             "on_part_end": self.close,
@@ -111,28 +111,25 @@ class _Sink:
         }
 
     def _begin(self) -> None:
-        self._headers, self._field, self._value = {}, b"", b""
+        self._header, self._disposition, self._n_header = [b"", b""], b"", 0
 
-    def _on_field(self, data: bytes, start: int, end: int) -> None:
-        self._field += data[start:end]
-        self._check()
-
-    def _on_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-        self._check()
-
-    def _check(self) -> None:
-        if len(self._field) + len(self._value) + sum(map(len, self._headers.values())) > MAX_HEADER:
+    def _on_header(self, which: int, data: bytes, start: int, end: int) -> None:
+        """Take a piece of the name of a header, or of its value."""
+        self._n_header += end - start
+        if self._n_header > MAX_HEADER:
             raise Refused("the form cannot be read.")
+        self._header[which] += data[start:end]
 
-    def _on_header(self) -> None:
-        self._headers[self._field.decode("latin-1").lower()] = self._value
-        self._field = self._value = b""
+    def _end_header(self) -> None:
+        name, value = self._header
+        self._header = [b"", b""]
+        if name.lower() == b"content-disposition":
+            self._disposition = value
 
     def _open(self) -> None:
         from python_multipart.multipart import parse_options_header
 
-        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        _, options = parse_options_header(self._disposition)
         if b"filename" not in options:
             return
         name = options[b"filename"].decode("utf-8", "replace")
@@ -190,7 +187,7 @@ async def receive(request: "Request", folder: Path, stored: Path) -> Table:
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > MAX_FILE + MAX_FORM:
         raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
-    sink = _Sink(folder, lambda: room_for(stored))
+    sink, whole = _Sink(folder, lambda: room_for(stored)), False
     try:
         parser = MultipartParser(options[b"boundary"], sink.callbacks())
         async for block in request.stream():
@@ -198,15 +195,12 @@ async def receive(request: "Request", folder: Path, stored: Path) -> Table:
             await run_in_threadpool(parser.write, block)
         if not sink.complete:
             raise Refused("the file was cut off.")
+        whole = True
     except FormParserError as error:
-        sink.complete = False
         raise Refused("the form cannot be read.") from error
-    except BaseException:
-        sink.complete = False
-        raise
     finally:
         sink.close()
-        if not sink.complete and sink.upload is not None:
+        if not whole and sink.upload is not None:
             sink.upload.path.unlink(missing_ok=True)
     if sink.upload is None:
         raise Refused("choose a file first.")

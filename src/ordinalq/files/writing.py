@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -124,12 +124,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         path.mkdir(exist_ok=True)
         for new in sorted(Path(name).iterdir()):
             new.replace(path / new.name)
-
-
-def write_parts(frames: Iterable[pd.DataFrame], folder: Path) -> None:
-    """Write the parts of a table as Parquet files of a folder."""
-    for number, frame in enumerate(frames):
-        frame.to_parquet(folder / f"part-{number:05d}.parquet", index=False)
 
 
 def save_picture(axes: Any, path: Path, kind: str) -> None:

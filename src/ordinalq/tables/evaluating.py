@@ -169,21 +169,16 @@ def _drawn(
     check_integer("n_samples", n_samples, minimum=1)
     check_integer("sample_size", sample_size, minimum=1)
     counts = np.bincount(codes, minlength=len(classes))
-    if kind == "npp":
-        policy = "repeat" if len(codes) < sample_size else "error"
-        return NPP(n_samples, sample_size, small_pool=policy, random_state=random_state).draw(
-            codes, classes=np.arange(len(classes))
-        )
-    if (counts == 0).any():
+    if kind != "npp" and (counts == 0).any():
         raise ValueError(
             f"the labelled table must have items of every class for samples of all distributions, but has none of "
             f"{classes[counts.argmin()]}; use protocol='npp', or groups with by='...'."
         )
-    if counts.min() < sample_size:
+    if kind != "npp" and counts.min() < sample_size:
         logger.info("class %s has only %d items, which repeat in samples", classes[counts.argmin()], counts.min())
     options: dict[str, Any] = {"small_pool": "repeat", "random_state": random_state}
-    if kind == "app":
-        chosen: Any = APP(n_samples, sample_size, **options)
+    if kind != "app-oq":
+        chosen: Any = (APP if kind == "app" else NPP)(n_samples, sample_size, **options)
     else:
         try:
             fraction = float(argument)

@@ -1,7 +1,7 @@
 """Labels in a column of a table: as numbers or words, in the order of their classes."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,22 +15,16 @@ from ordinalq.validation import Array
 MOSTLY = 0.5
 
 
-class Labelled(NamedTuple):
-    """The rows of a table that have a label, their labels (N,), and how many rows have none."""
-
-    frame: pd.DataFrame
-    y: Array
-    n_skipped: int
-
-
 def check_by(by: Sequence[str], target: str) -> None:
     """Refuse columns of groups that are the labels: each would have a single class."""
     if target in by:
         raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
 
 
-def labelled_rows(frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool) -> Labelled:
-    """Return the rows that have a label in the column `target`, and their labels as numbers or words.
+def labelled_rows(
+    frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool
+) -> tuple[pd.DataFrame, Array, int]:
+    """Return the rows that have a label in the column `target`, their labels as numbers or words, how many have none.
 
     Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
     """
@@ -60,7 +54,7 @@ def labelled_rows(frame: pd.DataFrame, target: str, classes: Sequence[Any] | Non
                 f"{place(rows, rows.index[at])}: column {target!r} has a label that is not among the "
                 f"classes {', '.join(map(str, classes))}: {short(kept[at])}."
             )
-    return Labelled(rows, y, int(missing.sum()))
+    return rows, y, int(missing.sum())
 
 
 def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:

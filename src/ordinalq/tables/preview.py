@@ -75,7 +75,8 @@ def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
         for name in names:
             counter = counters.setdefault(name, Counter())
             if counter is not None and name in frame.columns:
-                counters[name] = _together(counter, _counted(frame[name]))
+                more = _counted(frame[name])
+                counters[name] = None if more is None or len(both := counter + more) > ENOUGH else both
         if not whole:
             break
     columns = tuple(_column(name, kinds[name], counters[name]) for name in names)
@@ -88,15 +89,12 @@ def _kind(frame: Any, name: str) -> str:
         return NESTED
     first = frame[[name]].head(KIND_ROWS).copy()
     if is_words(first[name]):
-        first[name] = np.array([_cut(value) for value in first[name].tolist()], dtype=object)
+        cut = [value[:KIND_CELL] if isinstance(value, str) else value for value in first[name].tolist()]
+        first[name] = np.array(cut, dtype=object)
     try:
         return column_kinds(first, [name]).get(name, "")
     except ValueError:  # mistakes in it: to be told when it is used
         return ""
-
-
-def _cut(value: Any) -> Any:
-    return value[:KIND_CELL] if isinstance(value, str) else value
 
 
 def _counted(column: Any) -> Counter[str | None] | None:
@@ -112,11 +110,6 @@ def _counted(column: Any) -> Counter[str | None] | None:
     for word, count in zip(words, counts.tolist(), strict=True):
         found[word if word and word not in MISSING_WORDS else None] += count
     return found
-
-
-def _together(known: Counter[str | None], more: Counter[str | None] | None) -> Counter[str | None] | None:
-    found = None if more is None else known + more
-    return None if found is None or len(found) > ENOUGH else found
 
 
 def _column(name: str, kind: str, counter: "Counter[str | None] | None") -> ColumnPreview:
