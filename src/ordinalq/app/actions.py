@@ -1,6 +1,5 @@
 """What is done at each step of the walk: files are taken, work is begun."""
 
-import secrets
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -10,9 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from ordinalq.app import examples, forms, work
 from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.site import Site, go
-from ordinalq.app.uploads import MODEL, SENT, Refused, form, receive
+from ordinalq.app.uploads import MODEL, Refused, form, receive
 from ordinalq.app.work import Table
-from ordinalq.files.opening import packing
 
 
 async def upload(request: Request, site: Site, session: Session) -> Response:
@@ -166,12 +164,8 @@ async def labels(request: Request, site: Site, walk: Walk) -> Response:
     if walk.answer is None or walk.sample is None or walk.model is None:
         raise Refused("estimate a table first.")
     given = await receive(request, walk.folder, site.folder)
-    # In its own format, which may have changed only by no longer being packed.
-    name = walk.sample.path.name
-    ending = name.removesuffix(packing(name)).rpartition(".")[2]
-    out = walk.folder / f"{SENT}{secrets.token_hex(8)}.{ending}"
     what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
-    arguments, keep = {**what, "returned": given, "out": out}, ("sample", "asked", "answer")
+    arguments, keep = {**what, "returned": given}, ("sample", "asked", "answer")
     await begin(site, walk, "Estimating again, with the labels", work.label, arguments, *keep, step="/results")
     return go(walk)
 

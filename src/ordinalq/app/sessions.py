@@ -97,13 +97,18 @@ class Walk:
 
     def shown(self, message: str) -> str:
         """Return a message in the words of the page, in which files have the names that the user gave them."""
-        for table in filter(None, (self.table, self.sample, *self.ready.values())):
+        for table in (*self._tables(), *self.ready.values()):
             message = message.replace(str(table.path), table.shown)
         return on_page(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
 
+    def _tables(self) -> list[Table]:
+        """Return the tables of the walk, and those of labels that have come back."""
+        tables = [table for table in (self.table, self.sample) if table is not None]
+        return tables + [labels for table in tables for labels, _ in table.returned]
+
     def _tidy(self) -> None:
         """Remove tables that are needed no more: replaced, refused, or of work that failed."""
-        kept = {table.path for table in (self.table, self.sample) if table is not None} | {self.model}
+        kept = {table.path for table in self._tables()} | {self.model}
         for path in self.folder.glob(f"{SENT}*"):
             if path not in kept:
                 path.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from ordinalq.tables.planning import plan_labels, rows_to_label
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import TablePreview, preview_table
 from ordinalq.tables.quality import sentences, unit
-from ordinalq.tables.returned import ReturnedLabels, join_labels
+from ordinalq.tables.returned import ReturnedLabels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
 from ordinalq.telling import tell
 from ordinalq.validation import Floats
@@ -42,18 +42,22 @@ MAX_COMPARED = 12
 class Table(NamedTuple):
     """A table that was sent: where it is, what the user calls it, and how it is read.
 
-    The name is shown and never used as a path. Models that were sent come in the same way.
+    The name is shown and never used as a path. Models that were sent come in the same way. Labels of some rows may have
+    come back, in tables of their own with a column of this name.
     """
 
     path: Path
     shown: str
     encoding: str = "utf-8"
     quoting: str = "auto"
+    returned: "tuple[tuple[Table, str], ...]" = ()
 
     def open(self) -> Read:
         """Open it; errors call it as the user does."""
         table = open_table(self.path, None, self.encoding, self.quoting)
         table.name = table.files[0].name = self.shown
+        for labels, target in self.returned:
+            table.files[0].fill(ReturnedLabels(labels.open(), target))
         return table
 
 
@@ -242,19 +246,14 @@ def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, f
     return Planned(found.needed, len(rows))
 
 
-def label(
-    model: Path, table: Table, asked: Asked, returned: Table, out: Path, folder: Path
-) -> tuple[Table, Asked, Answer]:
-    """Join labels that have come back to the table that they are from, and estimate it again."""
+def label(model: Path, table: Table, asked: Asked, returned: Table, folder: Path) -> tuple[Table, Asked, Answer]:
+    """Estimate a table again, with labels that have come back."""
     target = asked.labels or read_info(model).target
     if target is None:
         raise ValueError("the model does not know the name of the column of the labels.")
-    labels = ReturnedLabels(returned.open(), target)
-    tell("joining the labels", 0, 2)
-    join_labels(table.open(), labels, out, encoding=table.encoding)
-    joined, now = Table(out, table.shown), asked._replace(labels=target)
-    tell("", 1, 2)
-    return joined, now, predict(model, joined, now, folder)
+    labelled = table._replace(returned=(*table.returned, (returned, target)))
+    now = asked._replace(labels=target)
+    return labelled, now, predict(model, labelled, now, folder)
 
 
 def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, in_time: bool = False) -> None:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -43,6 +43,18 @@ class Fixed(NamedTuple):
     kind: str
 
 
+class Filling(Protocol):
+    """Values of a column that are not in the file, or only in part."""
+
+    target: str
+
+    def values(self, frame: pd.DataFrame) -> list[Any]:
+        """Return the values of the rows of a portion, (N,), given those that the file has."""
+
+    def check(self) -> None:
+        """Refuse what cannot be the values of this file; called when all portions have been read."""
+
+
 class TableFile:
     """One of the files of a table; columns in `fixed` have one value in all rows, and are not in the file."""
 
@@ -50,6 +62,8 @@ class TableFile:
         self.name = source.name
         self.format = format
         self.fixed: dict[str, Fixed] = {}
+        self._fillings: list[Filling] = []
+        self._absent: set[str] = set()
         self._source = source
         self._encoding = encoding
         self._reader: Delimited | JsonLines | Parquet
@@ -72,7 +86,13 @@ class TableFile:
 
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
-        return [*self.inner_columns(), *self.fixed]
+        return list(dict.fromkeys([*self.inner_columns(), *self.fixed, *(one.target for one in self._fillings)]))
+
+    def fill(self, filling: Filling) -> None:
+        """Let a column have values from elsewhere, after those that others have filled in."""
+        if self.format != "jsonl" and filling.target not in self.inner_columns():
+            self._absent.add(filling.target)
+        self._fillings.append(filling)
 
     def inner_columns(self) -> list[str]:
         """Return the names of the columns that are in the file itself."""
@@ -109,14 +129,19 @@ class TableFile:
                     yield frame, (part.lines[stop - 1] + 1 - block.line) / max(block.n_lines, 1)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Refuse a file in which all rows lack a column."""
+        """Refuse a file in which all rows lack a column, or that others have filled in wrongly."""
         if isinstance(self._reader, JsonLines):
-            self._reader.check_seen(self._inner(wanted), seen)
+            self._reader.check_seen(self._inner(wanted), {*seen, *(one.target for one in self._fillings)})
+        for one in self._fillings:
+            one.check()
 
     def _inner(self, wanted: Wanted) -> Wanted:
         """Return what is to be read from the file itself."""
-        columns = None if wanted.columns is None else [name for name in wanted.columns if name not in self.fixed]
-        return wanted._replace(columns=columns)
+        if wanted.columns is None:
+            return wanted
+        inner = [name for name in wanted.columns if name not in self.fixed and name not in self._absent]
+        # Some column tells how many rows there are.
+        return wanted._replace(columns=inner or self.inner_columns()[:1])
 
     def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
         """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
@@ -132,7 +157,10 @@ class TableFile:
         for name, (value, kind) in self.fixed.items():
             if wanted.columns is None or name in wanted.columns:
                 frame[name] = pd.Series([value] * len(frame), dtype=kind, index=frame.index)
-        if self.fixed and wanted.columns is not None:
+        for one in self._fillings:
+            if wanted.columns is None or one.target in wanted.columns:
+                frame[one.target] = pd.Series(one.values(frame), dtype=object, index=frame.index)
+        if (self.fixed or self._fillings) and wanted.columns is not None:
             frame = frame[list(wanted.columns)]
         frame.attrs["where"] = self.name
         if part.seen is not None:
