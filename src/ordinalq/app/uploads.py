@@ -3,22 +3,21 @@
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 from ordinalq.app.work import Table
 from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
 from ordinalq.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30
@@ -45,7 +44,7 @@ class Refused(ValueError):
         self.status = status
 
 
-async def form(request: "Request") -> dict[str, list[str]]:
+async def form(request: Request) -> dict[str, list[str]]:
     """Return the fields of a form without files."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
         raise Refused("expected a form.", 415)
@@ -87,7 +86,7 @@ def shown_name(name: str) -> str:
 class _Sink:
     """Takes the parts of a form as they come: the file goes to the disk, other fields are ignored."""
 
-    def __init__(self, folder: Path, room: "Callable[[], int]") -> None:
+    def __init__(self, folder: Path, room: Callable[[], int]) -> None:
         self.folder = folder
         self.room = room
         self.upload: Table | None = None
@@ -127,8 +126,6 @@ class _Sink:
             self._disposition = value
 
     def _open(self) -> None:
-        from python_multipart.multipart import parse_options_header
-
         _, options = parse_options_header(self._disposition)
         if b"filename" not in options:
             return
@@ -166,21 +163,11 @@ class _Sink:
             self._stream = None
 
 
-async def receive(request: "Request", folder: Path, stored: Path) -> Table:
-    """Stream the file of a form into a folder; what is refused or cut off leaves nothing behind.
+async def receive(request: Request, folder: Path, stored: Path) -> Table:
+    """Stream the file of a form ``multipart/form-data`` into a private folder, where it gets a random name.
 
-    Parameters
-    ----------
-    request : Request
-        A form ``multipart/form-data`` with one file.
-    folder : Path
-        Private; the file gets a random name there.
-    stored : Path
-        The folder of all files, whose size has a limit too.
+    What is refused or cut off leaves nothing behind; `stored` is the folder of all files, whose size has a limit too.
     """
-    from python_multipart.exceptions import FormParserError
-    from python_multipart.multipart import MultipartParser, parse_options_header
-
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise Refused("expected a form with a file.", 415)

@@ -94,8 +94,7 @@ def _kind(frame: pd.DataFrame, name: str) -> str:
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
         return "category"
-    words = values.astype(str).str.strip()
-    words = words[~words.isin([*MISSING_WORDS, ""])]
+    words = _words(values)
     if not len(words):
         logger.warning("column %r is left out: it has no value at all, but words such as %s", name, values.iloc[0])
         return ""
@@ -129,6 +128,12 @@ def _kind(frame: pd.DataFrame, name: str) -> str:
     return ""
 
 
+def _words(values: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return values as words, those that are none left out."""
+    words = values.astype(str).str.strip()
+    return words[~words.isin([*MISSING_WORDS, ""])]
+
+
 def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
     """Return the format of a column of dates with the day before or after the month, "" for all else.
 
@@ -136,8 +141,7 @@ def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
     """
     if not cells.is_words(frame[name]):
         return ""
-    words = frame[name].dropna().astype(str).str.strip()
-    words = words[~words.isin([*MISSING_WORDS, ""])]
+    words = _words(frame[name].dropna())
     style = _other_style(words) if len(words) else ""
     if style is None:
         raise ValueError(

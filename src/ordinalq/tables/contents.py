@@ -1,5 +1,6 @@
 """A look at a model that was loaded, before it is used: what compiled code would follow without looking."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,16 @@ def check_contents(model: Any) -> None:
         if id(thing) in seen and not isinstance(thing, BaseEstimator):
             continue
         seen.add(id(thing))
+        parts: Iterable[Any] = ()
         if isinstance(thing, BaseEstimator):
-            number = _check_estimator(thing, n_features, in_ensemble)
-            waiting += [(part, number, _hands_on(thing)) for part in vars(thing).values()]
+            n_features, in_ensemble = _check_estimator(thing, n_features, in_ensemble), _hands_on(thing)
+            parts = vars(thing).values()
         elif isinstance(thing, dict):
-            waiting += [(part, n_features, in_ensemble) for part in thing.values()]
+            parts = thing.values()
         elif isinstance(thing, list | tuple | set):
-            waiting += [(part, n_features, in_ensemble) for part in thing]
+            parts = thing
         elif isinstance(thing, np.ndarray):
-            if thing.dtype == object:
-                waiting += [(part, n_features, in_ensemble) for part in thing.ravel()]
+            parts = thing.ravel() if thing.dtype == object else ()
         elif sparse.issparse(thing):
             _check_sparse(thing)
         elif isinstance(thing, np.random.RandomState):
@@ -47,7 +48,8 @@ def check_contents(model: Any) -> None:
         elif isinstance(thing, np.random.Generator):
             _check_generator(thing.bit_generator.state)
         elif hasattr(thing, "__dict__") and type(thing).__module__.partition(".")[0] == "ordinalq":
-            waiting += [(part, n_features, in_ensemble) for part in vars(thing).values()]
+            parts = vars(thing).values()
+        waiting += [(part, n_features, in_ensemble) for part in parts]
 
 
 def _hands_on(estimator: Any) -> bool:

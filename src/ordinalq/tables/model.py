@@ -213,7 +213,9 @@ class TableModel(_Answers, BaseEstimator):
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
+        quantifier: Quantifier = clone(Default() if self.quantifier is None else self.quantifier, safe=False)
+        if not isinstance(quantifier, Quantifier):
+            raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds)
         table = self.columns_.fit_transform(rows)
@@ -284,14 +286,6 @@ def _are_names(by: Any, frame: Any) -> bool:
     if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
         return False
     return len(by) != len(frame) or set(names_of(by)) <= {str(name) for name in frame.columns}
-
-
-def _unfitted(quantifier: Quantifier) -> Quantifier:
-    """Return an unfitted copy of a quantifier."""
-    if not isinstance(quantifier, Quantifier):
-        raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
-    unfitted: Quantifier = clone(quantifier)
-    return unfitted
 
 
 def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
