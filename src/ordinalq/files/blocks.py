@@ -54,5 +54,4 @@ class Part(NamedTuple):
 
     table: pa.Table | pd.DataFrame
     lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
-    done: int  # bytes of the file that are read after it
     seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

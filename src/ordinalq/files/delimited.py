@@ -76,7 +76,7 @@ class Delimited:
         reader = _Reader(self._head, wanted, self.source.name)
         table, lines = reader.read(block, block.content(self.source.path))
         if table is not None:
-            yield Part(table, lines, block.done)
+            yield Part(table, lines)
 
     def _header(self, text: Utf8) -> tuple["_Head", int, bytes]:
         """Return what the header says, its number of lines, and what was read after it."""

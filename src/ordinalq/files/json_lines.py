@@ -57,10 +57,10 @@ class JsonLines:
         if found is None:
             frame, lines = self._exact(text, block.line, columns)
             seen = frozenset(frame.columns if columns is None else (c for c in columns if frame[c].notna().any()))
-            yield Part(frame, lines, block.done, seen)
+            yield Part(frame, lines, seen)
         else:
             seen = frozenset(name for name in found.column_names if found[name].null_count < found.num_rows)
-            yield Part(found, range(block.line, block.line + found.num_rows), block.done, seen)
+            yield Part(found, range(block.line, block.line + found.num_rows), seen)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
         """Refuse a file in which all rows lack a column; any row may lack it, so that this is known at the end."""

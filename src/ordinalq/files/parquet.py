@@ -51,7 +51,7 @@ class Parquet:
                     rows = range(row, row + part.num_rows)
                     row += part.num_rows
                     if part.num_rows:
-                        yield Part(pa.Table.from_batches([part]).select(names), rows, block.done)
+                        yield Part(pa.Table.from_batches([part]).select(names), rows)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(error) from error
 
