@@ -181,10 +181,9 @@ def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_
     keys, n_items = whole.summary.keys, whole.summary.n_items
     if file is not None:
         file.check_seen(task.reading.wanted, whole.seen)
-        if task.reading.groups is not None:
-            task.reading.groups.saw(whole.strings)
-            order = task.reading.groups.order(keys)[0]
-            keys, n_items = keys[order], n_items[order]
+        task.reading.groups.saw(whole.strings)
+        order = task.reading.groups.order(keys)[0]
+        keys, n_items = keys[order], n_items[order]
     of_items = not task.quantifier.on_means
     if of_items and n_items.max() > max_items:
         name = keys[[int(n_items.argmax())]].labels()[0]

@@ -228,9 +228,9 @@ def _schema(task: core.Task, fields: Any, by: By) -> Any:
 
     example = core.example(task)
     periods = {name for name, period, _ in map(with_period, [by] if isinstance(by, str) else by) if period is not None}
-    names = task.reading.groups.names if task.reading.groups is not None else []
     words = types.StringType()
-    found = [types.StructField(name, words if name in periods else fields[name].dataType) for name in names]
+    kept = {name: words if name in periods else fields[name].dataType for name in task.reading.groups.names}
+    found = [types.StructField(name, kind) for name, kind in kept.items()]
     kinds = {"i": types.LongType(), "f": types.DoubleType()}
     for name, dtype in example.dtypes.items():
         found.append(types.StructField(str(name), kinds.get(dtype.kind, words)))

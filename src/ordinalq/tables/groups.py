@@ -13,11 +13,13 @@ from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
 from ordinalq.files.columns import date_style
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.keys import Column, Keys
+from ordinalq.keys import UNNAMED, Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.validation import Index
 
+# The key of all rows as one group.
+WHOLE = "all"
 # The format of what is no file.
 FRAME = "frame"
 # A longer name is that of a wrong column.
@@ -85,10 +87,10 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in portions, by one column or by several."""
+    """The groups of rows that come in portions, by one column or by several; without any, all rows are one."""
 
-    def __init__(self, by: By, format: str = FRAME) -> None:  # noqa: A002
-        self.columns = [GroupColumn(one, format) for one in as_list(by)]
+    def __init__(self, by: By | None, format: str = FRAME) -> None:  # noqa: A002
+        self.columns = [] if by is None else [GroupColumn(one, format) for one in as_list(by)]
         # Those whose type the file has.
         self.native = [column.name for column in self.columns] if format == "parquet" else []
 
@@ -108,6 +110,8 @@ class Grouping:
 
     def values(self, frame: pd.DataFrame) -> dict[str, Any]:
         """Return the values of each column in the rows of a portion, by its name."""
+        if not self.columns:
+            return {UNNAMED: np.full(len(frame), WHOLE, dtype=object)}
         return {column.name: column.read(frame) for column in self.columns}
 
     def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
@@ -116,13 +120,14 @@ class Grouping:
 
     def typed(self, summary: Summary) -> Summary:
         """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
-        if summary.keys is None:
-            return summary
+        assert summary.keys is not None
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
 
     def order(self, keys: Keys) -> tuple[Index, Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
+        if not self.columns:
+            return np.arange(len(keys)), keys
         pairs = zip(self.columns, keys.columns, strict=True)
         found, codes = Keys.of({words.name: column.typed(words) for column, words in pairs})
         native = [old.native for old in keys.columns]

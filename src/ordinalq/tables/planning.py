@@ -42,11 +42,11 @@ def plan_labels(
     The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
     :func:`ordinalq.inference.labelling.labels_needed`.
     """
-    groups = None if by is None else Grouping(by, file.format)
+    groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
-    needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
-    return LabelPlan(needed, read, by, labels)
+    assert summary.keys is not None
+    return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels)
 
 
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
@@ -76,18 +76,16 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
 
 def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
-    keys = [] if plan.read.keys is None else plan.read.keys.tolist()
-    position = {key: row for row, key in enumerate(keys)}
-    groups = None if plan.by is None else Grouping(plan.by, file.format)
-    columns = list(dict.fromkeys([*([] if groups is None else groups.names), *filter(None, [plan.labels])]))
-    native = [] if groups is None else groups.native
+    assert plan.read.keys is not None
+    position = {key: row for row, key in enumerate(plan.read.keys.tolist())}
+    groups = Grouping(plan.by, file.format)
+    columns = list(dict.fromkeys([*groups.names, *filter(None, [plan.labels])]))
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
-    for frame in file.portions(columns or None, native=native):
+    for frame in file.portions(columns or None, native=groups.native):
         code = np.zeros(len(frame), dtype=np.intp)
-        if groups is not None:
-            samples = groups.samples(frame)
-            assert samples.keys is not None
-            code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
+        samples = groups.samples(frame)
+        assert samples.keys is not None
+        code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
         codes.append(code)
         words = [None] * len(frame) if plan.labels is None else as_words(frame[plan.labels])
         free.append(np.array([not word or word in MISSING_WORDS for word in words], dtype=bool))

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,16 +21,12 @@ from ordinalq.files.blocks import Block, Wanted
 from ordinalq.files.many import Table
 from ordinalq.files.table import TableFile
 from ordinalq.files.writing import replacing, write_bytes
-from ordinalq.keys import Column, Keys
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
 from ordinalq.telling import along
 from ordinalq.workers import in_order
-
-# The key of all rows as one group.
-WHOLE = "all"
 
 # Files of portions, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
@@ -68,7 +63,7 @@ class Reading:
     def __init__(
         self,
         model: Any,
-        groups: Grouping | None = None,
+        groups: Grouping,
         labels: str | None = None,
         *,
         with_gaps: bool = False,
@@ -80,10 +75,9 @@ class Reading:
         self.weight, self.weights = weight, weights
         self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
-        by = [] if groups is None else groups.names
-        columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels, weight])]))
-        numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
-        self.wanted = Wanted(columns, numbers, [] if groups is None else groups.native)
+        columns = list(dict.fromkeys([*kinds, *groups.names, *filter(None, [labels, weight])]))
+        numbers = [name for name, kind in kinds.items() if kind == "number" and name not in groups.names]
+        self.wanted = Wanted(columns, numbers, groups.native)
 
     def check(self, file: Table) -> None:
         """Refuse a table without the columns that are needed."""
@@ -95,12 +89,12 @@ class Reading:
     def part(self, frame: pd.DataFrame) -> Portion:
         """Return what some rows give."""
         seen = frozenset(frame.attrs.pop("seen", ()))
-        return Portion(self._summary(frame), () if self.groups is None else self.groups.strings(frame), seen)
+        return Portion(self._summary(frame), self.groups.strings(frame), seen)
 
     def _summary(self, frame: pd.DataFrame) -> Summary:
         """Return the sums over the groups of some rows."""
         quantifier = fitted_quantifier(self.model)
-        samples = None if self.groups is None else self.groups.samples(frame)
+        samples = self.groups.samples(frame)
         known: Any = [None] * len(frame) if self.with_gaps else None
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
@@ -108,8 +102,6 @@ class Reading:
         weightless = w is not None and not w.any()
         how: dict[str, Any] = {"sample_weight": None if weightless else w, "weights": self.weights}
         summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known, **how)
-        if self.groups is None:
-            summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
         if weightless:
             return _empty(summary)
         return summary.compact() if self.compact else summary
@@ -185,8 +177,7 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
         calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
         portions = in_order(_portion, reading, calls, n_jobs)
         for portion in along("reading the table", portions, file.n_bytes):
-            if reading.groups is not None:
-                reading.groups.saw(portion.strings)
+            reading.groups.saw(portion.strings)
             seen.update(portion.seen)
             yield portion.summary
 
