@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from listening import Told
 from pages import Client, problem, served
 
 from ordinalq.app import work
@@ -237,13 +238,14 @@ def test_learning_says_how_far_it_is(tables, tmp_path):
     (tmp_path / "grades.csv").write_bytes(csv(tables[0]))
     table = work.Table(tmp_path / "grades.csv", "grades.csv")
     choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
-    told = []
-    work.fit(table, choices, tmp_path / "model.oq", tmp_path / "errors.svg", lambda *said: told.append(said))
-    parts = [said[1] for said in told[1:]]
+    with Told() as far:
+        work.fit(table, choices, tmp_path)
+    parts = [part for part, _ in far.told]
     assert parts == sorted(parts)
     assert len(set(parts)) > 5
     assert parts[-1] == 1
-    assert any("fold 5 of 5" in said[0] for said in told)
+    assert any("reading the table" in what for _, what in far.told)
+    assert any("fold 5 of 5" in what for _, what in far.told)
 
 
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):

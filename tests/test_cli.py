@@ -129,6 +129,11 @@ def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
         assert ("fitting on train.csv" in capsys.readouterr().err) == expected
 
 
+def test_the_version_needs_no_verb(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"ordinalq {oq.__version__}\n"
+
+
 def test_quiet_stands_anywhere(capsys):
     assert main(["datasets", "--quiet"]) == 0
     assert main(["--quiet", "methods"]) == 0

@@ -14,6 +14,10 @@ import ordinalq as oq
 from ordinalq import engines
 from ordinalq.cli import main
 from ordinalq.contract import summary as blocks
+from ordinalq.contract.plan import Plan
+from ordinalq.files.many import open_table
+from ordinalq.tables.groups import Grouping
+from ordinalq.tables.reading import Reading
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -97,6 +101,16 @@ def test_columns_and_versions_are_checked(data):
         engines.received((versions | {"scikit-learn": "0.1"}, content))
     with pytest.raises(ValueError, match="the table has no rows"):
         oq.dask.predict_groups(models["PACC"], there[there["x"] > 1e9], "shop")
+
+
+def test_a_packed_file_without_rows_is_no_obstacle_beside_others(data, tmp_path):
+    models, frame, _ = data
+    frame.to_csv(tmp_path / "a.csv.gz", index=False)
+    frame[:0].to_csv(tmp_path / "b.csv.gz", index=False)
+    table = open_table(tmp_path)
+    found = oq.dask.read_table(engines.Task(Reading(models["PACC"], Grouping("shop", "csv")), None, Plan()), table)
+    expected = models["PACC"].predict_groups(frame, "shop")
+    np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-6)
 
 
 def test_a_worker_without_ordinalq_says_so():

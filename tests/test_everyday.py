@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from listening import Told
 from numpy.testing import assert_allclose
 from seeds import generator
 from sklearn.naive_bayes import GaussianNB
@@ -356,15 +357,16 @@ def test_long_names_in_the_terminal_can_be_told_apart(reviews, tmp_path, capsys,
     assert ends == ["blender", "fan", "kettle", "lamp", "toaster"]
 
 
-def test_progress_is_shown_on_terminals_and_for_long_work_only(monkeypatch, capsys):
-    with show.progress("x", 10**9) as bar:
-        assert bar is None  # not a terminal
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with show.progress("x", 1000) as bar:
-        assert bar is None
-    with show.progress("x", 10**9) as bar:
-        bar(500_000_000, 1_000_000)
-    assert capsys.readouterr().out == ""
+def test_progress_is_shown_on_terminals_and_for_long_work_only(reviews, monkeypatch, capsys):
+    arguments = ["predict", reviews / "stars.oq", reviews / "new.csv"]
+    for patience, terminal, expected in ((0.0, False, False), (60.0, True, False), (0.0, True, True)):
+        monkeypatch.setattr(show, "PATIENCE", patience)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer)
+        run(*arguments)
+        captured = capsys.readouterr()
+        assert ("reading" in captured.err) == expected
+        assert "reading" not in captured.out
 
 
 def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
@@ -372,11 +374,12 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
     new = pd.read_csv(reviews / "new.csv")
     for name in ("new.csv", "new.csv.gz", "new.jsonl", "new.parquet"):
         file = open_table(written(new, tmp_path / name))
-        seen = []
-        assert sum(len(frame) for frame in file.portions(["review"], seen.append)) == 1600
-        assert seen == sorted(seen)
-        assert seen[-1] == file.n_bytes
-        assert len(seen) >= 2
+        with Told() as far:
+            assert sum(len(frame) for frame in file.portions(["review"])) == 1600
+        parts = [part for part, _ in far.told]
+        assert parts == sorted(parts)
+        assert parts[-1] == 1
+        assert len({part for part in parts if 0 < part < 1}) >= 2
 
 
 # fit

@@ -220,7 +220,7 @@ def test_pipes_are_read_like_files(tmp_path):
         assert file.read()["b"].tolist() == ["x", "y"]
     with pytest.raises(ValueError, match=r"pipe.csv, line 1: 1 of 1 columns are missing"):
         file.read(["c"])
-    kept = file.path
+    kept = file.files[0].path
     assert kept.exists()
     del file
     assert not kept.exists()

@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from ordinalq.files.table import open_file
+from ordinalq.files.many import open_table
 from ordinalq.tables.preview import preview_table
 
 
 def look(frame, tmp_path, kind="csv", **options):
     path = tmp_path / f"table.{kind}"
     frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
-    return preview_table(open_file(path), **options)
+    return preview_table(open_table(path), **options)
 
 
 def test_values_have_the_order_of_numbers_or_of_their_appearance(tmp_path):

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from ordinalq.files.table import open_file
-from ordinalq.tables.returned import ReturnedLabels, join_labels
+from ordinalq.files.many import open_table
+from ordinalq.tables.returned import ReturnedLabels
 
 ROWS = pd.DataFrame(
     {"shop": ["a", "b", "a", "c"], "text": ["one, two", 'say "x"', "line\nbreak", "ü"], "n": [1, 2, 3, 4]}
@@ -20,7 +20,7 @@ def write(frame, path):
         frame.to_json(path, orient="records", lines=True, force_ascii=False)
     else:
         frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-    return open_file(path)
+    return open_table(path)
 
 
 def returned(tmp_path, places, chosen, labels, **changed):
@@ -33,9 +33,8 @@ def returned(tmp_path, places, chosen, labels, **changed):
 def test_labels_join_the_rows_that_were_drawn(tmp_path, kind):
     file = write(ROWS, tmp_path / f"table.{kind}")
     labels = returned(tmp_path, PLACES[kind], [2, 0], [5, 1])
-    out = tmp_path / f"joined.{kind}"
-    join_labels(file, labels, out)
-    joined = open_file(out).read()
+    file.files[0].fill(labels)
+    joined = file.read()
     assert [None if pd.isna(x) or x == "" else str(x) for x in joined["stars"]] == ["1", None, "5", None]
     pd.testing.assert_frame_equal(
         joined[["shop", "text"]].reset_index(drop=True), ROWS[["shop", "text"]], check_dtype=False
@@ -45,10 +44,20 @@ def test_labels_join_the_rows_that_were_drawn(tmp_path, kind):
 @pytest.mark.parametrize("kind", PLACES)
 def test_labels_that_were_there_stay(tmp_path, kind):
     file = write(ROWS.assign(stars=["3", None, None, "2"]), tmp_path / f"table.{kind}")
-    out = tmp_path / f"joined.{kind}"
-    join_labels(file, returned(tmp_path, PLACES[kind], [0, 1], [4, 5]), out)
-    joined = open_file(out).read()
+    file.files[0].fill(returned(tmp_path, PLACES[kind], [0, 1], [4, 5]))
+    joined = file.read()
     assert [None if pd.isna(x) or x == "" else str(x) for x in joined["stars"]] == ["4", "5", None, "2"]
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_labels_may_come_back_twice_and_be_read_alone(tmp_path, kind):
+    file = write(ROWS, tmp_path / f"table.{kind}")
+    for chosen, labels in (([0, 1], [4, 5]), ([1, 3], [2, 1])):
+        file.files[0].fill(returned(tmp_path, PLACES[kind], chosen, labels))
+    assert file.columns() == [*ROWS, "stars"]
+    [frame] = file.portions(["stars"])
+    assert frame["stars"].tolist() == ["4", "2", None, "1"]
+    assert file.read(["n", "stars"]).columns.tolist() == ["n", "stars"]
 
 
 def test_rows_without_a_label_are_left_out(tmp_path):
@@ -66,8 +75,13 @@ def test_rows_without_a_label_are_left_out(tmp_path):
 def test_labels_of_another_table_are_refused(tmp_path, changed, message):
     file = write(ROWS, tmp_path / "table.csv")
     places, labels = changed.pop("places", PLACES["csv"]), changed.pop("labels", [1, 2])
+
+    def read():
+        file.files[0].fill(returned(tmp_path, places, [0, 1], labels, **changed))
+        return file.read()
+
     with pytest.raises(ValueError, match=message):
-        join_labels(file, returned(tmp_path, places, [0, 1], labels, **changed), tmp_path / "joined.csv")
+        read()
 
 
 def test_a_table_that_was_not_drawn_is_refused(tmp_path):

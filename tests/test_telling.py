@@ -2,8 +2,10 @@
 
 import logging
 
+from listening import Told
+
 import ordinalq as oq
-from ordinalq.telling import Far, each, logger, tell
+from ordinalq.telling import Far, along, each, logger, tell
 
 
 def test_steps_inside_of_a_step_share_its_width():
@@ -19,19 +21,12 @@ def test_steps_inside_of_a_step_share_its_width():
 def test_a_fit_tells_its_models_and_folds_in_order(rng):
     y = rng.integers(1, 4, 120)
     X = y[:, None] + rng.normal(size=(120, 2))
-    told = []
-
-    class Notes(Far):
-        def emit(self, record):
-            super().emit(record)
-            told.append((self.part, self.what))
-
-    with Notes():
+    with Told() as far:
         oq.AML(oq.OrdinalStack(cv=3)).fit(X, y)
-    parts = [part for part, _ in told]
+    parts = [part for part, _ in far.told]
     assert parts == sorted(parts)
     assert parts[-1] == 1
-    assert "model 1 of 3, fold 3 of 3" in [what for _, what in told]
+    assert "model 1 of 3, fold 3 of 3" in [what for _, what in far.told]
 
 
 def test_whoever_logs_all_else_is_told_nothing(monkeypatch, rng):
@@ -57,6 +52,18 @@ def test_work_that_fails_leaves_no_listener():
             raise RuntimeError
     except RuntimeError:
         assert not any(isinstance(handler, Far) for handler in logger.handlers)
+
+
+def test_work_along_a_file_ends_where_it_is_left():
+    with Told() as far:
+        tell("", 0, 2)
+        assert list(along("reading", [("a", 0), ("b", 5), ("c", 10)], 10)) == ["a", "b", "c"]
+        tell("", 1, 2)
+        for _ in along("reading", [("a", 5), ("b", 10)], 10):
+            break
+        tell("", 2, 2)
+    assert [part for part, _ in far.told] == [0, 0, 0.25, 0.5, 0.5, 0.5, 1, 1]
+    assert far.what == ""
 
 
 def test_no_items_are_no_work():

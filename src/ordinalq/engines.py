@@ -20,22 +20,20 @@ from ordinalq.contract.estimates import check_names, united
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, warn_of_failed
 from ordinalq.contract.summary import Summary, blocks
+from ordinalq.files.blocks import Block
+from ordinalq.files.many import Table
 from ordinalq.files.names import require_columns
-from ordinalq.files.table import Table
-from ordinalq.files.table import nullable as nullable
+from ordinalq.files.table import TableFile
 from ordinalq.inference.groups import estimate_block
 from ordinalq.keys import Keys
 from ordinalq.methods.catalog import catalog
-from ordinalq.samples import Samples
-from ordinalq.tables.groups import By, Grouping, group_values, names_of
+from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.reading import Portion, Reading
+from ordinalq.tables.reading import Portion, Reading, together
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
 MAX_ITEMS = 10_000_000
-# What must be the same on all machines: models and sums are sent as Python has them.
-VERSIONS = ("ordinalq", "scikit-learn", "python")
 
 
 class Task(NamedTuple):
@@ -50,18 +48,6 @@ class Task(NamedTuple):
     def quantifier(self) -> Quantifier:
         """The quantifier of the model."""
         return fitted_quantifier(self.reading.model)
-
-
-class FrameGroups(Grouping):
-    """The groups of rows of frames, with the types that these have."""
-
-    def __init__(self, by: By) -> None:
-        super().__init__(by, "parquet")
-        self.by = by
-
-    def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
-        """Return the groups of the rows of a frame."""
-        return Samples.from_groups(group_values(frame, self.by), y, classes=classes, missing=True)
 
 
 class Layout(NamedTuple):
@@ -102,7 +88,7 @@ def prepared(
     for name, value in (("labelled", labelled), ("weight", weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
-    reading = Reading(model, FrameGroups(by), labelled, compact=False, weight=weight, weights=weights)
+    reading = Reading(model, Grouping(by), labelled, compact=False, weight=weight, weights=weights)
     require_columns(columns, list(reading.wanted.columns or ()), "the table")
     plan = Plan() if plan is None else plan
     return Task(reading, None if level is None else check_level(level), plan.repeatable())
@@ -115,21 +101,14 @@ def payload(task: Task) -> tuple[dict[str, str], bytes]:
 
 def received(sent: tuple[dict[str, str], bytes]) -> Task:
     """Return a task on a worker; the error names a version that differs."""
-    theirs, ours = sent[0], versions()
-    for name in VERSIONS:
-        if theirs[name] != ours[name]:
+    theirs, content = sent
+    for name, ours in versions().items():
+        if theirs[name] != ours:
             raise RuntimeError(
-                f"the worker {socket.gethostname()} has {name} {ours[name]}, but the model comes from {theirs[name]}: "
+                f"the worker {socket.gethostname()} has {name} {ours}, but the model comes from {theirs[name]}: "
                 "install the same version there."
             )
-    return _loaded(sent[1])
-
-
-@lru_cache(maxsize=2)
-def _loaded(content: bytes) -> Task:
-    """Return a task, which each worker unpacks once."""
-    task: Task = unpacked(content)
-    return task
+    return _task(content)
 
 
 def packed(content: Any) -> bytes:
@@ -144,8 +123,12 @@ def unpacked(content: bytes) -> Any:
     return joblib.load(io.BytesIO(content))
 
 
+# Each worker unpacks a task once.
+_task: Callable[[bytes], Task] = lru_cache(maxsize=2)(unpacked)
+
+
 def versions() -> dict[str, str]:
-    """Return the versions that must be the same on all machines."""
+    """Return the versions that must be the same on all machines: models and sums are sent as Python has them."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"ordinalq": __version__, "scikit-learn": sklearn.__version__, "python": python}
 
@@ -174,21 +157,14 @@ def remote(engine: str, name: str) -> Callable[..., Any]:
 
 def scored(task: Task, frame: pd.DataFrame) -> Portion | None:
     """Return the sums over the groups of some rows, None where there are none."""
-    return Portion(task.reading.summary(frame, task.reading.groups), (), frozenset()) if len(frame) else None
+    return task.reading.part(frame) if len(frame) else None
 
 
-def scored_block(task: Task, file: Any, block: Any) -> Portion:
-    """Return what a block of a file gives, or all blocks of it where none is named."""
-    these = [block] if block is not None else [one for _, one in file.blocks(task.reading.wanted)]
-    return together([task.reading.portion(file, one) for one in these])
-
-
-def together(parts: Sequence[Portion]) -> Portion:
-    """Return what some rows give from what parts of them give."""
-    strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
-    return Portion(
-        Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
-    )
+def scored_block(task: Task, file: TableFile, block: Block | None) -> Portion | None:
+    """Return what a block of a file gives, or all blocks of it where none is named; None for a file without rows."""
+    these = [block] if block is not None else file.blocks(task.reading.wanted)
+    parts = [task.reading.portion(file, one) for one in these]
+    return together(parts) if parts else None
 
 
 def facts(portion: Portion) -> Portion:
@@ -205,10 +181,9 @@ def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_
     keys, n_items = whole.summary.keys, whole.summary.n_items
     if file is not None:
         file.check_seen(task.reading.wanted, whole.seen)
-        if task.reading.groups is not None:
-            task.reading.groups.saw(whole.strings)
-            order = task.reading.groups.order(keys)[0]
-            keys, n_items = keys[order], n_items[order]
+        task.reading.groups.saw(whole.strings)
+        order = task.reading.groups.order(keys)[0]
+        keys, n_items = keys[order], n_items[order]
     of_items = not task.quantifier.on_means
     if of_items and n_items.max() > max_items:
         name = keys[[int(n_items.argmax())]].labels()[0]

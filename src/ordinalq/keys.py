@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.validation import Array, Index, Mask
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # How people are shown the group of the items that name none.
 MISSING = "(missing)"
@@ -241,8 +238,6 @@ def _columns(groups: Any) -> Mapping[str, Any]:
 
 def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
     """Return the distinct values of a column (N,), sorted, and the position of each item's value among them."""
-    import pandas as pd
-
     column, native = _column(groups)
     codes, values = pd.factorize(column)
     values, rank = _sorted(pd.Index(values))
@@ -256,8 +251,6 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
 
 def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
     """Return a column as pandas has it, and the type that it had before, where that was another."""
-    import pandas as pd
-
     native = None
     if is_polars(groups):
         native = groups.dtype
@@ -302,8 +295,6 @@ def _sorted(values: "pd.Index[Any]") -> tuple["pd.Index[Any]", Index]:
 
 def _nullable(dtype: Any) -> Any:
     """Return a type that can also hold a missing value."""
-    import pandas as pd
-
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
         return pd.array(np.zeros(0, dtype)).dtype
     return dtype

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.validation import Array, Codes
 
@@ -49,12 +50,9 @@ def encode_known_labels(y: Any, classes: Array) -> Codes:
     """
     if y is None or isinstance(y, str | bytes) or np.ndim(y) != 1:
         raise ValueError(f"labelled must be a one-dimensional array of labels, got {_describe(y)}.")
-    if hasattr(y, "dtype") or not any(isinstance(value, str) for value in y):
-        values = np.asarray(y, dtype=object)
-    else:
-        # NumPy would make words of gaps that stand beside words.
-        values = np.array(list(y), dtype=object)
-    known = np.array([not is_missing(value) for value in values.tolist()], dtype=bool)
+    # As objects: NumPy would make words of gaps that stand beside words.
+    values = np.asarray(y, dtype=object)
+    known = ~pd.isna(values)
     codes = np.full(len(values), -1, dtype=np.intp)
     if known.any():
         codes[known] = encode_labels(values[known], classes, name="labelled")[1]
@@ -72,12 +70,7 @@ def _values(y: Any, name: str) -> Array:
     values = np.asarray(y)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must be labels that have an order.")
-    if values.dtype.kind == "O":
-        missing = np.array([is_missing(v) for v in values], dtype=bool)
-    elif values.dtype.kind == "f":
-        missing = np.isnan(values)
-    else:
-        missing = np.zeros(len(values), dtype=bool)
+    missing = pd.isna(values)
     if missing.any():
         raise ValueError(
             f"{name} must have no missing labels, got {missing.sum()}, the first at item {np.argmax(missing)}."
@@ -125,21 +118,12 @@ def _positions(values: Array, ordered: Array, name: str) -> Codes:
     """Return the position of each value in `ordered`."""
     position = {label: i for i, label in enumerate(ordered.tolist())}
     # The distinct values are few, so the slow part (a dictionary) sees only those.
-    distinct, inverse = _unique(values)
+    codes, found = pd.factorize(values)
+    distinct = found.tolist()
     unknown = [v for v in distinct if v not in position]
     if unknown:
         raise ValueError(f"{name} has labels that are not in classes {_listing(ordered)}: {_listing(unknown)}.")
-    return np.array([position[v] for v in distinct], dtype=np.intp)[inverse]
-
-
-def _unique(values: Array) -> tuple[list[Any], Codes]:
-    """Return distinct values and the index of each item's value; objects need not be sortable."""
-    if values.dtype.kind != "O":
-        distinct, inverse = np.unique(values, return_inverse=True)
-        return distinct.tolist(), inverse
-    seen: dict[Any, int] = {}
-    inverse = np.array([seen.setdefault(v, len(seen)) for v in values.tolist()], dtype=np.intp)
-    return list(seen), inverse
+    return np.array([position[v] for v in distinct], dtype=np.intp)[codes]
 
 
 def is_missing(value: Any) -> bool:

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+import pyarrow as pa
+
 from ordinalq import engines as core
 from ordinalq.contract.quantifier import warn_of_failed
+from ordinalq.files.table import nullable
 from ordinalq.periods import with_period
 from ordinalq.tables.groups import By
+from ordinalq.tables.reading import together
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
-    from ordinalq.files.table import Table
+    from ordinalq.files.many import Table
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
 ROW = "block long, origin string, body binary"
@@ -48,6 +50,8 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     pyspark.sql.DataFrame
         One row per group: the group, n_items, the share of each class, mean_class, and what else is known.
     """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     task = core.prepared(model, frame.columns, by, **how)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
@@ -55,7 +59,7 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
         parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
         kept, layout = _laid_out(task, sent, parts, None, max_items)
         schema = _schema(task, frame.schema, by)
-        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, _arrow(schema)), schema)
+        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, to_arrow_schema(schema)), schema)
 
 
 def read_table(task: core.Task, file: "Table", session: Any) -> Any:
@@ -126,7 +130,7 @@ def _remote(name: str, sent: Any, *more: Any) -> Callable[..., Any]:
     return lambda rows: step(sent.value, rows, *more)
 
 
-def _scored(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _scored(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the sums over the groups of the rows of a partition."""
     from pyspark import TaskContext
 
@@ -137,33 +141,34 @@ def _scored(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.Reco
         waiting += [] if portion is None else [portion]
         samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
         if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.on_means):
-            yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
+            yield _row(0, f"{origin}-{number:06d}", together(waiting))
             waiting, number = [], number + 1
     if waiting:
-        yield _row(0, f"{origin}-{number:06d}", core.together(waiting))
+        yield _row(0, f"{origin}-{number:06d}", together(waiting))
 
 
-def _read(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _read(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the sums over the groups of pieces of files."""
     task = core.received(sent)
     for row in _rows(batches):
-        yield _row(0, row["origin"], core.scored_block(task, *core.unpacked(row["body"])))
+        if (portion := core.scored_block(task, *core.unpacked(row["body"]))) is not None:
+            yield _row(0, row["origin"], portion)
 
 
-def _facts(sent: Any, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _facts(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield what the layout needs of each part."""
     for row in _rows(batches):
         yield _row(0, row["origin"], core.facts(core.unpacked(row["body"])))
 
 
-def _split(sent: Any, batches: "Iterator[pa.RecordBatch]", layout: Any) -> "Iterator[pa.RecordBatch]":
+def _split(sent: Any, batches: Iterator[pa.RecordBatch], layout: Any) -> Iterator[pa.RecordBatch]:
     """Yield what each part has of each block."""
     for row in _rows(batches):
         for block, summary in layout.value.split(core.unpacked(row["body"]).summary).items():
             yield _row(block, row["origin"], (summary, layout.value.keys[layout.value.slices[block]]))
 
 
-def _finished(sent: Any, table: "pa.Table") -> tuple[int, Any]:
+def _finished(sent: Any, table: pa.Table) -> tuple[int, Any]:
     """Return the number of a block of groups and what its parts give."""
     rows = sorted(table.to_pylist(), key=lambda row: str(row["origin"]))
     parts = [core.unpacked(row["body"]) for row in rows]
@@ -171,18 +176,14 @@ def _finished(sent: Any, table: "pa.Table") -> tuple[int, Any]:
     return number, core.finished(core.received(sent), number, parts[0][1], [summary for summary, _ in parts])
 
 
-def _bodies(sent: Any, table: "pa.Table") -> "pa.Table":
+def _bodies(sent: Any, table: pa.Table) -> pa.Table:
     """Return what a block gives as one row."""
-    import pyarrow as pa
-
     number, found = _finished(sent, table)
     return pa.Table.from_batches([_row(number, "", found)])
 
 
-def _estimated(sent: Any, table: "pa.Table", schema: Any) -> "pa.Table":
+def _estimated(sent: Any, table: pa.Table, schema: Any) -> pa.Table:
     """Return the estimates of a block, one row per group."""
-    import pyarrow as pa
-
     _, (estimates, failed) = _finished(sent, table)
     warn_of_failed(failed, len(estimates))
     columns = {column.name: column.tolist() for column in estimates.keys.columns}
@@ -202,26 +203,22 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _row(block: int, origin: str, content: Any) -> "pa.RecordBatch":
-    import pyarrow as pa
-
+def _row(block: int, origin: str, content: Any) -> pa.RecordBatch:
     types = {"block": pa.int64(), "origin": pa.string(), "body": pa.binary()}
     values = {"block": block, "origin": origin, "body": core.packed(content)}
     return pa.RecordBatch.from_arrays([pa.array([values[name]], type=kind) for name, kind in types.items()], [*types])
 
 
-def _rows(batches: "Iterator[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()
 
 
-def _frame(batch: "pa.RecordBatch") -> "pd.DataFrame":
+def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
     """Return rows as a frame; whole numbers stay whole where some are missing."""
-    import pandas as pd
-
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name] = column.to_pandas(types_mapper=core.nullable if column.null_count else None)
+        columns[name] = column.to_pandas(types_mapper=nullable if column.null_count else None)
     return pd.DataFrame(columns)
 
 
@@ -231,17 +228,10 @@ def _schema(task: core.Task, fields: Any, by: By) -> Any:
 
     example = core.example(task)
     periods = {name for name, period, _ in map(with_period, [by] if isinstance(by, str) else by) if period is not None}
-    names = task.reading.groups.names if task.reading.groups is not None else []
     words = types.StringType()
-    found = [types.StructField(name, words if name in periods else fields[name].dataType) for name in names]
+    kept = {name: words if name in periods else fields[name].dataType for name in task.reading.groups.names}
+    found = [types.StructField(name, kind) for name, kind in kept.items()]
     kinds = {"i": types.LongType(), "f": types.DoubleType()}
     for name, dtype in example.dtypes.items():
         found.append(types.StructField(str(name), kinds.get(dtype.kind, words)))
     return types.StructType(found)
-
-
-def _arrow(schema: Any) -> Any:
-    """Return a schema of Spark as Arrow has it."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)

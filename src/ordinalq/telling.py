@@ -4,7 +4,7 @@ Without a handler nothing is said. Work may be inside a step of other work: :cla
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 logger = logging.getLogger("ordinalq.progress")
@@ -25,6 +25,18 @@ def each(what: str, items: Sequence[Item]) -> Iterator[Item]:
         tell(f"{what} {i + 1} of {len(items)}", i, len(items))
         yield item
     tell("", len(items), len(items))
+
+
+def along(what: str, items: Iterable[tuple[Item, int]], of: int) -> Iterator[Item]:
+    """Yield items that come with how many of `of` steps are done after each of them."""
+    tell(what, 0, of)
+    try:
+        for item, at in items:
+            yield item
+            if 0 < at < of:
+                tell(what, at, of)
+    finally:
+        tell("", of, of)
 
 
 class Far(logging.Handler):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import joblib
+
 # Seconds between two looks at whether the parent is still there.
 POLL = 1.0
 # Calls of each worker that are under way or wait: one to do, one to do next.
@@ -65,7 +67,6 @@ def in_order(
         for call in calls:
             yield function(shared, *call)
         return
-    import joblib
     from joblib.externals.loky import ProcessPoolExecutor
 
     executor = ProcessPoolExecutor(n_jobs, initializer=watch, initargs=(os.getpid(),))
@@ -86,8 +87,6 @@ def in_order(
 
 def n_workers(n_jobs: Any) -> int:
     """Return the number of processes that n_jobs stands for: as many as there are processors where it is negative."""
-    import joblib
-
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
     return int(joblib.cpu_count()) if n_jobs < 0 else n_jobs
@@ -106,6 +105,4 @@ def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any
 @lru_cache(maxsize=1)
 def _shared(path: str) -> Any:
     """Return what all calls of a run need, which is read once by each worker."""
-    import joblib
-
     return joblib.load(path)

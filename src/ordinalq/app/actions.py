@@ -1,7 +1,5 @@
 """What is done at each step of the walk: files are taken, work is begun."""
 
-import secrets
-from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -9,13 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ordinalq.app import examples, forms, work
-from ordinalq.app.examples import Example
 from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.site import Site, go
-from ordinalq.app.uploads import MODEL, SENT, Refused, Upload, form, receive
-from ordinalq.app.work import Answer, Asked, Compared, Fitted, Planned, Table
-from ordinalq.files.opening import packing
-from ordinalq.tables.preview import TablePreview
+from ordinalq.app.uploads import MODEL, Refused, form, receive
+from ordinalq.app.work import Table
 
 
 async def upload(request: Request, site: Site, session: Session) -> Response:
@@ -25,9 +20,11 @@ async def upload(request: Request, site: Site, session: Session) -> Response:
         given = await receive(request, walk.folder, site.folder)
         walk.title = given.shown
         if given.path.suffix == f".{MODEL}":
-            await _look(site, walk, given)
+            walk.model, walk.step = given.path, "/model"
+            arguments = {"model": given.path, "picture": walk.folder / "errors.svg"}
+            await begin(site, walk, f"Loading {given.shown}", work.look, arguments, "fitted", step="/model")
         else:
-            await labelled_table(site, walk, Table(*given))
+            await labelled_table(site, walk, given)
     except BaseException:
         session.end(walk.key)
         raise
@@ -39,48 +36,28 @@ async def example(request: Request, site: Site, session: Session) -> Response:
     name = forms.choice(await form(request), "name", ("reviews", "spectrum"), "")
     walk = session.begin()
     walk.title = f"Example: {name}"
-
-    def finish(found: tuple[Example, TablePreview]) -> None:
-        made, preview = found
-        walk.table, walk.preview, walk.choices = made.labelled, preview, made.choices
-        walk.ready = {"labelled": made.labelled, "new": made.new}
-        walk.asked = Asked((made.by,))
-
     arguments = {"name": name, "folder": walk.folder}
-    await begin(site, walk, "Making up the example", examples.make_and_look, arguments, finish)
+    keep = ("table", "preview", "choices", "ready", "asked")
+    await begin(site, walk, "Making up the example", examples.make_and_look, arguments, *keep, step="/table")
     return go(walk)
 
 
-async def begin(site: Site, walk: Walk, title: str, job: Any, arguments: dict[str, Any], finish: Any) -> None:
-    """Begin a piece of work, if there are not too many."""
-    if walk.is_busy:
-        raise Refused(BUSY, 409)
+async def begin(site: Site, walk: Walk, title: str, job: Any, arguments: dict[str, Any], *keep: str, step: str) -> None:
+    """Begin a piece of work, if there are not too many, see :meth:`Walk.begin`."""
     site.sessions.check_jobs()
-    await run_in_threadpool(walk.begin, title, job, arguments, finish)
+    await run_in_threadpool(walk.begin, title, job, arguments, *keep, step=step)
+
+
+async def busy(request: Request, site: Site, walk: Walk) -> Response:
+    """Refuse to begin anything while work is under way."""
+    raise Refused(BUSY, 409)
 
 
 async def labelled_table(site: Site, walk: Walk, table: Table) -> None:
     """Look at a labelled table."""
-
-    def finish(found: Any) -> None:
-        walk.preview = found
-
     walk.table, walk.preview, walk.choices, walk.step = table, None, None, "/table"
-    await begin(site, walk, f"Reading {table.shown}", work.preview, {"table": table, "whole": True}, finish)
-
-
-async def _look(site: Site, walk: Walk, given: Upload) -> None:
-    """Load a model that was saved."""
-    walk.model, walk.step = given.path, "/model"
-    arguments = {"model": given.path, "picture": walk.folder / "errors.svg"}
-    await begin(
-        site, walk, f"Loading {given.shown}", work.look, arguments, lambda found: _fitted(walk, given.path, found)
-    )
-
-
-def _fitted(walk: Walk, path: Path, found: Fitted) -> None:
-    walk.model, walk.fitted, walk.step = path, found, "/model"
-    walk.answer = walk.compared = walk.planned = None
+    arguments = {"table": table, "whole": True}
+    await begin(site, walk, f"Reading {table.shown}", work.preview, arguments, "preview", step="/table")
 
 
 async def read(request: Request, site: Site, walk: Walk) -> Response:
@@ -106,9 +83,8 @@ async def fit(request: Request, site: Site, walk: Walk) -> Response:
     if walk.table is None or walk.preview is None:
         raise Refused("choose a labelled table first.")
     choices = forms.choices_of(fields, walk.preview)
-    path = walk.folder / "model.oq"
-    arguments = {"table": walk.table, "choices": choices, "out": path, "picture": walk.folder / "errors.svg"}
-    await begin(site, walk, "Learning from your labels", work.fit, arguments, lambda found: _fitted(walk, path, found))
+    arguments = {"table": walk.table, "choices": choices, "folder": walk.folder}
+    await begin(site, walk, "Learning from your labels", work.fit, arguments, "model", "fitted", step="/model")
     walk.choices = choices
     return go(walk)
 
@@ -117,13 +93,11 @@ async def sample(request: Request, site: Site, walk: Walk) -> Response:
     """Take the table to estimate."""
     if walk.fitted is None:
         raise Refused("a model comes first.")
-    if walk.is_busy:
-        raise Refused(BUSY, 409)
     given = await receive(request, walk.folder, site.folder)
     if given.path.suffix == f".{MODEL}":
         given.path.unlink()
         raise Refused(f"{given.shown}: expected a table here, got a model.", 415)
-    await new_table(site, walk, Table(*given))
+    await new_table(site, walk, given)
     return go(walk)
 
 
@@ -138,11 +112,8 @@ async def use(request: Request, site: Site, walk: Walk) -> Response:
 
 async def new_table(site: Site, walk: Walk, table: Table) -> None:
     """Look at a table to estimate, in place of an older one."""
-
-    def finish(found: Any) -> None:
-        walk.sample_preview = found
-
-    await begin(site, walk, f"Reading {table.shown}", work.preview, {"table": table, "whole": False}, finish)
+    arguments = {"table": table, "whole": False}
+    await begin(site, walk, f"Reading {table.shown}", work.preview, arguments, "sample_preview", step="/new")
     walk.sample, walk.sample_preview, walk.step = table, None, "/new"
     walk.answer = walk.compared = walk.planned = None
 
@@ -153,12 +124,8 @@ async def predict(request: Request, site: Site, walk: Walk) -> Response:
     if walk.sample is None or walk.sample_preview is None or walk.model is None:
         raise Refused("choose a table first.")
     asked = forms.asked_of(fields, walk.sample_preview)
-
-    def finish(found: Answer) -> None:
-        walk.answer, walk.step = found, "/results"
-
     arguments = {"model": walk.model, "table": walk.sample, "asked": asked, "folder": walk.folder}
-    await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, finish)
+    await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, "answer", step="/results")
     # What was asked before is forgotten, with its answer: the one is not shown beside the other.
     walk.asked, walk.step = asked, "/new"
     walk.answer = walk.compared = walk.planned = None
@@ -172,13 +139,9 @@ async def compare(request: Request, site: Site, walk: Walk) -> Response:
         raise Refused("estimate a table first.")
     names = walk.answer.estimates.keys.labels()
     groups = [names[row] for row in forms.rows_of(fields, len(names))]
-
-    def finish(found: Compared) -> None:
-        walk.compared, walk.step = found, "/results#compare"
-
     # As on the command line: which is higher is a question about populations.
-    arguments = {"model": walk.model, "groups": groups, "level": walk.asked.level, "of": "population"}
-    await begin(site, walk, "Comparing groups", work.compare, arguments | {"folder": walk.folder}, finish)
+    what = {"model": walk.model, "groups": groups, "level": walk.asked.level, "of": "population", "folder": walk.folder}
+    await begin(site, walk, "Comparing groups", work.compare, what, "compared", step="/results#compare")
     return go(walk)
 
 
@@ -190,12 +153,9 @@ async def plan(request: Request, site: Site, walk: Walk) -> Response:
     width = forms.number(fields, "width", 0.2)
     names = [str(label) for label in walk.answer.estimates.classes]
     quantity = forms.choice(fields, "quantity", ["mean", *names], "mean")
-
-    def finish(found: Planned) -> None:
-        walk.planned, walk.step = found, "/results#labels"
-
     what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
-    await begin(site, walk, "Drawing rows to label", work.plan, {**what, "width": width, "quantity": quantity}, finish)
+    arguments = {**what, "width": width, "quantity": quantity}
+    await begin(site, walk, "Drawing rows to label", work.plan, arguments, "planned", step="/results#labels")
     return go(walk)
 
 
@@ -203,22 +163,10 @@ async def labels(request: Request, site: Site, walk: Walk) -> Response:
     """Take labels of the rows that were drawn, and estimate again."""
     if walk.answer is None or walk.sample is None or walk.model is None:
         raise Refused("estimate a table first.")
-    if walk.is_busy:
-        raise Refused(BUSY, 409)
     given = await receive(request, walk.folder, site.folder)
-    # In its own format, which may have changed only by no longer being packed.
-    name = walk.sample.path.name
-    ending = name.removesuffix(packing(name)).rpartition(".")[2]
-    out = walk.folder / f"{SENT}{secrets.token_hex(8)}.{ending}"
-
-    def finish(found: tuple[Table, Asked, Answer]) -> None:
-        walk.sample, walk.asked, walk.answer = found
-        walk.compared = walk.planned = None
-        walk.step = "/results"
-
     what = {"model": walk.model, "table": walk.sample, "asked": walk.asked, "folder": walk.folder}
-    arguments = {**what, "returned": Table(*given), "out": out}
-    await begin(site, walk, "Estimating again, with the labels", work.label, arguments, finish)
+    arguments, keep = {**what, "returned": given}, ("sample", "asked", "answer")
+    await begin(site, walk, "Estimating again, with the labels", work.label, arguments, *keep, step="/results")
     return go(walk)
 
 

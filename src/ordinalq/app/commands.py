@@ -11,15 +11,12 @@ MODEL = "model.oq"
 
 def fit_command(table: Table, choices: Choices, model: str) -> str:
     """Return the command that fits the same model."""
-    words = ["ordinalq", "fit", table.shown, "--target", choices.target]
-    words += [] if choices.by is None else ["--by", choices.by]
-    words += [] if choices.weight is None else ["--weight", choices.weight]
+    how = _given(target=choices.target, by=choices.by, weight=choices.weight)
     for option in ("text", "features", "categories", "classes"):
-        words += _listed(f"--{option}", getattr(choices, option))
-    words += [] if choices.method is None else ["--method", choices.method]
-    words += [] if choices.budget is None else ["--budget", choices.budget]
-    words += ["--skip-unlabelled"] if choices.skip_unlabelled else []
-    return shlex.join([*words, "--out", model, *_reading(table)])
+        how += _listed(f"--{option}", getattr(choices, option))
+    how += _given(method=choices.method, budget=choices.budget)
+    how += ["--skip-unlabelled"] if choices.skip_unlabelled else []
+    return shlex.join(["ordinalq", "fit", table.shown, *how, "--out", model, *_reading(table)])
 
 
 def predict_command(table: Table, asked: Asked, model: str) -> str:
@@ -43,9 +40,13 @@ def all_commands(table: Table | None, choices: Choices | None, sample: Table, as
 
 def _asked(asked: Asked) -> list[str]:
     words = ["--by", asked.by[0]] if len(asked.by) == 1 else _listed("--by", asked.by)
-    words += [] if asked.labels is None else ["--labels", asked.labels]
-    words += [] if asked.weight is None else ["--weight", asked.weight]
-    return [*words, "--interval", f"{asked.level:g}", "--interval-of", asked.plan.of]
+    words += _given(labels=asked.labels, weight=asked.weight, interval=f"{asked.level:g}")
+    return [*words, "--interval-of", asked.plan.of]
+
+
+def _given(**options: str | None) -> list[str]:
+    """Return options with their values, those that have one."""
+    return [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
 
 
 def _listed(option: str, names: Sequence[str]) -> list[str]:
@@ -56,5 +57,5 @@ def _listed(option: str, names: Sequence[str]) -> list[str]:
 
 
 def _reading(table: Table) -> list[str]:
-    words = [] if table.encoding == "utf-8" else ["--encoding", table.encoding]
-    return words + ([] if table.quoting == "auto" else ["--quoting", table.quoting])
+    encoding, quoting = table.encoding, table.quoting
+    return _given(encoding=None if encoding == "utf-8" else encoding, quoting=None if quoting == "auto" else quoting)

@@ -26,7 +26,9 @@ FILES = {
 EXAMPLES = ("labelled", "new")
 # Shown within a page rather than saved.
 SHOWN = ("errors.svg",)
-PICTURES = {"svg": "image/svg+xml", "png": "image/png"}
+# Addresses of pictures, and what they show; their kinds.
+PICTURES = {"picture": "estimates", "trend": "trend", "comparison": "comparison"}
+KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 
 
 async def file(request: Request, site: Site, walk: Walk) -> Response:
@@ -42,29 +44,43 @@ async def file(request: Request, site: Site, walk: Walk) -> Response:
 
 
 async def picture(request: Request, site: Site, walk: Walk) -> Response:
-    """Draw the groups that are shown."""
+    """Draw estimates of the groups that are shown, their change in time, or the comparison."""
+    name, kind = PICTURES.get(request.path_params["name"]), request.path_params["kind"]
+    what = drawable(walk, request.query_params).get(name or "")
+    if what is None or kind not in KINDS:
+        raise Refused("there is no such picture.", 404)
+    saved = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'} if "save" in request.query_params else {}
+    return Response(await drawn(site, walk, what, kind), media_type=KINDS[kind], headers=saved)
+
+
+def drawable(walk: Walk, query: Any) -> dict[str, dict[str, Any]]:
+    """Return what can be drawn of a walk, by name: the arguments of :func:`ordinalq.app.work.draw`."""
     if walk.answer is None:
-        raise Refused("there is nothing to draw yet.", 404)
-    estimates = walk.answer.estimates
-    wanted = views.Wanted.of(request.query_params, estimates.classes)
+        return {}
+    estimates, target = walk.answer.estimates, walk.answer.info.target
+    wanted = views.Wanted.of(query, estimates.classes)
     which, _ = views.drawn(views.positions(estimates, wanted), wanted)
-    if not len(which):
-        raise Refused("there is nothing to draw.", 404)
-    return await _drawn(request, site, walk, estimates.take(which), "estimates")
+    found: dict[str, dict[str, Any]] = {}
+    if len(which):
+        found["estimates"] = {"what": estimates.take(which), "target": target}
+    if walk.answer.trend is not None:
+        found["trend"] = {"what": estimates, "target": target, "in_time": True}
+    if walk.compared is not None:
+        found["comparison"] = {"what": walk.compared.comparison, "target": target}
+    return found
 
 
-async def trend(request: Request, site: Site, walk: Walk) -> Response:
-    """Draw the groups in time."""
-    if walk.answer is None or walk.answer.trend is None:
-        raise Refused("there is nothing to draw yet.", 404)
-    return await _drawn(request, site, walk, walk.answer.estimates, "trend", in_time=True)
-
-
-async def comparison(request: Request, site: Site, walk: Walk) -> Response:
-    """Draw the comparison."""
-    if walk.compared is None:
-        raise Refused("there is nothing to draw yet.", 404)
-    return await _drawn(request, site, walk, walk.compared.comparison, "comparison")
+async def drawn(site: Site, walk: Walk, what: dict[str, Any], kind: str) -> bytes:
+    """Draw a picture in another process."""
+    path = walk.folder / f"picture-{secrets.token_hex(8)}.{kind}"
+    try:
+        async with site.drawing:
+            await run_in_threadpool(jobs.run, work.draw, {**what, "path": path, "kind": kind})
+        return path.read_bytes()
+    except ValueError as error:
+        raise Refused(walk.shown(str(error)), 500) from error
+    finally:
+        path.unlink(missing_ok=True)
 
 
 async def report(request: Request, site: Site, walk: Walk) -> Response:
@@ -74,60 +90,23 @@ async def report(request: Request, site: Site, walk: Walk) -> Response:
     estimates = walk.answer.estimates
     wanted = views.Wanted.of(request.query_params, estimates.classes)
     which = views.positions(estimates, wanted)
-    drawn, left_out = views.drawn(which, wanted)
-    pictures = {"estimates": await _svg(site, walk, estimates.take(drawn))} if len(drawn) else {}
-    if walk.answer.trend is not None:
-        pictures["trend"] = await _svg(site, walk, estimates, in_time=True)
-    if walk.compared is not None:
-        pictures["comparison"] = await _svg(site, walk, walk.compared.comparison)
+    pictures = {
+        name: await drawn(site, walk, what, "svg") for name, what in drawable(walk, request.query_params).items()
+    }
     if (errors := walk.folder / "errors.svg").is_file():
-        pictures["errors"] = _embedded(errors.read_bytes())
+        pictures["errors"] = errors.read_bytes()
     page = site.render(
         "report.html",
         walk=walk,
-        answer=walk.answer,
-        fitted=walk.fitted,
         estimates=estimates,
         rows=views.Rows.of(estimates, which),
         fits=views.fit_counts(estimates),
-        compared=walk.compared,
-        planned=walk.planned,
-        pictures=pictures,
-        left_out=left_out,
+        # Addresses that have the pictures in themselves.
+        pictures={
+            name: f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}" for name, svg in pictures.items()
+        },
+        left_out=views.drawn(which, wanted)[1],
         style=(HERE / "static" / "app.css").read_text(encoding="utf-8"),
         commands=commands.all_commands(walk.table, walk.choices, walk.sample, walk.asked),
     )
     return Response(page, media_type="text/html", headers={"Content-Disposition": 'attachment; filename="report.html"'})
-
-
-async def _svg(site: Site, walk: Walk, what: Any, *, in_time: bool = False) -> str:
-    """Return a picture as an address that has it in itself."""
-    return _embedded(await _picture(site, walk, what, "svg", in_time=in_time))
-
-
-def _embedded(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-
-async def _drawn(request: Request, site: Site, walk: Walk, what: Any, name: str, *, in_time: bool = False) -> Response:
-    kind = request.path_params["kind"]
-    if kind not in PICTURES:
-        raise Refused("there is no such picture.", 404)
-    content = await _picture(site, walk, what, kind, in_time=in_time)
-    saved = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'} if "save" in request.query_params else {}
-    return Response(content, media_type=PICTURES[kind], headers=saved)
-
-
-async def _picture(site: Site, walk: Walk, what: Any, kind: str, *, in_time: bool = False) -> bytes:
-    """Draw estimates or a comparison in another process."""
-    assert walk.answer is not None
-    path = walk.folder / f"picture-{secrets.token_hex(8)}.{kind}"
-    arguments = {"what": what, "target": walk.answer.info.target, "path": path, "kind": kind, "in_time": in_time}
-    try:
-        async with site.drawing:
-            await run_in_threadpool(jobs.run, work.draw, arguments)
-        return path.read_bytes()
-    except ValueError as error:
-        raise Refused(walk.shown(str(error)), 500) from error
-    finally:
-        path.unlink(missing_ok=True)

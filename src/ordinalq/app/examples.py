@@ -3,12 +3,11 @@
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ordinalq.app.jobs import Report
-from ordinalq.app.work import Choices, Table, preview
+from ordinalq.app.work import Asked, Choices, Table, preview
 from ordinalq.tables.preview import TablePreview
 from ordinalq.validation import Floats
 
@@ -33,28 +32,16 @@ N_SIMULATED = 4000
 N_NIGHTS, PER_NIGHT = 6, 1200
 
 
-class Example(NamedTuple):
-    """Tables of an example, and what would be chosen on the page."""
+def make_and_look(name: str, folder: Path) -> tuple[Table, TablePreview, Choices, dict[str, Table], Asked]:
+    """Write the tables of an example into a folder, and look at the labelled one.
 
-    labelled: Table
-    new: Table
-    choices: Choices
-    by: str
-
-
-def make(name: str, folder: Path, report: Report) -> Example:
-    """Write the tables of an example into a folder."""
-    report("making up the example")
+    Return this one, what is in it and what would be chosen on the page, both tables, and what would be asked.
+    """
     labelled, new = folder / "example-labelled.csv", folder / "example-new.csv"
     write = {"reviews": _reviews, "spectrum": _spectrum}[name]
     choices, by = write(labelled, new, np.random.default_rng(SEED))
-    return Example(Table(labelled, f"{name}-labelled.csv"), Table(new, f"{name}-new.csv"), choices, by)
-
-
-def make_and_look(name: str, folder: Path, report: Report) -> tuple[Example, TablePreview]:
-    """Write the tables of an example and look at the labelled one."""
-    found = make(name, folder, report)
-    return found, preview(found.labelled, whole=True, report=report)
+    ready = {"labelled": Table(labelled, f"{name}-labelled.csv"), "new": Table(new, f"{name}-new.csv")}
+    return ready["labelled"], preview(ready["labelled"], whole=True), choices, ready, Asked((by,))
 
 
 def _reviews(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choices, str]:

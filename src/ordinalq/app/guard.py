@@ -1,18 +1,14 @@
 """Who may talk to the page: the browser that was given the token, from the page itself, and nobody else."""
 
 import secrets
-from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ordinalq.app.sessions import Sessions
 from ordinalq.app.uploads import Refused
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from ordinalq.app.sessions import Sessions
 
 # Nothing from elsewhere, no script or style within a page, no page within another.
 HEADERS = {
@@ -40,7 +36,7 @@ class Guard:
     address is exchanged for the cookie.
     """
 
-    def __init__(self, app: "ASGIApp", sessions: "Sessions", port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, sessions: Sessions, port: int, token: str) -> None:
         self.app = app
         self.sessions = sessions
         self.token = token
@@ -48,7 +44,7 @@ class Guard:
         # Cookies know no ports: another page on this machine must not overwrite ours.
         self.cookie = f"ordinalq-{port}"
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
@@ -57,7 +53,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        async def guarded(message: "Message") -> None:
+        async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ordinalq.telling import Far
+
 # What a process imports before it is asked for: starting one takes some hundredths of a second then.
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 # Messages about the progress of one thing are at least this many seconds apart.
@@ -22,8 +24,6 @@ MEMORY = 0.75
 MAX_NOTES = 20
 
 RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
-
-Report = Callable[..., None]
 
 
 def context() -> Any:
@@ -38,9 +38,8 @@ def context() -> Any:
 class Job:
     """A function of a module that runs in another process.
 
-    It gets the arguments and ``report(text, part)``, by which it tells what it does and how much of it is done. Its
-    state is "running", "done" with a result, "failed" with a problem, or "cancelled"; `notes` are warnings of the
-    library.
+    What it does, and how much of that is done, is what it tells, see :mod:`ordinalq.telling`. Its state is "running",
+    "done" with a result, "failed" with a problem, or "cancelled"; `notes` are warnings of the library.
     """
 
     def __init__(self, title: str, work: Callable[..., Any], arguments: dict[str, Any]) -> None:
@@ -117,6 +116,22 @@ def run(work: Callable[..., Any], arguments: dict[str, Any], timeout: float = 12
     return job.result
 
 
+class _Steps(Far):
+    """Hands on how far the work has come."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._last = "", 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        now = time.monotonic()
+        if self.what != self._last[0] or now - self._last[1] >= PAUSE:
+            self._last = self.what, now
+            self._connection.send(("progress", (self.what or "working", self.part)))
+
+
 class _Notes(logging.Handler):
     """Hands on what the library logs."""
 
@@ -132,14 +147,6 @@ def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, 
     """Do the work, in the other process, with a part of the machine's memory."""
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     _limit_memory(memory)
-    last = ("", 0.0)
-
-    def report(text: str, part: float | None = None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if text != last[0] or now - last[1] >= PAUSE:
-            last = text, now
-            connection.send(("progress", (text, part)))
 
     def note(text: str) -> None:
         connection.send(("note", " ".join(text.split())))
@@ -152,7 +159,9 @@ def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, 
     logging.getLogger("ordinalq").propagate = False
     warnings.showwarning = show
     try:
-        connection.send((DONE, work(**arguments, report=report)))
+        with _Steps(connection):
+            result = work(**arguments)
+        connection.send((DONE, result))
     except MemoryError:
         connection.send((FAILED, "not enough memory."))
     except Exception as error:

@@ -21,8 +21,8 @@ async def home(request: Request, site: Site, session: Session) -> Response:
 
 
 async def current(request: Request, site: Site, walk: Walk) -> Response:
-    """Show the work under way, or go where it has led."""
-    return _working(site, walk) or go(walk, walk.step)
+    """Go where the work has led."""
+    return go(walk, walk.step)
 
 
 async def job(request: Request, site: Site, walk: Walk) -> Response:
@@ -35,9 +35,8 @@ async def job(request: Request, site: Site, walk: Walk) -> Response:
     )
 
 
-def _working(site: Site, walk: Walk) -> Response | None:
-    if not walk.is_busy:
-        return None
+async def working(request: Request, site: Site, walk: Walk) -> Response:
+    """Show the work under way."""
     return site.page("working.html", walk=walk, job=walk.job)
 
 
@@ -49,8 +48,6 @@ def _step(site: Site, walk: Walk, template: str, **values: Any) -> Response:
 
 async def table(request: Request, site: Site, walk: Walk) -> Response:
     """Show the labelled table, and ask what is what."""
-    if (working := _working(site, walk)) is not None:
-        return working
     if walk.table is None:
         return go(walk, "/model")
     values: dict[str, Any] = {}
@@ -76,8 +73,6 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
 
 async def model(request: Request, site: Site, walk: Walk) -> Response:
     """State what the model can do."""
-    if (working := _working(site, walk)) is not None:
-        return working
     if walk.fitted is None:
         return go(walk, "/table") if walk.table is not None else _step(site, walk, "failed.html")
     command = (
@@ -85,13 +80,11 @@ async def model(request: Request, site: Site, walk: Walk) -> Response:
         if walk.table is None or walk.choices is None
         else commands.fit_command(walk.table, walk.choices, commands.MODEL)
     )
-    return _step(site, walk, "model.html", fitted=walk.fitted, command=command)
+    return _step(site, walk, "model.html", command=command)
 
 
 async def new(request: Request, site: Site, walk: Walk) -> Response:
     """Ask for the table to estimate, and what is wanted of it."""
-    if (working := _working(site, walk)) is not None:
-        return working
     if walk.fitted is None:
         return go(walk, walk.step)
     values: dict[str, Any] = {"preview": None}
@@ -107,13 +100,11 @@ async def new(request: Request, site: Site, walk: Walk) -> Response:
             "level": f"{asked.level:g}",
         }
     reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING, "max_file": MAX_FILE >> 30}
-    return _step(site, walk, "new.html", fitted=walk.fitted, asked=walk.asked, **reading, **values)
+    return _step(site, walk, "new.html", **reading, **values)
 
 
 async def results(request: Request, site: Site, walk: Walk) -> Response:
     """Show the estimates of the groups that are wanted."""
-    if (working := _working(site, walk)) is not None:
-        return working
     if walk.answer is None or walk.sample is None:
         return go(walk, walk.step)
     estimates = walk.answer.estimates
@@ -135,7 +126,6 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         site,
         walk,
         "results.html",
-        answer=walk.answer,
         estimates=estimates,
         rows=views.Rows.of(estimates, shown),
         wanted=wanted,
@@ -150,8 +140,6 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
         page=page,
         last=last,
         fits=views.fit_counts(estimates),
-        compared=compared,
-        planned=walk.planned,
         command=commands.predict_command(walk.sample, walk.asked, commands.MODEL),
         **values,
     )

@@ -55,7 +55,7 @@ def _routes(site: Site) -> list[BaseRoute]:
 
         return answer
 
-    def walking(endpoint: Endpoint) -> Any:
+    def walking(endpoint: Endpoint, while_busy: Endpoint | None = None) -> Any:
         """Give an endpoint of a walk what it needs; the walks of others do not exist."""
 
         async def answer(request: Request) -> Response:
@@ -63,7 +63,8 @@ def _routes(site: Site) -> list[BaseRoute]:
             if walk is None:
                 return _problem(site, "This work does not exist, or was deleted.", 404)
             walk.settle()
-            return await _answered(endpoint(request, site, walk), site, walk)
+            chosen = while_busy if walk.is_busy and while_busy is not None else endpoint
+            return await _answered(chosen(request, site, walk), site, walk)
 
         return answer
 
@@ -73,12 +74,12 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/model": pages.model,
         "/new": pages.new,
         "/results": pages.results,
+    }
+    files = {
         "/job": pages.job,
         "/file/{name}": downloads.file,
-        "/picture.{kind}": downloads.picture,
-        "/trend.{kind}": downloads.trend,
         "/report.html": downloads.report,
-        "/comparison.{kind}": downloads.comparison,
+        "/{name}.{kind}": downloads.picture,
     }
     posts = {
         "/read": actions.read,
@@ -89,15 +90,16 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/compare": actions.compare,
         "/plan": actions.plan,
         "/labels": actions.labels,
-        "/cancel": actions.cancel,
-        "/delete": actions.delete,
     }
+    ends = {"/cancel": actions.cancel, "/delete": actions.delete}
     return [
         Route("/", free(pages.home)),
         Route("/upload", free(actions.upload), methods=["POST"]),
         Route("/example", free(actions.example), methods=["POST"]),
-        *(Route(f"/w/{{key}}{path}", walking(endpoint)) for path, endpoint in steps.items()),
-        *(Route(f"/w/{{key}}{path}", walking(endpoint), methods=["POST"]) for path, endpoint in posts.items()),
+        *(Route(f"/w/{{key}}{path}", walking(endpoint, pages.working)) for path, endpoint in steps.items()),
+        *(Route(f"/w/{{key}}{path}", walking(endpoint)) for path, endpoint in files.items()),
+        *(Route(f"/w/{{key}}{path}", walking(one, actions.busy), methods=["POST"]) for path, one in posts.items()),
+        *(Route(f"/w/{{key}}{path}", walking(one), methods=["POST"]) for path, one in ends.items()),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
 

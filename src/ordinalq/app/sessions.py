@@ -18,6 +18,8 @@ MAX_SESSIONS = 50
 MAX_WALKS = 20
 # Pieces of work at the same time, of all sessions together.
 MAX_JOBS = 4
+# What is found from a model, and from estimates: another one makes it outdated.
+FROM = {"fitted": ("answer", "compared", "planned"), "answer": ("compared", "planned")}
 BUSY = "this work is not done yet: wait for it, or cancel it."
 
 
@@ -49,16 +51,20 @@ class Walk:
         self.job: Job | None = None
         self.problem = ""
         self.notes: list[str] = []
-        self._finish: Callable[[Any], None] | None = None
+        self._keep: tuple[str, ...] = ()
+        self._next = ""
         self._lock = threading.Lock()
 
-    def begin(self, title: str, work: Callable[..., Any], arguments: dict[str, Any], finish: Any) -> None:
-        """Start a piece of work; `finish` takes its result. One at a time."""
+    def begin(self, title: str, work: Callable[..., Any], arguments: dict[str, Any], *keep: str, step: str) -> None:
+        """Start a piece of work, one at a time; its result, or each part of it, is kept as an attribute.
+
+        If all goes well, it leads to a step.
+        """
         with self._lock:
             if self.is_busy:
                 raise Refused(BUSY, 409)
             self.problem, self.notes = "", []
-            self.job, self._finish = Job(title, work, arguments), finish
+            self.job, self._keep, self._next = Job(title, work, arguments), keep, step
 
     @property
     def is_busy(self) -> bool:
@@ -68,17 +74,19 @@ class Walk:
     def settle(self) -> None:
         """Take the result of work that has ended since the last look."""
         with self._lock:
-            job, finish = self.job, self._finish
+            job = self.job
             if job is None or job.state == RUNNING:
                 return
-            self.job = self._finish = None
-            self.notes = job.notes
+            self.job, self.notes = None, job.notes
             if job.state == FAILED:
                 self.problem = job.problem
             elif job.state == CANCELLED:
                 self.problem = "cancelled."
-            elif finish is not None:
-                finish(job.result)
+            else:
+                found = (job.result,) if len(self._keep) == 1 else job.result
+                outdated = [later for name in self._keep for later in FROM.get(name, ())]
+                vars(self).update({**dict.fromkeys(outdated), **dict(zip(self._keep, found, strict=True))})
+                self.step = self._next
             self._tidy()
 
     def cancel(self) -> None:
@@ -89,13 +97,18 @@ class Walk:
 
     def shown(self, message: str) -> str:
         """Return a message in the words of the page, in which files have the names that the user gave them."""
-        for table in filter(None, (self.table, self.sample, *self.ready.values())):
+        for table in (*self._tables(), *self.ready.values()):
             message = message.replace(str(table.path), table.shown)
         return on_page(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
 
+    def _tables(self) -> list[Table]:
+        """Return the tables of the walk, and those of labels that have come back."""
+        tables = [table for table in (self.table, self.sample) if table is not None]
+        return tables + [labels for table in tables for labels, _ in table.returned]
+
     def _tidy(self) -> None:
         """Remove tables that are needed no more: replaced, refused, or of work that failed."""
-        kept = {table.path for table in (self.table, self.sample) if table is not None} | {self.model}
+        kept = {table.path for table in self._tables()} | {self.model}
         for path in self.folder.glob(f"{SENT}*"):
             if path not in kept:
                 path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ordinalq.app.sessions import Sessions, Walk
+from ordinalq.text import percent
 from ordinalq.version import __version__
 
 HERE = Path(__file__).parent
@@ -28,25 +29,18 @@ class Site:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        self._environment.filters["percent"] = percent
+        # Small shares have a digit more.
+        self._environment.filters["percent"] = lambda p: percent(p, 2 if 0 < p < 0.001 else 1)
 
-    def render(self, template: str, **values: Any) -> str:
-        """Return a page as text."""
-        return self._environment.get_template(template).render(version=__version__, **values)
+    def render(self, template: str, walk: Walk | None = None, **values: Any) -> str:
+        """Return a page as text, which may show all that was found on a walk."""
+        found = ("fitted", "asked", "answer", "compared", "planned")
+        values |= {} if walk is None else {name: getattr(walk, name) for name in found}
+        return self._environment.get_template(template).render(version=__version__, walk=walk, **values)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
         return HTMLResponse(self.render(template, **values), status)
-
-
-def percent(p: float) -> str:
-    """Write a share.
-
-    >>> percent(0.123), percent(0.0004), percent(0.0)
-    ('12.3 %', '0.04 %', '0.0 %')
-    """
-    value = 100 * p
-    return f"{value:.2f} %" if 0 < value < 0.1 else f"{value:.1f} %"
 
 
 def go(walk: Walk, step: str = "") -> Response:

@@ -3,20 +3,21 @@
 import os
 import secrets
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs
 
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
+from ordinalq.app.work import Table
 from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
 from ordinalq.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30
@@ -43,14 +44,7 @@ class Refused(ValueError):
         self.status = status
 
 
-class Upload(NamedTuple):
-    """A file that was sent: where it is, and what the user calls it. The second is shown and never used as a path."""
-
-    path: Path
-    shown: str
-
-
-async def form(request: "Request") -> dict[str, list[str]]:
+async def form(request: Request) -> dict[str, list[str]]:
     """Return the fields of a form without files."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
         raise Refused("expected a form.", 415)
@@ -92,13 +86,12 @@ def shown_name(name: str) -> str:
 class _Sink:
     """Takes the parts of a form as they come: the file goes to the disk, other fields are ignored."""
 
-    def __init__(self, folder: Path, room: "Callable[[], int]") -> None:
+    def __init__(self, folder: Path, room: Callable[[], int]) -> None:
         self.folder = folder
         self.room = room
-        self.upload: Upload | None = None
+        self.upload: Table | None = None
         self._stream: Any = None
-        self._headers: dict[str, bytes] = {}
-        self._field = self._value = b""
+        self._begin()
         self._written = 0
         self._limit = 0
         self.complete = False
@@ -107,9 +100,9 @@ class _Sink:
         """Return what the parser calls."""
         return {
             "on_part_begin": self._begin,
-            "on_header_field": self._on_field,
-            "on_header_value": self._on_value,
-            "on_header_end": self._on_header,
+            "on_header_field": partial(self._on_header, 0),
+            "on_header_value": partial(self._on_header, 1),
+            "on_header_end": self._end_header,
             "on_headers_finished": self._open,
             "on_part_data": self._data,
             "on_part_end": self.close,
@@ -117,28 +110,23 @@ class _Sink:
         }
 
     def _begin(self) -> None:
-        self._headers, self._field, self._value = {}, b"", b""
+        self._header, self._disposition, self._n_header = [b"", b""], b"", 0
 
-    def _on_field(self, data: bytes, start: int, end: int) -> None:
-        self._field += data[start:end]
-        self._check()
-
-    def _on_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += data[start:end]
-        self._check()
-
-    def _check(self) -> None:
-        if len(self._field) + len(self._value) + sum(map(len, self._headers.values())) > MAX_HEADER:
+    def _on_header(self, which: int, data: bytes, start: int, end: int) -> None:
+        """Take a piece of the name of a header, or of its value."""
+        self._n_header += end - start
+        if self._n_header > MAX_HEADER:
             raise Refused("the form cannot be read.")
+        self._header[which] += data[start:end]
 
-    def _on_header(self) -> None:
-        self._headers[self._field.decode("latin-1").lower()] = self._value
-        self._field = self._value = b""
+    def _end_header(self) -> None:
+        name, value = self._header
+        self._header = [b"", b""]
+        if name.lower() == b"content-disposition":
+            self._disposition = value
 
     def _open(self) -> None:
-        from python_multipart.multipart import parse_options_header
-
-        _, options = parse_options_header(self._headers.get("content-disposition", b""))
+        _, options = parse_options_header(self._disposition)
         if b"filename" not in options:
             return
         name = options[b"filename"].decode("utf-8", "replace")
@@ -147,7 +135,7 @@ class _Sink:
         if self.upload is not None:
             raise Refused("one file at a time.")
         path = self.folder / f"{SENT}{secrets.token_hex(8)}{ending_of(name)}"
-        self.upload = Upload(path, shown_name(name))
+        self.upload = Table(path, shown_name(name))
         # Nobody else on this machine may read it.
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         self._stream = os.fdopen(os.open(path, how, 0o600), "wb")
@@ -175,28 +163,18 @@ class _Sink:
             self._stream = None
 
 
-async def receive(request: "Request", folder: Path, stored: Path) -> Upload:
-    """Stream the file of a form into a folder; what is refused or cut off leaves nothing behind.
+async def receive(request: Request, folder: Path, stored: Path) -> Table:
+    """Stream the file of a form ``multipart/form-data`` into a private folder, where it gets a random name.
 
-    Parameters
-    ----------
-    request : Request
-        A form ``multipart/form-data`` with one file.
-    folder : Path
-        Private; the file gets a random name there.
-    stored : Path
-        The folder of all files, whose size has a limit too.
+    What is refused or cut off leaves nothing behind; `stored` is the folder of all files, whose size has a limit too.
     """
-    from python_multipart.exceptions import FormParserError
-    from python_multipart.multipart import MultipartParser, parse_options_header
-
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise Refused("expected a form with a file.", 415)
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > MAX_FILE + MAX_FORM:
         raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
-    sink = _Sink(folder, lambda: room_for(stored))
+    sink, whole = _Sink(folder, lambda: room_for(stored)), False
     try:
         parser = MultipartParser(options[b"boundary"], sink.callbacks())
         async for block in request.stream():
@@ -204,15 +182,12 @@ async def receive(request: "Request", folder: Path, stored: Path) -> Upload:
             await run_in_threadpool(parser.write, block)
         if not sink.complete:
             raise Refused("the file was cut off.")
+        whole = True
     except FormParserError as error:
-        sink.complete = False
         raise Refused("the form cannot be read.") from error
-    except BaseException:
-        sink.complete = False
-        raise
     finally:
         sink.close()
-        if not sink.complete and sink.upload is not None:
+        if not whole and sink.upload is not None:
             sink.upload.path.unlink(missing_ok=True)
     if sink.upload is None:
         raise Refused("choose a file first.")

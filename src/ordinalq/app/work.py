@@ -1,22 +1,21 @@
 """What the worker processes do: the steps of the command line, by the same functions of the library."""
 
 import os
-from collections.abc import Callable, Sequence
-from logging import LogRecord
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq import plot
-from ordinalq.app.jobs import Report
 from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
-from ordinalq.files.table import TableFile, open_file
+from ordinalq.files.many import Table as Read
+from ordinalq.files.many import open_table
 from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
@@ -31,9 +30,9 @@ from ordinalq.tables.planning import plan_labels, rows_to_label
 from ordinalq.tables.predicting import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import TablePreview, preview_table
 from ordinalq.tables.quality import sentences, unit
-from ordinalq.tables.returned import ReturnedLabels, join_labels
+from ordinalq.tables.returned import ReturnedLabels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
-from ordinalq.telling import Far
+from ordinalq.telling import tell
 from ordinalq.validation import Floats
 
 # Groups of one comparison: all pairs of more say nothing.
@@ -41,18 +40,25 @@ MAX_COMPARED = 12
 
 
 class Table(NamedTuple):
-    """A table that was sent: where it is, what the user calls it, and how it is read."""
+    """A table that was sent: where it is, what the user calls it, and how it is read.
+
+    The name is shown and never used as a path. Models that were sent come in the same way. Labels of some rows may have
+    come back, in tables of their own with a column of this name.
+    """
 
     path: Path
     shown: str
     encoding: str = "utf-8"
     quoting: str = "auto"
+    returned: "tuple[tuple[Table, str], ...]" = ()
 
-    def open(self) -> TableFile:
+    def open(self) -> Read:
         """Open it; errors call it as the user does."""
-        file = open_file(self.path, None, self.encoding, self.quoting)
-        file.name = self.shown
-        return file
+        table = open_table(self.path, None, self.encoding, self.quoting)
+        table.name = table.files[0].name = self.shown
+        for labels, target in self.returned:
+            table.files[0].fill(ReturnedLabels(labels.open(), target))
+        return table
 
 
 class Choices(NamedTuple):
@@ -131,47 +137,27 @@ class Compared(NamedTuple):
     comparison: Comparison
 
 
-def _bytes(report: Report, text: str, n_bytes: int) -> Callable[..., None]:
-    """Return what a reader tells how far it is, in bytes and perhaps in rows."""
-    return lambda done, *_: report(text, min(done / max(n_bytes, 1), 1.0))
-
-
-class _Learning(Far):
-    """Hands on how far a fit has come."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__()
-        self._report = report
-
-    def emit(self, record: LogRecord) -> None:
-        """Tell of a step."""
-        super().emit(record)
-        self._report(self.what or "learning", self.part)
-
-
-def warm(report: Report) -> None:
+def warm() -> None:
     """Do nothing: the process has imported what others need."""
 
 
-def preview(table: Table, whole: bool, report: Report) -> TablePreview:
+def preview(table: Table, whole: bool) -> TablePreview:
     """Look at a table."""
-    file = table.open()
-    return preview_table(file, whole=whole, progress=_bytes(report, "reading the table", file.n_bytes))
+    return preview_table(table.open(), whole=whole)
 
 
-def fit(table: Table, choices: Choices, out: Path, picture: Path, report: Report) -> Fitted:
+def fit(table: Table, choices: Choices, folder: Path) -> tuple[Path, Fitted]:
     """Fit a model, and write it and the picture of its errors."""
     how = choices._asdict() | {"classes": choices.classes or None}
     method, budget = how.pop("method"), how.pop("budget")
     parameters = {} if budget is None else {"budget": budget}
     quantifier = build_quantifier(method, parameters, groups=choices.by is not None, n_jobs=1)
-    report("reading the table")
-    with _Learning(report):
-        model = fit_table(table.open(), quantifier=quantifier, **how)
-    return _looked(model, save_model(model, out, overwrite=True), picture)
+    model = fit_table(table.open(), quantifier=quantifier, **how)
+    out = folder / "model.oq"
+    return out, _looked(model, save_model(model, out, overwrite=True), folder / "errors.svg")
 
 
-def look(model: Path, picture: Path, report: Report) -> Fitted:
+def look(model: Path, picture: Path) -> Fitted:
     """Load a model that was saved, as the command line does, and draw its errors."""
     return _looked(*load_model_and_info(model), picture)
 
@@ -201,16 +187,15 @@ def _errors(quantifier: Quantifier) -> Floats | None:
     return class_means(np.eye(V.shape[1])[V.argmax(axis=1)], codes)
 
 
-def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Report) -> Answer:
+def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     """Estimate a table, or each group of its rows, and write the result as tables."""
-    file = table.open()
     loaded, info = load_model_and_info(model)
     quantifier = fitted_quantifier(loaded)
     by = asked.by or None
     check_names(quantifier.classes_, names_of(by))
-    progress = _bytes(report, "reading the table", file.n_bytes)
-    summary = summarize_table(loaded, file, by=by, labels=asked.labels, weight=asked.weight, progress=progress)
-    report("estimating, with intervals")
+    tell("", 0, 10, 8)
+    summary = summarize_table(loaded, table.open(), by=by, labels=asked.labels, weight=asked.weight)
+    tell("estimating, with intervals", 8, 10, 2)
     estimates = estimate(quantifier, summary, asked.level, asked.plan)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
@@ -227,9 +212,8 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path, report: Repor
     )
 
 
-def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: Path, report: Report) -> Compared:
+def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: Path) -> Compared:
     """Compare groups of the table that was estimated last, and write the result as a table."""
-    report("comparing")
     loaded, _ = load_model_and_info(model)
     summary = chosen(Summary.load(folder / "summary.npz"), groups)
     estimates = estimate(fitted_quantifier(loaded), summary, level, Plan(of=of))
@@ -239,12 +223,13 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
     return Compared(estimates, found)
 
 
-def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path, report: Report) -> Planned:
+def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path) -> Planned:
     """Work out how many rows to label, draw them, and write them as a table."""
     if asked.weight is not None:
         raise ValueError("how many rows to label is known only for rows without weights.")
     file = table.open()
     loaded, info = load_model_and_info(model)
+    tell("", 0, 2)
     found = plan_labels(
         loaded,
         file,
@@ -254,32 +239,24 @@ def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, f
         quantity=quantity,
         level=asked.level,
         plan=asked.plan,
-        progress=_bytes(report, "reading the table", file.n_bytes),
     )
-    report("drawing the rows")
+    tell("drawing the rows", 1, 2)
     rows = rows_to_label(file, found, asked.labels or info.target)
     write_table(rows, folder / "to_label.csv", "csv")
     return Planned(found.needed, len(rows))
 
 
-def label(
-    model: Path, table: Table, asked: Asked, returned: Table, out: Path, folder: Path, report: Report
-) -> tuple[Table, Asked, Answer]:
-    """Join labels that have come back to the table that they are from, and estimate it again."""
+def label(model: Path, table: Table, asked: Asked, returned: Table, folder: Path) -> tuple[Table, Asked, Answer]:
+    """Estimate a table again, with labels that have come back."""
     target = asked.labels or read_info(model).target
     if target is None:
         raise ValueError("the model does not know the name of the column of the labels.")
-    labels = ReturnedLabels(returned.open(), target)
-    file = table.open()
-    progress = _bytes(report, "joining the labels", file.n_bytes)
-    join_labels(file, labels, out, encoding=table.encoding, progress=progress)
-    joined, now = Table(out, table.shown), asked._replace(labels=target)
-    return joined, now, predict(model, joined, now, folder, report)
+    labelled = table._replace(returned=(*table.returned, (returned, target)))
+    now = asked._replace(labels=target)
+    return labelled, now, predict(model, labelled, now, folder)
 
 
-def draw(
-    what: Estimates | Comparison, target: str | None, path: Path, kind: str, report: Report, in_time: bool = False
-) -> None:
+def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, in_time: bool = False) -> None:
     """Write the picture of estimates, side by side or in time, or of a comparison."""
     if in_time and isinstance(what, Estimates):
         _save(plot.trend(what, xlabel=target or ""), path, kind)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ordinalq.version import __version__
+
 app = typer.Typer(
     name="ordinalq",
     help="Ordinal quantification: class distributions of unlabelled samples over ordered classes.",
@@ -39,9 +41,18 @@ WeightsOption = Annotated[
 TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ordinalq {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Ordinal quantification: class distributions of unlabelled samples over ordered classes."""

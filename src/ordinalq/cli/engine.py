@@ -37,8 +37,7 @@ def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "S
     from ordinalq.tables.groups import Grouping
     from ordinalq.tables.reading import Reading
 
-    by = job.columns
-    groups = None if by is None else Grouping(by, job.file.format)
+    groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
     reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weights=job.weights)
     task = engines.Task(reading, level, plan.repeatable(), estimates=not job.quantifier.on_means)
@@ -46,8 +45,6 @@ def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "S
         found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     except ImportError as error:
         raise ValueError(f"--engine {where.engine} needs a package that is not installed: {error.name}.") from error
-    if groups is None:
-        return found
     if isinstance(found, Estimates):
         assert found.keys is not None
         return replace(found, keys=groups.order(found.keys)[1])

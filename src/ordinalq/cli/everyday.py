@@ -25,7 +25,6 @@ from ordinalq.cli.wording import listed, say, say_json
 from ordinalq.text import first_of
 
 if TYPE_CHECKING:
-    from ordinalq.methods.default import Training
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.model import TableModel
 
@@ -157,7 +156,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "p_train": info.p_train,
         "columns": info.columns,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
-        **({} if (training := _training(model)) is None else {"training": asdict(training)}),
+        # What the default says of itself.
+        **({"training": asdict(model.fitted().training_)} if hasattr(model.fitted(), "training_") else {}),
     }
 
 
@@ -179,14 +179,9 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     what = unit(model.target_, info.classes)
     for word, text in sentences(model.quality_, info.classes, what):
         show.sentences(f"{word + ':':<11}{text}")
-    if (training := _training(model)) is not None:
+    if (training := getattr(model.fitted(), "training_", None)) is not None:
         show.sentences(f"chosen:    {training}")
         show.expected(training.expected, len(info.classes), what)
-
-
-def _training(model: "TableModel") -> "Training | None":
-    """Return what the default says of itself, None for methods that were named."""
-    return getattr(model.fitted(), "training_", None)
 
 
 @app.command()

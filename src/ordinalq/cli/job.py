@@ -26,7 +26,7 @@ from ordinalq.cli.wording import listed
 if TYPE_CHECKING:
     from ordinalq.contract.plan import Plan
     from ordinalq.contract.quantifier import Quantifier
-    from ordinalq.files.table import Table
+    from ordinalq.files.many import Table
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.reading import Finished
 
@@ -171,14 +171,13 @@ class Job:
         """Show how far the table is read; give what functions that read it are told."""
         from ordinalq.cli import show
 
-        with show.progress(self.file.name, self.file.n_bytes) as progress:
+        with show.working(f"reading {self.file.name}"):
             yield {
                 "by": self.columns,
                 "labels": self.labels,
                 "weight": self.weight,
                 "weights": self.weights,
                 "n_jobs": self.n_jobs,
-                "progress": progress,
             }
 
 

@@ -192,8 +192,9 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
     with ExitStack() as files:
         if out is not None and is_folder(out):
             folder = files.enter_context(writing.replacing_folder(out))
-            starts = range(0, len(estimates), PART_GROUPS)
-            writing.write_parts((estimates.take(slice(i, i + PART_GROUPS)).frame() for i in starts), folder)
+            for number, start in enumerate(range(0, len(estimates), PART_GROUPS)):
+                part = estimates.take(slice(start, start + PART_GROUPS))
+                writing.write_table(part.frame(), folder / f"part-{number:05d}.parquet", "parquet")
         elif out is not None:
             table = files.enter_context(writing.replacing(out))
             writing.write_table(estimates.frame(), table, writing.table_format(out))

@@ -3,8 +3,7 @@
 import sys
 import textwrap
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,6 @@ SINGLE = " *"
 PATIENCE = 2.0
 # Characters of what is being done beside a bar.
 DESCRIPTION = 30
-# Reading less than this takes no time.
-LONG_WORK = 20_000_000
 
 
 def prevalences(estimates: "Estimates") -> None:
@@ -276,36 +273,21 @@ def _bar(part: float, room: int) -> str:
 
 
 @contextmanager
-def progress(what: str, n_bytes: int) -> Iterator[Callable[[int, int], object] | None]:
-    """Show a progress bar on the terminal if there is one and the work is long; give the function that moves it."""
-    if n_bytes < LONG_WORK or not _is_watched():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    names = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
-    with Progress(
-        *names, TextColumn("{task.fields[speed]}"), TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task(plain(what), total=n_bytes, speed="")
-        start = time.monotonic()
-
-        def move(done: int, n_rows: int) -> None:
-            seconds = max(time.monotonic() - start, 1e-3)
-            bar.update(task, completed=done, speed=f"{n_rows / seconds:,.0f} rows/s")
-
-        yield move
-
-
-@contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on the terminal what is being done, how far and for how long, once it takes longer than two seconds."""
+    """Show on the terminal what is being done, how far it is and how long it takes, after two seconds."""
     if not _is_watched():
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     from ordinalq.telling import Far
@@ -318,8 +300,9 @@ def working(what: str) -> Iterator[None]:
             display.update(task.id, completed=far.part)
             return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(12), TimeElapsedColumn())
-    display = Progress(*columns, Told(), console=Console(stderr=True), transient=True)
+    names = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(12))
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    display = Progress(*names, *times, Told(), console=Console(stderr=True), transient=True)
     display.add_task(cut(plain(what), DESCRIPTION), total=1.0)
     timer = threading.Timer(PATIENCE, display.start)
     timer.start()

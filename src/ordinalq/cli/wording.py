@@ -60,17 +60,8 @@ def finite(value: Any) -> Any:
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a text in which parameters are written as options of the command line.
+    """Return a text in which parameters, written as in Python, are options of the verb; those that it lacks stay.
 
-    Parameters
-    ----------
-    text : str
-        In which parameters are written as in Python: ``quoting='none'``, ``features=[...]``.
-    options : dict of str to str
-        Parameter -> option of the verb; others stay as they are.
-
-    Examples
-    --------
     >>> in_options("give quoting='none', or tau=True.", {"quoting": "--quoting"})
     'give --quoting none, or tau=True.'
     """

@@ -1,15 +1,31 @@
 """Pieces of a file: blocks, which are cheap to find and can be read anywhere, and the parts that reading them gives."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pandas as pd
+import pyarrow as pa
 
+if TYPE_CHECKING:
     from ordinalq.files.rows import Rows
 
 # Bytes of text that are a block.
 BLOCK = 1 << 24
+
+
+class Wanted(NamedTuple):
+    """What is to be read of a table: some columns, all of which must exist, or all (None).
+
+    Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
+    written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
+    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
+    """
+
+    columns: Sequence[str] | None = None
+    numbers: Collection[str] = ()
+    native: Collection[str] = ()
+    nested: bool = False
 
 
 class Block(NamedTuple):
@@ -24,10 +40,6 @@ class Block(NamedTuple):
     rows: "Rows | None" = None  # where they had to be read to find their end
     exact: bool = False  # whether only the slow reader can tell the rows of it
 
-    def light(self, again: bool) -> "Block":
-        """Return the block as it is sent to another process: without its text, where that can be read `again`."""
-        return self._replace(text=None if again else self.text, rows=None)
-
     def content(self, path: Path) -> bytes:
         """Return the text."""
         if self.text is not None:
@@ -40,7 +52,6 @@ class Block(NamedTuple):
 class Part(NamedTuple):
     """Some rows of a file."""
 
-    table: "pa.Table"
+    table: pa.Table | pd.DataFrame
     lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
-    done: int  # bytes of the file that are read after it
     seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

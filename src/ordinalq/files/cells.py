@@ -1,25 +1,22 @@
 """Cells of a table as numbers, dates and words; an error names the row that cannot be read so."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
-from ordinalq.files.names import MISSING_WORDS
+from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.validation import Array, Floats, Index, Mask
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # What a frame must be where a model reads it.
 FRAME = "a pandas or polars frame, because the model knows its columns"
 
 
-def as_pandas(frame: Any, expected: str = FRAME) -> "pd.DataFrame":
+def as_pandas(frame: Any, expected: str = FRAME) -> pd.DataFrame:
     """Return a pandas or polars frame as one of pandas; the error says what was `expected`."""
-    import pandas as pd
-
     if not isinstance(frame, pd.DataFrame):
         if not hasattr(frame, "to_pandas"):
             raise TypeError(f"frame must be {expected}, got {type(frame).__name__}.")
@@ -28,12 +25,12 @@ def as_pandas(frame: Any, expected: str = FRAME) -> "pd.DataFrame":
     return found
 
 
-def where(frame: "pd.DataFrame") -> str:
+def where(frame: pd.DataFrame) -> str:
     """Name the file that a frame was read from."""
     return str(frame.attrs.get("where", "the table"))
 
 
-def place(frame: "pd.DataFrame", label: Any) -> str:
+def place(frame: pd.DataFrame, label: Any) -> str:
     """Name a row of the file that a frame was read from, or of the frame."""
     return f"{where(frame)}, {frame.index.name or 'row'} {label}"
 
@@ -50,8 +47,6 @@ def short(value: Any) -> str:
 
 def is_words(column: "pd.Series[Any]") -> bool:
     """Return whether a column holds strings, or objects that may be strings."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
     return bool(pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column))
@@ -76,8 +71,6 @@ def coded_words(column: Any) -> tuple[Index, list[str | None]]:
 
     The distinct values are few, and a word takes time.
     """
-    import pandas as pd
-
     codes, values = pd.factorize(_hashable(column), use_na_sentinel=True)
     return codes, [_word(value) for value in values]
 
@@ -85,15 +78,11 @@ def coded_words(column: Any) -> tuple[Index, list[str | None]]:
 def _hashable(column: Any) -> Any:
     """Return a column in which 1, 1.0 and True are different values, as their words are."""
     if column.dtype == object and any(isinstance(value, bool) for value in column):
-        import pandas as pd
-
         return pd.Series([str(value) if isinstance(value, bool) else value for value in column], dtype=object)
     return column
 
 
 def _word(value: Any) -> str | None:
-    import pandas as pd
-
     if isinstance(value, str):  # nearly always, and the others are slow
         word = value.strip()
         # As programs write whole numbers of columns with gaps.
@@ -108,10 +97,8 @@ def _word(value: Any) -> str | None:
     return str(value).strip()
 
 
-def numbers(frame: "pd.DataFrame", name: str) -> Floats:
+def numbers(frame: pd.DataFrame, name: str) -> Floats:
     """Return a column as floats (N,), NaN where missing; the error names the row that is no number."""
-    import pandas as pd
-
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
@@ -135,12 +122,21 @@ def numbers(frame: "pd.DataFrame", name: str) -> Floats:
     return values
 
 
+def weights(frame: pd.DataFrame, name: str) -> Floats:
+    """Return the weights in a column of a table or a portion of one, (N,): finite numbers >= 0."""
+    require_columns(frame.columns, [name], "the table")
+    values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        at = int(bad.argmax())
+        word = as_words(frame[name])[at]
+        got = short(word) if word else "nothing"
+        raise ValueError(f"{place(frame, frame.index[at])}: expected a weight >= 0 in column {name!r}, got {got}.")
+    return values
+
+
 def parsed_numbers(column: "pd.Series[Any]") -> Floats:
     """Return the numbers in a column of words or objects (N,), NaN where there is none; true and false are none."""
-    import pandas as pd
-    import pyarrow as pa
-    from pyarrow import compute
-
     try:
         # Fast, where nothing but empty cells stands in the way.
         words = compute.utf8_trim_whitespace(pa.array(column, type=pa.string(), from_pandas=True))
@@ -163,10 +159,8 @@ def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
     return found
 
 
-def dates(frame: "pd.DataFrame", name: str, style: str = "") -> "pd.Series[Any]":
+def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
     """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601."""
-    import pandas as pd
-
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         return pd.to_datetime(column, utc=True)
@@ -185,10 +179,8 @@ def dates(frame: "pd.DataFrame", name: str, style: str = "") -> "pd.Series[Any]"
     return values
 
 
-def texts(frame: "pd.DataFrame", name: str) -> Array:
+def texts(frame: pd.DataFrame, name: str) -> Array:
     """Return a column as strings (N,), empty where missing."""
-    import pandas as pd
-
     column = frame[name]
     if not is_words(column) and column.notna().any():
         if not isinstance(column.dtype, pd.CategoricalDtype):
@@ -204,7 +196,7 @@ def _text(value: Any) -> str:
     return "" if value is None or value != value else str(value)
 
 
-def categories(frame: "pd.DataFrame", name: str) -> Array:
+def categories(frame: pd.DataFrame, name: str) -> Array:
     """Return a column as words (N,), NaN where missing."""
     return np.array([np.nan if word is None else word for word in as_words(frame[name])], dtype=object)
 

@@ -7,17 +7,15 @@ table must be readable in the same way. Dates are ISO 8601, or of another format
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.files import cells
 from ordinalq.files.names import MISSING_WORDS, require_columns
 from ordinalq.text import percent
 from ordinalq.validation import check_choice
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger("ordinalq")
 
@@ -39,7 +37,7 @@ OTHER_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})( \d{1,2}:\d{2}(?::\
 
 
 def column_kinds(
-    frame: "pd.DataFrame",
+    frame: pd.DataFrame,
     columns: Sequence[str],
     *,
     text: Sequence[str] = (),
@@ -79,10 +77,8 @@ def _all_numbers(column: "pd.Series[Any]") -> bool:
     return len(column) > 0 and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any()
 
 
-def _kind(frame: "pd.DataFrame", name: str) -> str:
+def _kind(frame: pd.DataFrame, name: str) -> str:
     """Return the kind of a column by its values, "" if it is of no use, which is logged."""
-    import pandas as pd
-
     column = frame[name]
     if not column.notna().any():
         logger.warning("column %r is left out: it has no value at all", name)
@@ -98,8 +94,7 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
         return "category"
-    words = values.astype(str).str.strip()
-    words = words[~words.isin([*MISSING_WORDS, ""])]
+    words = _words(values)
     if not len(words):
         logger.warning("column %r is left out: it has no value at all, but words such as %s", name, values.iloc[0])
         return ""
@@ -133,15 +128,20 @@ def _kind(frame: "pd.DataFrame", name: str) -> str:
     return ""
 
 
-def date_style(frame: "pd.DataFrame", name: str, example: str) -> str:
+def _words(values: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return values as words, those that are none left out."""
+    words = values.astype(str).str.strip()
+    return words[~words.isin([*MISSING_WORDS, ""])]
+
+
+def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
     """Return the format of a column of dates with the day before or after the month, "" for all else.
 
     Where both may be the day that is an error, which shows the `example` of a name with a format.
     """
     if not cells.is_words(frame[name]):
         return ""
-    words = frame[name].dropna().astype(str).str.strip()
-    words = words[~words.isin([*MISSING_WORDS, ""])]
+    words = _words(frame[name].dropna())
     style = _other_style(words) if len(words) else ""
     if style is None:
         raise ValueError(
@@ -206,14 +206,12 @@ def _time_style(text: str) -> str:
     return f" %H:%M{seconds}"
 
 
-def typed(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> "pd.DataFrame":
+def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     """Return the columns of a table as their kinds want them; an error names the row that cannot be read so.
 
     Texts: strings, empty where missing. Numbers: floats, NaN where missing. Dates: UTC, NaT where missing. Categories:
     strings, NaN where missing.
     """
-    import pandas as pd
-
     require_columns(frame.columns, list(kinds), cells.where(frame))
     data: dict[str, Any] = {}
     for name, described in kinds.items():
@@ -226,21 +224,17 @@ def typed(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> "pd.DataFrame":
     return pd.DataFrame(data, index=frame.index, columns=list(kinds))
 
 
-def natural(frame: "pd.DataFrame") -> "pd.DataFrame":
+def natural(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table as read from a file with numbers and dates as such, and all other columns as they are.
 
     In a column of words, those such as "NA" are missing values if all else are numbers; otherwise they stay words.
     """
-    import pandas as pd
-
     found = pd.DataFrame({name: _natural(frame, name) for name in frame.columns}, index=frame.index)
     found.attrs |= frame.attrs
     return found
 
 
-def _natural(frame: "pd.DataFrame", name: str) -> Any:
-    import pandas as pd
-
+def _natural(frame: pd.DataFrame, name: str) -> Any:
     column = frame[name]
     if not cells.is_words(column) or not column.notna().any():
         return column

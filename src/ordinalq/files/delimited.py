@@ -4,18 +4,17 @@ A cell is text or, if empty, missing; what it means is decided once for the whol
 that no portion of a file is read differently from another. Columns that are known to hold numbers are read as such.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, csv
 
-from ordinalq.files.blocks import BLOCK, Block, Part
+from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
 from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
-from ordinalq.files.opening import Source, Utf8, is_utf8
+from ordinalq.files.opening import Source, Utf8
 from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
@@ -42,17 +41,11 @@ class Delimited:
         with Utf8(self.source, self.encoding) as text:
             return self._header(text)[0].names
 
-    @property
-    def again(self) -> bool:
-        """Whether the text of a block can be read from the file once more."""
-        return is_utf8(self.encoding) and not self.source.packing
-
-    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+    def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield blocks of whole rows."""
         with Utf8(self.source, self.encoding) as text:
             head, n_lines, rest = self._header(text)
-            if columns is not None:
-                require_columns(head.names, columns, self.source.name)
+            require_columns(head.names, wanted.columns or (), self.source.name)
             self._head = head
             line = n_lines + 1
             final = False
@@ -75,15 +68,15 @@ class Delimited:
                 if len(rest) > MAX_ROW:
                     raise endless(self.source.name, line)
 
-    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+    def parts(self, block: Block, wanted: Wanted) -> Iterator[Part]:
         """Yield the rows of a block."""
         if self._head is None:
             with Utf8(self.source, self.encoding) as text:
                 self._head = self._header(text)[0]
-        reader = _Reader(self._head, columns, numbers, self.source.name)
+        reader = _Reader(self._head, wanted, self.source.name)
         table, lines = reader.read(block, block.content(self.source.path))
         if table is not None:
-            yield Part(table, lines, block.done)
+            yield Part(table, lines)
 
     def _header(self, text: Utf8) -> tuple["_Head", int, bytes]:
         """Return what the header says, its number of lines, and what was read after it."""
@@ -155,20 +148,18 @@ def _cut(block: bytes, head: _Head, line: int, name: str, *, final: bool) -> tup
 class _Reader:
     """Turns blocks of rows into tables."""
 
-    def __init__(self, head: _Head, columns: Sequence[str] | None, numbers: Collection[str], name: str) -> None:
+    def __init__(self, head: _Head, wanted: Wanted, name: str) -> None:
         position = {name: j for j, name in reversed(list(enumerate(head.names)))}
-        self.kept = head.names if columns is None else list(columns)
-        self.chosen = list(range(len(head.names))) if columns is None else [position[name] for name in columns]
+        self.kept = head.names if wanted.columns is None else list(wanted.columns)
+        self.chosen = list(range(len(head.names))) if wanted.columns is None else [position[name] for name in self.kept]
         self.n_columns = len(head.names)
-        wanted = set(numbers)
-        self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in wanted}
+        numbers = set(wanted.numbers)
+        self.numbers = {j for j, name in zip(self.chosen, self.kept, strict=True) if name in numbers}
         self.dialect = head.dialect
         self.name = name
 
-    def read(self, block: Block, text: bytes) -> tuple["pa.Table | None", Any]:
+    def read(self, block: Block, text: bytes) -> tuple[pa.Table | None, Any]:
         """Return the rows of a block, if there are any, and their lines."""
-        import pyarrow as pa
-
         if not text.endswith(b"\n"):
             text += b"\n"
         attempts: tuple[set[int], ...] = (self.numbers, set()) if self.numbers else (set(),)
@@ -185,10 +176,7 @@ class _Reader:
         rows = block.rows or exact_rows(text, self.dialect, self.n_columns, block.line, self.name, final=True)
         return (self._table(rows) if rows.cells else None), np.array(rows.lines)
 
-    def _fast(self, text: bytes, numbers: Collection[int]) -> "pa.Table":
-        import pyarrow as pa
-        from pyarrow import compute, csv
-
+    def _fast(self, text: bytes, numbers: Collection[int]) -> pa.Table:
         quoted = self.dialect.quoted and b'"' in text
         kinds = {str(j): pa.float64() if j in numbers else pa.string() for j in self.chosen}
         table = csv.read_csv(
@@ -212,9 +200,7 @@ class _Reader:
                     table = table.set_column(j, field, compute.if_else(empty, pa.scalar(None, pa.string()), column))
         return table.rename_columns(self.kept)
 
-    def _table(self, rows: Rows) -> "pa.Table":
-        import pyarrow as pa
-
+    def _table(self, rows: Rows) -> pa.Table:
         columns = [pa.array([row[j] or None for row in rows.cells], type=pa.string()) for j in self.chosen]
         return pa.Table.from_arrays(columns, names=self.kept)
 

@@ -5,14 +5,16 @@ The functions at its steps have public names, which saved models refer to.
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ordinalq.files.columns import MAX_CATEGORIES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger("ordinalq")
 
@@ -21,7 +23,7 @@ LONG_NAME = 100
 CALENDAR = ("year", "month", "day", "day_of_week", "hour")
 
 
-def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
+def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
     """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
 
     Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
@@ -29,12 +31,6 @@ def table_encoder(frame: "pd.DataFrame", *, scale: bool = False) -> Any:
     column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
     variance 1, as linear classifiers want them.
     """
-    import pandas as pd
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-
     # By their positions: scikit-learn takes quadratic time to find many columns by name.
     is_date = np.array([pd.api.types.is_datetime64_any_dtype(dtype) for dtype in frame.dtypes], dtype=bool)
     is_number = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes], dtype=bool)  # bool too
@@ -102,7 +98,7 @@ def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
         return tuple(f"feature_{j}" for j in range(n_features))
 
 
-def to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
+def to_float(frame: pd.DataFrame) -> pd.DataFrame:
     """Make numbers floats; complex ones, whose imaginary parts would be dropped, are an error."""
     for name, dtype in frame.dtypes.items():
         if dtype.kind == "c":
@@ -110,16 +106,14 @@ def to_float(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame.astype("float64")
 
 
-def to_object(frame: "pd.DataFrame") -> "pd.DataFrame":
+def to_object(frame: pd.DataFrame) -> pd.DataFrame:
     """Make categories text, so that mixed columns can be sorted; gaps stay gaps."""
     frame = frame.astype(object)
     return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
 
 
-def calendar(frame: "pd.DataFrame") -> "pd.DataFrame":
+def calendar(frame: pd.DataFrame) -> pd.DataFrame:
     """Make dates five numbers each."""
-    import pandas as pd
-
     return pd.DataFrame(
         {f"{name}_{unit}": getattr(frame[name].dt, unit).astype("float64") for name in frame for unit in CALENDAR}
     )

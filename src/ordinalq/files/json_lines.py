@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import json as reader
 
-from ordinalq.files.blocks import BLOCK, Block, Part
+from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
 from ordinalq.files.names import MAX_COLUMNS, require_columns
-from ordinalq.files.opening import Source, Utf8, is_utf8
+from ordinalq.files.opening import Source, Utf8
 from ordinalq.files.rows import MAX_ROW
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Larger whole numbers are those of a double.
@@ -36,42 +36,37 @@ class JsonLines:
             return list(row)
         raise ValueError(f"{self.source.name}: expected rows, but the file is empty.")
 
-    @property
-    def again(self) -> bool:
-        """Whether the text of a block can be read from the file once more."""
-        return is_utf8(self.encoding) and not self.source.packing
-
-    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+    def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield blocks of whole lines."""
-        import pyarrow as pa
-
         self._types = None
         for block in self._blocks():
             if self._types is None and block.text is not None:
                 # All blocks are read by the types that the first lines have, or else as they are.
-                expected = {name: pa.float64() if name in numbers else pa.string() for name in columns or ()}
+                expected = {
+                    name: pa.float64() if name in wanted.numbers else pa.string() for name in wanted.columns or ()
+                }
                 end = block.text.find(b"\n", SAMPLE) + 1
-                found = _fast(block.text[: end or None], columns, expected)
+                found = _fast(block.text[: end or None], wanted.columns, expected)
                 self._types = expected if found is None else {field.name: field.type for field in found.schema}
             yield block
 
-    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+    def parts(self, block: Block, wanted: Wanted) -> Iterator[Part]:
         """Yield the rows of a block."""
-        text = block.content(self.source.path)
+        text, columns = block.content(self.source.path), wanted.columns
         found = _fast(text, columns, self._types or {})
         if found is None:
             frame, lines = self._exact(text, block.line, columns)
             seen = frozenset(frame.columns if columns is None else (c for c in columns if frame[c].notna().any()))
-            yield Part(frame, lines, block.done, seen)
+            yield Part(frame, lines, seen)
         else:
             seen = frozenset(name for name in found.column_names if found[name].null_count < found.num_rows)
-            yield Part(found, range(block.line, block.line + found.num_rows), block.done, seen)
+            yield Part(found, range(block.line, block.line + found.num_rows), seen)
 
-    def check_seen(self, columns: Sequence[str] | None, seen: Collection[str]) -> None:
+    def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
         """Refuse a file in which all rows lack a column; any row may lack it, so that this is known at the end."""
-        if columns is not None and not set(seen).issuperset(columns):
+        if wanted.columns is not None and not set(seen).issuperset(wanted.columns):
             keys = {name: None for _, row in self._rows() for name in row}
-            require_columns(keys, columns, self.source.name)
+            require_columns(keys, wanted.columns, self.source.name)
 
     def _blocks(self) -> Iterator[Block]:
         """Yield blocks of whole lines."""
@@ -104,8 +99,6 @@ class JsonLines:
 
     def _exact(self, block: bytes, line: int, columns: Sequence[str] | None) -> tuple[Any, Any]:
         """Return the rows as a frame of Python's own values, and their lines; the error names the line of a bad one."""
-        import pandas as pd
-
         rows, lines = [], []
         names: dict[str, None] = dict.fromkeys(columns or ())
         for number, row in _parsed(block, line, self.source.name):
@@ -128,11 +121,8 @@ class JsonLines:
         return pd.DataFrame(data, dtype=object, index=range(len(rows))), np.array(lines)
 
 
-def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, "pa.DataType"]) -> "pa.Table | None":
+def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataType]) -> pa.Table | None:
     """Return a block as a table, None where a row is not one object of plain values on one line."""
-    import pyarrow as pa
-    from pyarrow import json as reader
-
     n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
     if block.count(b":", 0, block.find(b"\n")) > MAX_COLUMNS:
         return None

@@ -1,4 +1,4 @@
-"""A table in many files: a pattern of names, a folder, or a folder of folders such as ``year=2024``."""
+"""A table in one file or in many: a pattern of names, a folder, or a folder of folders such as ``year=2024``."""
 
 import glob
 import os
@@ -8,9 +8,13 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from ordinalq.files.blocks import Block
+import pandas as pd
+
+from ordinalq.files.blocks import Block, Wanted
+from ordinalq.files.names import require_columns
 from ordinalq.files.opening import STDIN
-from ordinalq.files.table import Fixed, Table, TableFile, Wanted, format_of, open_file
+from ordinalq.files.table import Fixed, TableFile, format_of, open_file
+from ordinalq.telling import along
 
 # How Hive writes a missing value in the name of a folder.
 MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -24,7 +28,7 @@ def open_table(
     format: str | None = None,  # noqa: A002
     encoding: str = "utf-8",
     quoting: str = "auto",
-) -> Table:
+) -> "Table":
     """Return the table in a file or in many, which are looked at only to see that they are there.
 
     Parameters
@@ -60,56 +64,103 @@ def open_table(
         first, other = files[0], next(file for file in files if file.format != files[0].format)
         raise ValueError(f"{other.name}: expected a {first.format} file, as {first.name} is, got {other.format}.")
     _set_fixed(files, [values for _, values in found])
-    plain = len(files) == 1 and not files[0].fixed and str(found[0][0]) == str(given[0])
-    return files[0] if plain else TableFiles(", ".join(map(str, given)), files)
+    name = files[0].name if paths == [Path(given[0])] else ", ".join(map(str, given))
+    return Table(name, files)
 
 
-class TableFiles(Table):
-    """A table in many files of one format, with the same columns; errors about all of them call it by its name."""
+class Table:
+    """Rows in one file, or in many of one format with the same columns; errors about all of them call it by its name.
+
+    The files are in the order in which they are read.
+    """
 
     def __init__(self, name: str, files: list[TableFile]) -> None:
         self.name = name
+        self.files = files
         self.format = files[0].format
-        self._files = files
-
-    @property
-    def files(self) -> list[TableFile]:
-        """The files, in the order in which they are read."""
-        return self._files
+        # Whether a row may lack columns, so that those of the first row are not all.
+        self.lacks_keys = self.format == "jsonl"
 
     @property
     def n_bytes(self) -> int:
         """Size of all files."""
-        return sum(file.n_bytes for file in self._files)
+        return sum(file.n_bytes for file in self.files)
 
     def columns(self) -> list[str]:
-        """Return the names of the columns of the first file."""
-        return self._files[0].columns()
+        """Return the names of the columns of the first file; for JSON lines, those of its first row."""
+        return self.files[0].columns()
+
+    def require(self, *columns: Sequence[str]) -> None:
+        """Refuse a table that lacks columns of a list, one list after the other; rows that may lack any tell later."""
+        for names in () if self.lacks_keys else columns:
+            require_columns(self.columns(), names, self.name)
 
     def blocks(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block]]:
-        """Yield blocks of rows of one file after the other."""
-        before, kinds, empty = 0, self._files[0].kinds(), True
-        for i, file in enumerate(self._files):
+        """Yield blocks of rows, each with the file that can read it, here or in another process."""
+        before, kinds, empty = 0, self.files[0].kinds(), True
+        for file in self.files:
             self._check(file, wanted, kinds)
-            # One part of a table may have no rows, all may not.
-            for _, block in file.blocks(wanted, empty=empty and i == len(self._files) - 1):
+            for block in file.blocks(wanted):
                 empty = False
                 yield file, block._replace(done=before + block.done)
             before += file.n_bytes
+        if empty:
+            raise ValueError(f"{self.files[-1].name}: expected rows, but the file has none after its header.")
+
+    def pieces(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block | None]]:
+        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
+        for file in self.files:
+            if not file.again:
+                yield file, None
+        for file, block in self.blocks(wanted):
+            if file.again:
+                yield file, file.light(block)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Refuse files in which all rows of all files lack a column."""
-        missing = [name for name in wanted.columns or () if name not in seen]
-        for file in self._files if missing else ():
-            if file.lacks_keys:
-                file.check_seen(wanted, seen)
+        """Refuse a table in which all rows lack a column, where these were `seen`."""
+        for file in self.files:
+            file.check_seen(wanted, seen)
+
+    def portions(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        numbers: Collection[str] = (),
+        native: Collection[str] = (),
+        nested: bool = False,
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
+
+        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq.telling`.
+        """
+        wanted = Wanted(columns, numbers, native, nested)
+        seen: set[str] = set()
+
+        def frames() -> Iterator[tuple[pd.DataFrame, int]]:
+            done = 0
+            for file, block in self.blocks(wanted):
+                for frame, read in file.frames(block, wanted):
+                    seen.update(frame.attrs.pop("seen", ()))
+                    yield frame, int(done + read * (block.done - done))
+                done = block.done
+
+        yield from along("reading the table", frames(), self.n_bytes)
+        self.check_seen(wanted, seen)
+
+    def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
+        """Read the whole table, see :meth:`portions`."""
+        portions = list(self.portions(columns, nested=nested))
+        table = pd.concat(portions) if len(portions) > 1 else portions[0]
+        table.index.name = portions[0].index.name
+        table.attrs["where"] = self.name
+        return table
 
     def _check(self, file: TableFile, wanted: Wanted, kinds: dict[str, str]) -> None:
         """Refuse a file with other columns than the first, or with groups of another kind."""
-        first = self._files[0]
-        if not file.lacks_keys and (twice := set(file.inner_columns()) & file.fixed.keys()):
+        first = self.files[0]
+        if file.fixed and not self.lacks_keys and (twice := set(file.inner_columns()) & file.fixed.keys()):
             raise ValueError(f"{file.name}: has a column {min(twice)!r}, which is also the name of its folder.")
-        if wanted.columns is None and not file.lacks_keys and file is not first:
+        if wanted.columns is None and not self.lacks_keys and file is not first:
             theirs, ours = first.columns(), file.columns()
             if lacking := [name for name in theirs if name not in set(ours)]:
                 raise ValueError(f"{file.name}: lacks the column {lacking[0]!r} that {first.name} has.")

@@ -11,9 +11,11 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+import pyarrow as pa
 
 STDIN = "-"
 CHUNK = 1 << 20
@@ -40,8 +42,6 @@ def packing(name: str) -> str:
 def unpacked(raw: IO[bytes], ending: str) -> Any:
     """Return what an open file holds, as a file; `ending` says how it is packed."""
     if ending == ".zst":
-        import pyarrow as pa
-
         stream: Any = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
         return io.BufferedReader(stream)
     if ending == ".gz":
@@ -82,10 +82,6 @@ class Source:
     def n_bytes(self) -> int:
         """Size of the file."""
         return self.path.stat().st_size
-
-    def open(self) -> AbstractContextManager[IO[bytes]]:
-        """Open it for reading; what is packed is unpacked on the way."""
-        return open_binary(self.path, self.packing)
 
 
 def check_readable(path: Path) -> None:
@@ -159,9 +155,9 @@ def check_encoding(encoding: str) -> str:
 
 def encoding_problem(source: Source, encoding: str) -> str:
     """Find the first line that is not in the encoding."""
-    with source.open() as binary:
+    with open_binary(source.path, source.packing) as binary:
         start = binary.read(2)
-    with source.open() as binary:
+    with open_binary(source.path, source.packing) as binary:
         if start in (b"\xff\xfe", b"\xfe\xff"):
             return f"{source.name}: expected {encoding} text, got UTF-16: save it as UTF-8, or give its encoding."
         for number, line in enumerate(binary, start=1):

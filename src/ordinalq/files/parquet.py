@@ -1,19 +1,21 @@
 """Parquet files, read in batches of rows."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from ordinalq.files.blocks import Block, Part
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ordinalq.files.blocks import Block, Part, Wanted
 from ordinalq.files.names import check_names, require_columns
 from ordinalq.files.opening import Source
 
 
 class Parquet:
-    """A table in a Parquet file, read in batches of limited size; cells that hold lists or objects only if `nested`."""
+    """A table in a Parquet file, read in batches of limited size."""
 
-    def __init__(self, source: Source, batch_rows: int, batch_bytes: int, nested: bool) -> None:
+    def __init__(self, source: Source, batch_rows: int, batch_bytes: int) -> None:
         self.source = source
-        self.nested = nested
         self.batch_rows = batch_rows
         self.batch_bytes = batch_bytes
 
@@ -24,13 +26,10 @@ class Parquet:
         check_names(names, self.source.name)
         return [str(name) for name in names]
 
-    # Row groups can be read from the file at any time.
-    again = True
-
-    def blocks(self, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Block]:
+    def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield the row groups."""
         with self._open() as file:
-            names = self._checked(file.schema_arrow, columns)
+            names = self._checked(file.schema_arrow, wanted)
             sizes = [_n_bytes(file.metadata.row_group(i), set(names)) for i in range(file.metadata.num_row_groups)]
             total, before, row = max(sum(sizes), 1), 0, 0
             for i, size in enumerate(sizes):
@@ -39,12 +38,10 @@ class Parquet:
                     yield Block(i, i + 1, row, n_rows, self.source.n_bytes * before // total)
                 row += n_rows
 
-    def parts(self, block: Block, columns: Sequence[str] | None, numbers: Collection[str]) -> Iterator[Part]:
+    def parts(self, block: Block, wanted: Wanted) -> Iterator[Part]:
         """Yield the rows of a row group, batch by batch."""
-        import pyarrow as pa
-
         with self._open() as file:
-            names = self._checked(file.schema_arrow, columns)
+            names = self._checked(file.schema_arrow, wanted)
             # So many rows that a portion stays small also where cells are long texts.
             size = _n_bytes(file.metadata.row_group(block.start), set(names))
             batch = max(1, min(self.batch_rows, int(2 * self.batch_bytes * block.n_lines / max(size, 1))))
@@ -54,14 +51,12 @@ class Parquet:
                     rows = range(row, row + part.num_rows)
                     row += part.num_rows
                     if part.num_rows:
-                        yield Part(pa.Table.from_batches([part]).select(names), rows, block.done)
+                        yield Part(pa.Table.from_batches([part]).select(names), rows)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(error) from error
 
     def kinds(self) -> dict[str, str]:
         """Return the kind of each column: numbers of any width are of one kind."""
-        import pyarrow as pa
-
         with self._open() as file:
             schema = file.schema_arrow
         kinds = {}
@@ -71,15 +66,12 @@ class Parquet:
             kinds[field.name] = "number" if is_number else str(kind).removeprefix("large_")
         return kinds
 
-    def _checked(self, schema: Any, columns: Sequence[str] | None) -> list[str]:
+    def _checked(self, schema: Any, wanted: Wanted) -> list[str]:
         """Return the columns to read; refuse those that a table lacks, or that do not have one value per cell."""
-        import pyarrow as pa
-
         check_names(schema.names, self.source.name)
-        if columns is not None:
-            require_columns(schema.names, columns, self.source.name)
-        names = list(schema.names if columns is None else columns)
-        for name in [] if self.nested else names:
+        names = list(schema.names if wanted.columns is None else wanted.columns)
+        require_columns(schema.names, names, self.source.name)
+        for name in [] if wanted.nested else names:
             kind = schema.field(name).type
             if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
                 raise ValueError(
@@ -89,9 +81,6 @@ class Parquet:
         return names
 
     def _open(self) -> Any:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         try:
             return pq.ParquetFile(
                 self.source.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True

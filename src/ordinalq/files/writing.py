@@ -4,15 +4,15 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from ordinalq.files.table import ENDINGS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PICTURES = ("png", "svg", "pdf")
 # The files of a table in a folder.
@@ -91,7 +91,7 @@ def picture_format(path: Path) -> str:
     return ending
 
 
-def write_table(frame: "pd.DataFrame", path: Path, kind: str) -> None:
+def write_table(frame: pd.DataFrame, path: Path, kind: str) -> None:
     """Write a table in one of the formats of `ordinalq.files.table`; missing values are empty cells, or null."""
     if kind == "parquet":
         frame.to_parquet(path, index=False)
@@ -126,14 +126,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             new.replace(path / new.name)
 
 
-def write_parts(frames: Iterable["pd.DataFrame"], folder: Path) -> None:
-    """Write the parts of a table as Parquet files of a folder."""
-    for number, frame in enumerate(frames):
-        frame.to_parquet(folder / f"part-{number:05d}.parquet", index=False)
-
-
 def save_picture(axes: Any, path: Path, kind: str) -> None:
     """Write the figure of `axes`, one of `ordinalq.plot` or an array of them: pyplot does not know it."""
-    import numpy as np
-
     np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")

@@ -2,18 +2,17 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 
 from ordinalq.files.cells import as_pandas, some
 from ordinalq.files.columns import check_kind, typed
 from ordinalq.files.encoder import names_array, table_encoder
 from ordinalq.files.words import Words
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_TERMS = 50_000
 
@@ -32,7 +31,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> "pd.DataFrame":
+    def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
         """Return the typed columns of the training table, a pandas or polars frame."""
         for name, kind in self.kinds.items():
             check_kind(f"kinds[{name!r}]", kind)
@@ -43,7 +42,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self.kinds)
         return frame
 
-    def transform(self, X: Any) -> "pd.DataFrame":
+    def transform(self, X: Any) -> pd.DataFrame:
         """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
         frame = typed(as_pandas(X), self.kinds)
         for name, known in self.categories_.items():
@@ -58,14 +57,12 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         return frame
 
 
-def unfitted_encoder(frame: "pd.DataFrame", kinds: Mapping[str, str]) -> Any:
+def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     """Return the unfitted transformer that makes numbers of the typed columns of a training table.
 
     Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
     :func:`ordinalq.files.encoder.table_encoder`, numbers being scaled to unit variance.
     """
-    from sklearn.compose import ColumnTransformer
-
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []

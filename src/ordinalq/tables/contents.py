@@ -1,8 +1,15 @@
 """A look at a model that was loaded, before it is used: what compiled code would follow without looking."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
 
 # More processes or threads than this are those of a forged file.
 MAX_JOBS = 1024
@@ -10,11 +17,6 @@ MAX_JOBS = 1024
 
 def check_contents(model: Any) -> None:
     """Refuse decision trees, sparse matrices and generators that point outside of themselves; all in one walk."""
-    from scipy import sparse
-    from sklearn.base import BaseEstimator
-    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-    from sklearn.tree._tree import Tree
-
     # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
     waiting: list[tuple[Any, Any, bool]] = [(model, None, False)]
     seen: set[int] = set()
@@ -29,16 +31,16 @@ def check_contents(model: Any) -> None:
         if id(thing) in seen and not isinstance(thing, BaseEstimator):
             continue
         seen.add(id(thing))
+        parts: Iterable[Any] = ()
         if isinstance(thing, BaseEstimator):
-            number = _check_estimator(thing, n_features, in_ensemble)
-            waiting += [(part, number, _hands_on(thing)) for part in vars(thing).values()]
+            n_features, in_ensemble = _check_estimator(thing, n_features, in_ensemble), _hands_on(thing)
+            parts = vars(thing).values()
         elif isinstance(thing, dict):
-            waiting += [(part, n_features, in_ensemble) for part in thing.values()]
+            parts = thing.values()
         elif isinstance(thing, list | tuple | set):
-            waiting += [(part, n_features, in_ensemble) for part in thing]
+            parts = thing
         elif isinstance(thing, np.ndarray):
-            if thing.dtype == object:
-                waiting += [(part, n_features, in_ensemble) for part in thing.ravel()]
+            parts = thing.ravel() if thing.dtype == object else ()
         elif sparse.issparse(thing):
             _check_sparse(thing)
         elif isinstance(thing, np.random.RandomState):
@@ -46,21 +48,18 @@ def check_contents(model: Any) -> None:
         elif isinstance(thing, np.random.Generator):
             _check_generator(thing.bit_generator.state)
         elif hasattr(thing, "__dict__") and type(thing).__module__.partition(".")[0] == "ordinalq":
-            waiting += [(part, n_features, in_ensemble) for part in vars(thing).values()]
+            parts = vars(thing).values()
+        waiting += [(part, n_features, in_ensemble) for part in parts]
 
 
 def _hands_on(estimator: Any) -> bool:
     """Return whether an estimator gives its items to others as they are, without their looking at them."""
-    from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
-
     # Bagging may give a tree some of the features, and has it look at them.
     return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)
 
 
 def _check_estimator(estimator: Any, n_features: Any, in_ensemble: bool) -> Any:
     """Return the number of features that an estimator checks items for."""
-    from sklearn.tree import BaseDecisionTree
-
     number = vars(estimator).get("n_features_in_")
     if isinstance(estimator, BaseDecisionTree) and "tree_" in vars(estimator):
         if in_ensemble and number != n_features:

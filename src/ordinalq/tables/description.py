@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 
 from ordinalq.contract.quantifier import Quantifier
+from ordinalq.files.cells import short
 from ordinalq.text import plain
 from ordinalq.version import __version__
 
@@ -38,7 +40,6 @@ class ModelInfo:
 
 def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
     """Return what the file of a model will say."""
-    import sklearn
     import skops
 
     names = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
@@ -74,12 +75,12 @@ def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
     """Check format, versions, checksum and fields, in this order: a newer file may do everything differently."""
     number = meta.get("format")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {shown(number)}.")
+        raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {short(number)}.")
     versions = meta.get("versions")
     versions = versions if isinstance(versions, dict) else {}
     if number > FORMAT:
         raise ValueError(
-            f"{path}: was made by a newer ordinalq ({shown(versions.get('ordinalq', 'unknown'))}, format {number}; "
+            f"{path}: was made by a newer ordinalq ({short(versions.get('ordinalq', 'unknown'))}, format {number}; "
             f"this is format {FORMAT}): upgrade ordinalq, or fit the model again."
         )
     if number < FORMAT:
@@ -95,7 +96,7 @@ def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
     _check_versions(versions, path)
     for name, is_valid in SCHEMA_OF_META.items():
         if not is_valid(meta[name]):
-            raise ValueError(f"{path}: {META} in it cannot be read: {name} is {shown(meta[name])}.")
+            raise ValueError(f"{path}: {META} in it cannot be read: {name} is {short(meta[name])}.")
     if len(meta["classes"]) != len(meta["p_train"]):
         raise ValueError(f"{path}: {META} in it cannot be read: classes and p_train are of different lengths.")
     return ModelInfo(**{field.name: meta[field.name] for field in fields(ModelInfo)})
@@ -106,11 +107,8 @@ def _is_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(word, str) for word in value.values())
 
 
-def _is_list(kinds: Any) -> Callable[[Any], bool]:
-    def check(value: Any) -> bool:
-        return isinstance(value, list) and all(isinstance(part, kinds) for part in value)
-
-    return check
+def _is_list(value: Any, kinds: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, kinds) for part in value)
 
 
 def _is_share(value: Any) -> bool:
@@ -122,26 +120,24 @@ SCHEMA_OF_META: dict[str, Callable[[Any], bool]] = {
     "versions": _is_words,
     "method": lambda value: isinstance(value, str),
     "parameters": _is_words,
-    "classes": lambda value: _is_list((str, int, float, bool))(value) and len(value) >= 2,
+    "classes": lambda value: _is_list(value, (str, int, float, bool)) and len(value) >= 2,
     "p_train": lambda value: isinstance(value, list) and all(map(_is_share, value)) and abs(sum(value) - 1) < 1e-6,
     "n_held_out": lambda value: (
         value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
     ),
     "columns": _is_words,
     "target": lambda value: value is None or isinstance(value, str),
-    "pairs": lambda value: _is_list(str)(value) and all(map(str.isidentifier, value)),
+    "pairs": lambda value: _is_list(value, str) and all(map(str.isidentifier, value)),
 }
 
 
 def _check_versions(versions: dict[str, str], path: Path) -> None:
     """Refuse what newer versions have made, and another major version; warn of another minor scikit-learn."""
-    import sklearn
-
     for package, here in (("ordinalq", __version__), ("scikit-learn", sklearn.__version__)):
         then = _release(versions.get(package))
         now = _release(here)
         if then is None or now is None:
-            raise ValueError(f"{path}: does not say which {package} made it, got {shown(versions.get(package))}.")
+            raise ValueError(f"{path}: does not say which {package} made it, got {short(versions.get(package))}.")
         if then > now or then[0] != now[0]:
             raise ValueError(
                 f"{path}: was made with {package} {plain(versions[package])[:40]}, but {here} is installed: install "
@@ -170,9 +166,3 @@ def checksum(meta: dict[str, Any], payload: bytes) -> str:
     """Return the SHA-256 of everything else in the file."""
     rest = {name: value for name, value in meta.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode() + b"\0" + payload).hexdigest()
-
-
-def shown(value: Any) -> str:
-    """Return at most 60 characters of a value, all of them printable."""
-    text = plain(repr(value))
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -3,14 +3,15 @@
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.inference.groups import estimate
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
@@ -24,9 +25,6 @@ from ordinalq.tables.model import TableModel, needed_columns, scores_of
 from ordinalq.telling import each, tell
 from ordinalq.validation import Array, Codes, Floats, Index, check_choice, check_integer
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 logger = logging.getLogger("ordinalq")
 
 
@@ -39,7 +37,7 @@ def evaluate_table(
     level: float = 0.95,
     random_state: int = 0,
     **how: Any,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Measure the errors of a model on samples of a labelled table, beside simple estimates.
 
     The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
@@ -113,7 +111,7 @@ def scored_samples(
     check_by(names_of(by), target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
-    tell("reading", 0, 10, 3)
+    tell("", 0, 10, 3)
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
@@ -128,7 +126,7 @@ def scored_samples(
 
 def _labelled(
     model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
-) -> tuple["pd.DataFrame", Array, Index]:
+) -> tuple[pd.DataFrame, Array, Index]:
     """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *by]))
@@ -171,21 +169,16 @@ def _drawn(
     check_integer("n_samples", n_samples, minimum=1)
     check_integer("sample_size", sample_size, minimum=1)
     counts = np.bincount(codes, minlength=len(classes))
-    if kind == "npp":
-        policy = "repeat" if len(codes) < sample_size else "error"
-        return NPP(n_samples, sample_size, small_pool=policy, random_state=random_state).draw(
-            codes, classes=np.arange(len(classes))
-        )
-    if (counts == 0).any():
+    if kind != "npp" and (counts == 0).any():
         raise ValueError(
             f"the labelled table must have items of every class for samples of all distributions, but has none of "
             f"{classes[counts.argmin()]}; use protocol='npp', or groups with by='...'."
         )
-    if counts.min() < sample_size:
+    if kind != "npp" and counts.min() < sample_size:
         logger.info("class %s has only %d items, which repeat in samples", classes[counts.argmin()], counts.min())
     options: dict[str, Any] = {"small_pool": "repeat", "random_state": random_state}
-    if kind == "app":
-        chosen: Any = APP(n_samples, sample_size, **options)
+    if kind != "app-oq":
+        chosen: Any = (APP if kind == "app" else NPP)(n_samples, sample_size, **options)
     else:
         try:
             fraction = float(argument)

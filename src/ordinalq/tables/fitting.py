@@ -5,11 +5,12 @@ from typing import Any
 
 from ordinalq.classify.factory import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.tables.sampling import some_rows
+from ordinalq.telling import tell
 from ordinalq.validation import check_choice
 
 # Names, and parameters that suit tables of users.
@@ -91,9 +92,13 @@ def fit_table(
     others = [target, *names_of(by), *filter(None, [weight])]
     file.require([*asked, *categories, *(dates or ()), *others])
     columns = list(dict.fromkeys([*asked, *others])) if asked else None
+    tell("", 0, 10)
     if max_items is None:
         frame = file.read(columns)
     else:
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
     how: dict[str, Any] = {"weight": weight, "weights": weights, "skip_unlabelled": skip_unlabelled}
-    return model.fit(frame, target, by=by, classes=classes, **how)
+    tell("", 1, 10, 9)
+    model.fit(frame, target, by=by, classes=classes, **how)
+    tell("", 10, 10)
+    return model

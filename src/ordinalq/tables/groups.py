@@ -3,24 +3,25 @@
 import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
 from ordinalq.files.columns import date_style
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.keys import Column, Keys
+from ordinalq.keys import UNNAMED, Column, Keys
 from ordinalq.periods import PERIODS, with_period
 from ordinalq.samples import Samples
 from ordinalq.validation import Index
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+# The key of all rows as one group.
+WHOLE = "all"
+# The format of what is no file.
+FRAME = "frame"
 # A longer name is that of a wrong column.
 MAX_NAME = 100_000
 
@@ -37,29 +38,26 @@ class GroupColumn:
 
     In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
-    columns have a type of their own. `by` is the column, or a column of dates and a period, such as "date:month", and a
-    format, as "date:month:%m/%d/%Y".
+    columns have a type of their own, and those of a frame in memory are taken as they are. `by` is the column, or a
+    column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
     """
 
     def __init__(self, by: str, format: str) -> None:  # noqa: A002
         self.name, self.period, self.style = with_period(by)
+        self._as_is = format == FRAME and self.period is None
         self._native = format == "parquet" and self.period is None
         # JSON tells strings from numbers; in the other files all cells are words, and so are periods.
         self._tells_strings = format == "jsonl" and self.period is None
         self.has_strings = False
 
-    def read(self, frame: "pd.DataFrame") -> "pd.Series[Any]":
+    def read(self, frame: pd.DataFrame) -> "pd.Series[Any]":
         """Return the values of the rows of a portion, (N,)."""
-        import pandas as pd
-
         if self.period is not None:
-            return periods(frame, self.name, self.period, self.style)
+            return periods(as_pandas(frame), self.name, self.period, self.style)
         column = frame[self.name]
-        if self._native and not (is_words(column) and _are_strings(column)):
+        if self._as_is or (self._native and not (is_words(column) and _are_strings(column))):
             return column
         codes, words = coded_words(column)
-        if self._tells_strings:
-            self.has_strings |= any(isinstance(value, str) for value in column.dropna().unique())
         known = [None if word is None else _known(word) for word in words]
         longest = max((len(word) for word in known if word is not None), default=0)
         if longest > MAX_NAME:
@@ -69,11 +67,13 @@ class GroupColumn:
             )
         return pd.Series(np.array([*known, None], dtype=object)[codes], dtype=object, name=self.name)
 
+    def strings(self, frame: pd.DataFrame) -> bool:
+        """Return whether the column is known to have strings in some of the rows of a portion."""
+        return self._tells_strings and any(isinstance(value, str) for value in frame[self.name].dropna().unique())
+
     def typed(self, words: Column) -> Any:
         """Return the values of all groups (B,), of the type that all words have."""
-        import pandas as pd
-
-        if self._native or (self._tells_strings and self.has_strings):
+        if self._native or self._as_is or (self._tells_strings and self.has_strings):
             return words.index
         codes, distinct = pd.factorize(words.index)
         values = _values(distinct.tolist())
@@ -87,10 +87,10 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in portions, by one column or by several."""
+    """The groups of rows that come in portions, by one column or by several; without any, all rows are one."""
 
-    def __init__(self, by: By, format: str) -> None:  # noqa: A002
-        self.columns = [GroupColumn(one, format) for one in as_list(by)]
+    def __init__(self, by: By | None, format: str = FRAME) -> None:  # noqa: A002
+        self.columns = [] if by is None else [GroupColumn(one, format) for one in as_list(by)]
         # Those whose type the file has.
         self.native = [column.name for column in self.columns] if format == "parquet" else []
 
@@ -99,38 +99,35 @@ class Grouping:
         """The columns to read."""
         return [column.name for column in self.columns]
 
-    def fresh(self) -> "Grouping":
-        """Return the grouping as if it had seen no rows, for a portion of them."""
-        twin = copy(self)
-        twin.columns = [copy(column) for column in self.columns]
-        for column in twin.columns:
-            column.has_strings = False
-        return twin
-
-    @property
-    def strings(self) -> tuple[bool, ...]:
-        """Whether each column had strings in the rows so far."""
-        return tuple(column.has_strings for column in self.columns)
+    def strings(self, frame: pd.DataFrame) -> tuple[bool, ...]:
+        """Return whether each column is known to have strings in some of the rows of a portion."""
+        return tuple(column.strings(frame) for column in self.columns)
 
     def saw(self, strings: Sequence[bool]) -> None:
-        """Take note of the strings that another portion had."""
+        """Take note of the strings that a portion had."""
         for column, had in zip(self.columns, strings, strict=True):
             column.has_strings |= had
 
-    def samples(self, frame: "pd.DataFrame", y: Any = None, classes: Any = None) -> Samples:
+    def values(self, frame: pd.DataFrame) -> dict[str, Any]:
+        """Return the values of each column in the rows of a portion, by its name."""
+        if not self.columns:
+            return {UNNAMED: np.full(len(frame), WHOLE, dtype=object)}
+        return {column.name: column.read(frame) for column in self.columns}
+
+    def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
         """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
-        columns = {column.name: column.read(frame) for column in self.columns}
-        return Samples.from_groups(columns, y, classes=classes, missing=True)
+        return Samples.from_groups(self.values(frame), y, classes=classes, missing=True)
 
     def typed(self, summary: Summary) -> Summary:
         """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
-        if summary.keys is None:
-            return summary
+        assert summary.keys is not None
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
 
     def order(self, keys: Keys) -> tuple[Index, Keys]:
         """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
+        if not self.columns:
+            return np.arange(len(keys)), keys
         pairs = zip(self.columns, keys.columns, strict=True)
         found, codes = Keys.of({words.name: column.typed(words) for column, words in pairs})
         native = [old.native for old in keys.columns]
@@ -152,22 +149,12 @@ def names_of(by: By | None) -> list[str]:
     return [] if by is None else [with_period(one)[0] for one in as_list(by)]
 
 
-def group_values(frame: "pd.DataFrame", by: By) -> dict[str, Any]:
-    """Return the columns of groups of a frame in memory, with their own types; periods of dates as words."""
-    found = {}
-    for name, period, style in map(with_period, as_list(by)):
-        found[name] = frame[name] if period is None else periods(as_pandas(frame), name, period, style)
-    return found
-
-
-def periods(frame: "pd.DataFrame", name: str, period: str, style: str = "") -> "pd.Series[Any]":
+def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd.Series[Any]":
     """Return the period that each row's date is in, as words (N,); times count in UTC.
 
     Dates with the day before or after the month are told apart as in training, among the rows at hand, unless the style
     is given.
     """
-    import pandas as pd
-
     times = dates(frame, name, style or date_style(frame, name, f"{name}:{period}:%m/%d/%Y")).dt
     words = times.strftime(PERIODS[period]).astype("string")
     if period == "quarter":

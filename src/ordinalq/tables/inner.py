@@ -3,13 +3,13 @@
 import copy
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from ordinalq.contract.quantifier import Quantifier
 
 
 def fitted_quantifier(model: Any) -> Quantifier:
     """Return the quantifier of a table model, a search or a pipeline that ends with one, or the model itself."""
-    from sklearn.pipeline import Pipeline
-
     if isinstance(model, Pipeline):
         model = model.steps[-1][1]
     if not isinstance(model, Quantifier) and hasattr(model, "fitted"):
@@ -21,8 +21,6 @@ def fitted_quantifier(model: Any) -> Quantifier:
 
 def with_quantifier(model: Any, quantifier: Quantifier) -> Any:
     """Return a copy of a model with another quantifier in the place of its own."""
-    from sklearn.pipeline import Pipeline
-
     if isinstance(model, Quantifier):
         return quantifier
     changed = copy.copy(model)

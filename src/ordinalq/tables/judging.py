@@ -1,9 +1,10 @@
 """Errors of estimates beside the truth of samples, and what they say of a model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtr
 
 from ordinalq.contract.estimates import Estimates
@@ -11,9 +12,6 @@ from ordinalq.evaluation import errors
 from ordinalq.samples import Samples
 from ordinalq.text import listed
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURES = ("nmd", "rnod", "mean_class")
 NOTHING_CHANGED = "training prevalences"
@@ -28,10 +26,8 @@ SIGNIFICANT = 0.05
 ROUNDING = 1e-9
 
 
-def judged(estimates: Mapping[str, Floats], samples: Samples) -> "pd.DataFrame":
+def judged(estimates: Mapping[str, Floats], samples: Samples) -> pd.DataFrame:
     """Return means and standard deviations of the errors of several estimates (B, n), a row each."""
-    import pandas as pd
-
     rows = []
     for name, P in estimates.items():
         row: dict[str, Any] = {"estimate": name}
@@ -42,7 +38,7 @@ def judged(estimates: Mapping[str, Floats], samples: Samples) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> "pd.DataFrame":
+def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
     """Return the errors of several estimates of groups, the first by the model, with intervals, and its verdict."""
     table = judged(estimates, samples)
     for measure in ("nmd", "mean_class"):

@@ -1,28 +1,18 @@
 """Labels in a column of a table: as numbers or words, in the order of their classes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.files.cells import as_words, place, short, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.labels import MAX_LABELS, check_label_count
 from ordinalq.validation import Array
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 # More numbers among the labels than this, and the words are mistakes.
 MOSTLY = 0.5
-
-
-class Labelled(NamedTuple):
-    """The rows of a table that have a label, their labels (N,), and how many rows have none."""
-
-    frame: "pd.DataFrame"
-    y: Array
-    n_skipped: int
 
 
 def check_by(by: Sequence[str], target: str) -> None:
@@ -31,8 +21,10 @@ def check_by(by: Sequence[str], target: str) -> None:
         raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
 
 
-def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | None, skip_unlabelled: bool) -> Labelled:
-    """Return the rows that have a label in the column `target`, and their labels as numbers or words.
+def labelled_rows(
+    frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool
+) -> tuple[pd.DataFrame, Array, int]:
+    """Return the rows that have a label in the column `target`, their labels as numbers or words, how many have none.
 
     Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
     """
@@ -62,10 +54,10 @@ def labelled_rows(frame: "pd.DataFrame", target: str, classes: Sequence[Any] | N
                 f"{place(rows, rows.index[at])}: column {target!r} has a label that is not among the "
                 f"classes {', '.join(map(str, classes))}: {short(kept[at])}."
             )
-    return Labelled(rows, y, int(missing.sum()))
+    return rows, y, int(missing.sum())
 
 
-def known_labels(frame: "pd.DataFrame", column: str, classes: Array) -> Array:
+def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
     """Return the labels in a column of a portion as classes of the model (N,), None where there is none."""
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
@@ -79,10 +71,8 @@ def known_labels(frame: "pd.DataFrame", column: str, classes: Array) -> Array:
     return np.array([known.get(word) for word in words], dtype=object)
 
 
-def _values(rows: "pd.DataFrame", target: str, classes: Sequence[Any] | None, words: Array) -> Array:
+def _values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None, words: Array) -> Array:
     """Return labels as numbers where all of them are such, else as words."""
-    import pandas as pd
-
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     unreadable = ~np.isfinite(numbers)
     if not unreadable.any():

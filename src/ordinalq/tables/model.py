@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,6 +14,7 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier, distributions
 from ordinalq.contract.summary import Summary
+from ordinalq.files import cells
 from ordinalq.files.cells import as_pandas, where
 from ordinalq.files.columns import column_kinds, typed
 from ordinalq.files.encoder import with_name_arrays
@@ -26,16 +28,12 @@ from ordinalq.labels import encode_labels
 from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
 from ordinalq.tables.columns import TypedColumns, unfitted_encoder
-from ordinalq.tables.groups import By, group_values, names_of
+from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
-from ordinalq.tables.weights import row_weights
 from ordinalq.telling import tell
 from ordinalq.validation import Floats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class _Answers:
@@ -211,11 +209,13 @@ class TableModel(_Answers, BaseEstimator):
         unused = {target, *names_of(by), weight, *UNNAMED}
         columns = asked or [str(name) for name in frame.columns if name not in unused]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
-        w = None if weight is None else row_weights(rows, weight)
+        w = None if weight is None else cells.weights(rows, weight)
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier = _unfitted(Default() if self.quantifier is None else self.quantifier)
+        quantifier: Quantifier = clone(Default() if self.quantifier is None else self.quantifier, safe=False)
+        if not isinstance(quantifier, Quantifier):
+            raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
         self.columns_ = TypedColumns(kinds)
         table = self.columns_.fit_transform(rows)
@@ -223,7 +223,7 @@ class TableModel(_Answers, BaseEstimator):
         tell("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
-        keys, groups = (None, None) if by is None else Keys.of(group_values(rows, by))
+        keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
         tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
@@ -233,7 +233,6 @@ class TableModel(_Answers, BaseEstimator):
         self.n_groups_ = None if keys is None else len(keys)
         tell("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
-        self.accuracy_ = None if self.quality_ is None else self.quality_["accuracy"]
         tell("", 20, 20)
         return self
 
@@ -269,12 +268,12 @@ def _summary(
     if isinstance(by, str) or _are_names(by, frame):
         require_columns(frame.columns, names_of(by), "the table")
         check_names(quantifier.classes_, names_of(by))
-        groups = group_values(frame, by)
+        groups = Grouping(by).values(frame)
     if isinstance(labelled, str):
         require_columns(frame.columns, [labelled], "the table")
         labelled = known_labels(as_pandas(frame), labelled, quantifier.classes_)
     if isinstance(weight, str):
-        weight = row_weights(as_pandas(frame), weight)
+        weight = cells.weights(as_pandas(frame), weight)
     S = model.scores(frame)
     samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
     if samples.n_items != len(S):
@@ -287,14 +286,6 @@ def _are_names(by: Any, frame: Any) -> bool:
     if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
         return False
     return len(by) != len(frame) or set(names_of(by)) <= {str(name) for name in frame.columns}
-
-
-def _unfitted(quantifier: Quantifier) -> Quantifier:
-    """Return an unfitted copy of a quantifier."""
-    if not isinstance(quantifier, Quantifier):
-        raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
-    unfitted: Quantifier = clone(quantifier)
-    return unfitted
 
 
 def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
@@ -335,7 +326,7 @@ def needed_columns(model: Any) -> dict[str, str]:
     return dict.fromkeys(names, "number")
 
 
-def scores_of(model: Any, frame: "pd.DataFrame") -> Floats:
+def scores_of(model: Any, frame: pd.DataFrame) -> Floats:
     """Return what the quantifier of a model sees of a frame (N, ...): class scores, or features."""
     if isinstance(model, TableModel):
         return model.scores(frame)

@@ -1,21 +1,19 @@
 """Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ordinalq.contract.plan import Plan
 from ordinalq.files.cells import as_words, where
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.files.table import Table
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.validation import Index, Mask, check_random_state
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class LabelPlan(NamedTuple):
@@ -44,22 +42,20 @@ def plan_labels(
     The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
     :func:`ordinalq.inference.labelling.labels_needed`.
     """
-    groups = None if by is None else Grouping(by, file.format)
+    groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
     read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
-    needed = read if groups is None or summary.keys is None else read.take(*groups.order(summary.keys))
-    return LabelPlan(needed, read, by, labels)
+    assert summary.keys is not None
+    return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels)
 
 
-def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> "pd.DataFrame":
+def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
     """Draw the rows to label at random within each group; the table of the plan is read twice more.
 
     The rows come with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
     one with the name of the file, where there are many. A column `target` for the labels is added, empty, if the table
     lacks it.
     """
-    import pandas as pd
-
     codes, free = _groups_of_rows(file, plan)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True
@@ -80,18 +76,16 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
 
 def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
     """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
-    keys = [] if plan.read.keys is None else plan.read.keys.tolist()
-    position = {key: row for row, key in enumerate(keys)}
-    groups = None if plan.by is None else Grouping(plan.by, file.format)
-    columns = list(dict.fromkeys([*([] if groups is None else groups.names), *filter(None, [plan.labels])]))
-    native = [] if groups is None else groups.native
+    assert plan.read.keys is not None
+    position = {key: row for row, key in enumerate(plan.read.keys.tolist())}
+    groups = Grouping(plan.by, file.format)
+    columns = list(dict.fromkeys([*groups.names, *filter(None, [plan.labels])]))
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
-    for frame in file.portions(columns or None, native=native):
+    for frame in file.portions(columns or None, native=groups.native):
         code = np.zeros(len(frame), dtype=np.intp)
-        if groups is not None:
-            samples = groups.samples(frame)
-            assert samples.keys is not None
-            code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
+        samples = groups.samples(frame)
+        assert samples.keys is not None
+        code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
         codes.append(code)
         words = [None] * len(frame) if plan.labels is None else as_words(frame[plan.labels])
         free.append(np.array([not word or word in MISSING_WORDS for word in words], dtype=bool))

@@ -8,12 +8,12 @@ import pandas as pd
 
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import AND, Column, Keys
-from ordinalq.tables.groups import By, Grouping
-from ordinalq.tables.reading import WHOLE, Reading, read_summary
+from ordinalq.tables.groups import WHOLE, By, Grouping
+from ordinalq.tables.reading import Reading, read_summary
 from ordinalq.text import nearest
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
@@ -42,11 +42,11 @@ def summarize_table(
     of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
     :func:`ordinalq.tables.reading.read_summary`.
     """
-    groups = None if by is None else Grouping(by, file.format)
+    groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, weight=weight, weights=weights), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
-    return summary if groups is None else groups.typed(summary)
+    return groups.typed(summary)
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:

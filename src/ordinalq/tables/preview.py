@@ -1,15 +1,14 @@
 """What is in a table, before anything is done with it: first rows, kinds of columns, their values."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq.files.cells import as_words, is_words
 from ordinalq.files.columns import column_kinds
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS, UNNAMED
-from ordinalq.files.table import TableFile
 from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 
 # Rows and characters of a cell that are shown.
@@ -58,19 +57,14 @@ class TablePreview(NamedTuple):
         return next((column for column in self.columns if column.name == name), None)
 
 
-def preview_table(
-    file: TableFile, *, whole: bool = False, progress: Callable[[int], object] | None = None
-) -> TablePreview:
-    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion.
-
-    `progress` is told how many bytes have been read so far.
-    """
+def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
+    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion."""
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}
     rows: tuple[tuple[str, ...], ...] = ()
     names: list[str] = []
     n_rows = 0
-    for frame in file.portions(progress=progress, nested=True):
+    for frame in file.portions(nested=True):
         if not n_rows:
             names = [str(name) for name in frame.columns if name not in UNNAMED]
             kinds = {name: _kind(frame, name) for name in names}
@@ -81,7 +75,8 @@ def preview_table(
         for name in names:
             counter = counters.setdefault(name, Counter())
             if counter is not None and name in frame.columns:
-                counters[name] = _together(counter, _counted(frame[name]))
+                more = _counted(frame[name])
+                counters[name] = None if more is None or len(both := counter + more) > ENOUGH else both
         if not whole:
             break
     columns = tuple(_column(name, kinds[name], counters[name]) for name in names)
@@ -94,15 +89,12 @@ def _kind(frame: Any, name: str) -> str:
         return NESTED
     first = frame[[name]].head(KIND_ROWS).copy()
     if is_words(first[name]):
-        first[name] = np.array([_cut(value) for value in first[name].tolist()], dtype=object)
+        cut = [value[:KIND_CELL] if isinstance(value, str) else value for value in first[name].tolist()]
+        first[name] = np.array(cut, dtype=object)
     try:
         return column_kinds(first, [name]).get(name, "")
     except ValueError:  # mistakes in it: to be told when it is used
         return ""
-
-
-def _cut(value: Any) -> Any:
-    return value[:KIND_CELL] if isinstance(value, str) else value
 
 
 def _counted(column: Any) -> Counter[str | None] | None:
@@ -118,11 +110,6 @@ def _counted(column: Any) -> Counter[str | None] | None:
     for word, count in zip(words, counts.tolist(), strict=True):
         found[word if word and word not in MISSING_WORDS else None] += count
     return found
-
-
-def _together(known: Counter[str | None], more: Counter[str | None] | None) -> Counter[str | None] | None:
-    found = None if more is None else known + more
-    return None if found is None or len(found) > ENOUGH else found
 
 
 def _column(name: str, kind: str, counter: "Counter[str | None] | None") -> ColumnPreview:

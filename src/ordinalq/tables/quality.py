@@ -121,7 +121,8 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
     if missing := absent(classes):
-        gone = f"no item is labelled {' or '.join(missing)}: shares of {_them(missing)} cannot be estimated"
+        them = "it" if len(missing) == 1 else "these"
+        gone = f"no item is labelled {' or '.join(missing)}: shares of {them} cannot be estimated"
         said.append(("absent", f"{gone}; label some if there are any"))
     return said
 
@@ -137,7 +138,3 @@ def unit(target: str | None, classes: Sequence[Any]) -> str:
     except (TypeError, ValueError):
         return "classes"
     return target if target and target.isalpha() and target.endswith("s") and (steps == 1).all() else "classes"
-
-
-def _them(missing: Sequence[str]) -> str:
-    return "it" if len(missing) == 1 else "these"

@@ -7,9 +7,8 @@ Methods on items keep single scores: beyond some millions these go to temporary 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,25 +16,20 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
-from ordinalq.files.blocks import Block
-from ordinalq.files.table import Table, TableFile, Wanted
+from ordinalq.files import cells
+from ordinalq.files.blocks import Block, Wanted
+from ordinalq.files.many import Table
+from ordinalq.files.table import TableFile
 from ordinalq.files.writing import replacing, write_bytes
-from ordinalq.keys import Column, Keys
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
-from ordinalq.tables.weights import row_weights
+from ordinalq.telling import along
 from ordinalq.workers import in_order
-
-# The key of all rows as one group.
-WHOLE = "all"
 
 # Files of portions, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
-
-# Told the bytes and the rows that have been read so far.
-Progress = Callable[[int, int], object]
 
 
 class Portion(NamedTuple):
@@ -51,6 +45,14 @@ class Portion(NamedTuple):
         return int(self.summary.n_items.sum())
 
 
+def together(parts: Sequence[Portion]) -> Portion:
+    """Return what some rows give from what parts of them give."""
+    strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
+    return Portion(
+        Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
+    )
+
+
 class Reading:
     """What is done with rows: they are read, scored and summed up, as :func:`summarize_table` says.
 
@@ -61,7 +63,7 @@ class Reading:
     def __init__(
         self,
         model: Any,
-        groups: Grouping | None = None,
+        groups: Grouping,
         labels: str | None = None,
         *,
         with_gaps: bool = False,
@@ -73,10 +75,9 @@ class Reading:
         self.weight, self.weights = weight, weights
         self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
-        by = [] if groups is None else groups.names
-        columns = list(dict.fromkeys([*kinds, *by, *filter(None, [labels, weight])]))
-        numbers = [name for name, kind in kinds.items() if kind == "number" and name not in by]
-        self.wanted = Wanted(columns, numbers, [] if groups is None else groups.native)
+        columns = list(dict.fromkeys([*kinds, *groups.names, *filter(None, [labels, weight])]))
+        numbers = [name for name, kind in kinds.items() if kind == "number" and name not in groups.names]
+        self.wanted = Wanted(columns, numbers, groups.native)
 
     def check(self, file: Table) -> None:
         """Refuse a table without the columns that are needed."""
@@ -85,32 +86,29 @@ class Reading:
         if self.labels is not None and self.labels in kinds:
             raise ValueError(f"{file.name}: column {self.labels!r} cannot hold labels, the model learned from it.")
 
-    def summary(self, frame: pd.DataFrame, groups: Any = None) -> Summary:
+    def part(self, frame: pd.DataFrame) -> Portion:
+        """Return what some rows give."""
+        seen = frozenset(frame.attrs.pop("seen", ()))
+        return Portion(self._summary(frame), self.groups.strings(frame), seen)
+
+    def _summary(self, frame: pd.DataFrame) -> Summary:
         """Return the sums over the groups of some rows."""
         quantifier = fitted_quantifier(self.model)
-        samples = None if groups is None else groups.samples(frame)
+        samples = self.groups.samples(frame)
         known: Any = [None] * len(frame) if self.with_gaps else None
         if self.labels is not None:
             known = known_labels(frame, self.labels, quantifier.classes_)
-        w = None if self.weight is None else row_weights(frame, self.weight)
+        w = None if self.weight is None else cells.weights(frame, self.weight)
         weightless = w is not None and not w.any()
         how: dict[str, Any] = {"sample_weight": None if weightless else w, "weights": self.weights}
         summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known, **how)
-        if groups is None:
-            summary = replace(summary, keys=Keys([Column(pd.Index([WHOLE]))]))
         if weightless:
             return _empty(summary)
         return summary.compact() if self.compact else summary
 
     def portion(self, file: TableFile, block: Block) -> Portion:
         """Return what a block of rows gives."""
-        seen: set[str] = set()
-        parts = []
-        groups = None if self.groups is None else self.groups.fresh()
-        for frame, _ in file.frames(block, self.wanted):
-            seen.update(frame.attrs.pop("seen", ()))
-            parts.append(self.summary(frame, groups))
-        return Portion(Summary.merged(parts), () if groups is None else groups.strings, frozenset(seen))
+        return together([self.part(frame) for frame, _ in file.frames(block, self.wanted)])
 
 
 def _empty(summary: Summary) -> Summary:
@@ -166,57 +164,35 @@ class Finished:
             self.folder.rmdir()
 
 
-def read_summary(
-    reading: Reading,
-    file: Table,
-    *,
-    n_jobs: int = 1,
-    finished: Finished | None = None,
-    progress: Progress | None = None,
-) -> Summary:
+def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Finished | None = None) -> Summary:
     """Return the summary of a table of any size, with the keys as they are read by `n_jobs` processes.
 
-    Portions of an earlier run that are `finished` are used, and those of this one kept there; `progress` is told how
-    many bytes and rows have been read so far.
+    Portions of an earlier run that are `finished` are used, and those of this one kept there.
     """
     reading.check(file)
     seen: set[str] = set()
 
     def summaries() -> Iterator[Summary]:
-        n_rows = 0
-        done: list[int] = []
-        calls = _calls(reading, file, finished, done, here=n_jobs == 1)
-        for portion in in_order(_portion, reading, calls, n_jobs):
-            if reading.groups is not None:
-                reading.groups.saw(portion.strings)
+        blocks = file.blocks(reading.wanted)
+        calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
+        portions = in_order(_portion, reading, calls, n_jobs)
+        for portion in along("reading the table", portions, file.n_bytes):
+            reading.groups.saw(portion.strings)
             seen.update(portion.seen)
-            n_rows += portion.n_items
             yield portion.summary
-            read = done.pop(0)
-            if progress is not None:
-                progress(read, n_rows)
 
     summary = gathered(summaries())
     file.check_seen(reading.wanted, seen)
     return summary
 
 
-def _calls(
-    reading: Reading, file: Table, finished: Finished | None, done: list[int], *, here: bool
-) -> Iterator[tuple[TableFile, Block, Finished | None]]:
-    """Yield the blocks of a table, as they are read `here` or sent; `done` gets the bytes that are read after each."""
-    for part, block in file.blocks(reading.wanted):
-        done.append(block.done)
-        yield part, block if here else part.light(block), finished
-
-
-def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> Portion:
-    """Return what a block of rows gives, or has given."""
+def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Portion, int]:
+    """Return what a block of rows gives, or has given, and how many bytes of the table are read after it."""
     if finished is None:
-        return reading.portion(file, block)
+        return reading.portion(file, block), block.done
     key = finished.key(file, block)
     found = finished.get(key)
     if found is None:
         found = reading.portion(file, block)
         finished.put(key, found)
-    return found
+    return found, block.done

@@ -1,20 +1,10 @@
 """Labels that come back: rows that were drawn and labelled, joined to the table that they are from."""
 
-import io
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from ordinalq.files.cells import as_words, short
+from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS, require_columns
-from ordinalq.files.opening import open_binary
-from ordinalq.files.table import TableFile
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Progress = Callable[[int], object] | None
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
 PLACES = ("line", "row", "line of the file", "row of the file")
@@ -27,10 +17,10 @@ class ReturnedLabels:
     """Labels of rows of a table, by the line (or row, in Parquet) that they are in.
 
     They are in the column `target` of what :func:`ordinalq.tables.planning.rows_to_label` gave; rows without one are
-    left out.
+    left out. A file is read with them if it is filled in by them, see :class:`ordinalq.files.table.TableFile`.
     """
 
-    def __init__(self, file: TableFile, target: str) -> None:
+    def __init__(self, file: Table, target: str) -> None:
         frame = file.read()
         require_columns(frame.columns, [target], file.name)
         place = str(frame.columns[0])
@@ -55,8 +45,8 @@ class ReturnedLabels:
         self._seen: set[int] = set()
         self._same = self._compared = 0
 
-    def of(self, frame: "pd.DataFrame") -> list[str | None]:
-        """Return the labels of the rows of a portion (N,); None where there is none."""
+    def values(self, frame: pd.DataFrame) -> list[str | None]:
+        """Return the column of labels of a portion (N,): new ones, and those that were there."""
         here = [label for label in frame.index.tolist() if label in self.labels]
         self._seen.update(here)
         shared = [name for name in self._rows.columns if name in frame.columns]
@@ -65,7 +55,8 @@ class ReturnedLabels:
                 pairs = zip(as_words(frame.loc[here, name]), as_words(self._rows.loc[here, name]), strict=True)
                 self._same += sum((a or "") == (b or "") for a, b in pairs)
                 self._compared += len(here)
-        return [self.labels.get(label) for label in frame.index.tolist()]
+        known = as_words(frame[self.target]) if self.target in frame.columns else [None] * len(frame)
+        return [self.labels.get(label, old) for label, old in zip(frame.index.tolist(), known, strict=True)]
 
     def check(self) -> None:
         """Refuse labels of another table; to be called when all portions have been seen."""
@@ -74,74 +65,3 @@ class ReturnedLabels:
         lost = self.labels.keys() - self._seen
         if lost:
             raise ValueError(f"{self.name}: {len(lost):,} of its rows are not in the table, such as {min(lost)}.")
-
-
-def join_labels(
-    file: TableFile,
-    labels: ReturnedLabels,
-    out: Path,
-    *,
-    encoding: str = "utf-8",
-    progress: Callable[[int], object] | None = None,
-) -> None:
-    """Write a table in its own format with the labels in one more column, or in the gaps of that column.
-
-    Text is written as UTF-8, and separated by commas where the format is CSV; `encoding` is that of JSON lines in
-    `file`.
-    """
-    if file.format == "parquet":
-        _join_parquet(file, labels, out, progress)
-    elif file.format == "jsonl":
-        _join_json_lines(file, labels, out, encoding, progress)
-    else:
-        _join_delimited(file, labels, out, progress)
-    labels.check()
-
-
-def _filled(frame: "pd.DataFrame", labels: ReturnedLabels) -> list[str | None]:
-    """Return the column of labels of a portion: new ones, and those that were there."""
-    known = as_words(frame[labels.target]) if labels.target in frame.columns else [None] * len(frame)
-    return [old if new is None else new for new, old in zip(labels.of(frame), known, strict=True)]
-
-
-def _join_delimited(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
-    separator = "\t" if file.format == "tsv" else ","
-    with out.open("w", encoding="utf-8", newline="") as stream:
-        for number, frame in enumerate(file.portions(progress=progress)):
-            frame[labels.target] = _filled(frame, labels)
-            frame.to_csv(stream, index=False, header=number == 0, sep=separator, lineterminator="\n")
-
-
-def _join_json_lines(file: TableFile, labels: ReturnedLabels, out: Path, encoding: str, progress: Progress) -> None:
-    """Copy the lines as they are, with one more key in those that have a label."""
-    for frame in file.portions(progress=progress, nested=True):
-        labels.of(frame)
-    with (
-        open_binary(file.path) as packed,
-        io.TextIOWrapper(packed, encoding=encoding, newline="\n") as lines,
-        out.open("w", encoding="utf-8", newline="\n") as stream,
-    ):
-        for number, line in enumerate(lines, start=1):
-            word = labels.labels.get(number)
-            row = line if word is None else json.dumps({**json.loads(line), labels.target: word}, ensure_ascii=False)
-            stream.write(row.removeprefix("\ufeff").rstrip("\r\n") + "\n")
-
-
-def _join_parquet(file: TableFile, labels: ReturnedLabels, out: Path, progress: Progress) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = pq.ParquetFile(file.path)
-    names = source.schema_arrow.names
-    fields = [*(field for field in source.schema_arrow if field.name != labels.target), (labels.target, pa.string())]
-    done, total = 0, max(1, source.metadata.num_rows)
-    with pq.ParquetWriter(out, schema := pa.schema(fields)) as writer:
-        for batch in source.iter_batches():
-            frame = batch.to_pandas(ignore_metadata=True)
-            frame.index = range(done, done + len(frame))
-            kept = [batch.column(name) for name in names if name != labels.target]
-            columns = [*kept, pa.array(_filled(frame, labels), pa.string())]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            done += len(frame)
-            if progress is not None:
-                progress(int(file.n_bytes * done / total))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.contract.summary import Summary, gathered
-from ordinalq.files.table import Table
+from ordinalq.files.many import Table
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.validation import Counts, check_integer, check_random_state
 

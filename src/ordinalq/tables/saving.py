@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from ordinalq import aliases
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.writing import check_output, replacing
@@ -65,8 +67,6 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     >>> info.classes, bool((same.predict(X) == q.predict(X)).all())
     ([1, 2, 3], True)
     """
-    from sklearn.utils.validation import check_is_fitted
-
     quantifier = fitted_quantifier(model)
     check_is_fitted(quantifier, "p_train_")
     path = check_output(Path(path))
