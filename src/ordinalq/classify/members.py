@@ -165,8 +165,8 @@ def _logistic(C: float) -> Callable[[int, bool, int], Any]:
 def _of_words(_n_items: int, _groups: bool, _seed: int) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    # Newton's method: on tf-idf vectors L-BFGS, the usual one, takes 20 times as long and stops farther from the optimum,
-    # each fold elsewhere.
+    # Newton's method: on tf-idf vectors L-BFGS, the usual one, takes 20 times as long and stops farther from the
+    # optimum, each fold elsewhere.
     return LogisticRegression(class_weight="balanced", solver="newton-cg", tol=1e-5, max_iter=2000)
 
 
