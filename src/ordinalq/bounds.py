@@ -36,6 +36,16 @@ class Bounds:
     mean_lower: Floats
     mean_upper: Floats
 
+    @classmethod
+    def of_statistics(cls, level: float, of: str, lower: Floats, upper: Floats) -> "Bounds":
+        """Return bounds from those of :func:`statistics`, (B, 2n), within what is possible."""
+        n = lower.shape[1] // 2
+        low, high = np.zeros(2 * n), np.ones(2 * n)
+        low[-1], high[-1] = 1, n
+        lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+        below, above = (np.hstack([end[:, n:-1], np.ones((len(end), 1))]) for end in (lower, upper))
+        return cls(level, of, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1])
+
     def take(self, rows: Any) -> "Bounds":
         """Return the bounds of some samples."""
         arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
@@ -56,3 +66,9 @@ class Bounds:
         names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return replace(parts[0], **arrays)
+
+
+def statistics(P: Floats) -> Floats:
+    """Shares of the classes, cumulated shares but the last, and the mean class of P (B, n), side by side: (B, 2n)."""
+    index = np.arange(1.0, P.shape[1] + 1)
+    return np.hstack([P, np.cumsum(P, axis=1)[:, :-1], (P @ index)[:, None]])

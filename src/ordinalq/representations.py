@@ -133,9 +133,6 @@ class MeanDistances(Representation):
     """
 
     gives_distances = True
-    # Of the training items, and their sums per class; models of older versions have none.
-    weights_: Floats | None = None
-    totals_: Floats | None = None
 
     def __init__(self, metric: str = "md", *, on: str = "scores") -> None:
         self.metric = metric
@@ -150,12 +147,10 @@ class MeanDistances(Representation):
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "MeanDistances":
         """Keep the training items, sorted per coordinate for "md"."""
-        self.counts_ = np.bincount(codes, minlength=n_classes)
-        self.weights_ = None
         self.totals_ = item_counts(codes, n_classes, weights)
         if self.metric == "euclidean":
             order = np.argsort(codes, kind="stable")
-            self.items_ = S[order]
+            self.items_, self.starts_ = S[order], np.searchsorted(codes[order], np.arange(n_classes))
             self.weights_ = None if weights is None else weights.values[order]
             return self
         A = np.cumsum(S, axis=1)[:, :-1]  # (N, n - 1)
@@ -176,7 +171,7 @@ class MeanDistances(Representation):
         if self.metric == "euclidean":
             return self._all_pairs(S)
         A = np.cumsum(S, axis=1)[:, :-1]
-        totals = self.counts_ if self.totals_ is None else self.totals_
+        totals = self.totals_
         F = np.zeros((len(A), len(totals)))
         for a, values, below in zip(A.T, self.values_, self.below_, strict=True):
             number, total = below[np.searchsorted(values, a)].transpose(1, 0, 2)  # (N, n) each
@@ -186,15 +181,13 @@ class MeanDistances(Representation):
 
     def _all_pairs(self, S: Floats) -> Floats:
         """Return mean Euclidean distances, a block of items at a time: at most 2^24 distances are in memory."""
-        totals = self.counts_ if self.totals_ is None else self.totals_
-        F = np.empty((len(S), len(totals)))
-        starts = np.cumsum(self.counts_) - self.counts_
+        F = np.empty((len(S), len(self.totals_)))
         step = max(1, 2**24 // len(self.items_))
         for i in range(0, len(S), step):
             distances = cdist(S[i : i + step], self.items_)
             if self.weights_ is not None:
                 distances *= self.weights_
-            F[i : i + step] = np.add.reduceat(distances, starts, axis=1) / totals
+            F[i : i + step] = np.add.reduceat(distances, self.starts_, axis=1) / self.totals_
         return F
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import ndtri
 
-from ordinalq.bounds import Bounds
-from ordinalq.effects.bounds import stack, statistics, variances
+from ordinalq.bounds import Bounds, statistics
+from ordinalq.effects.bounds import variances
 from ordinalq.validation import Floats
 
 
@@ -14,13 +14,8 @@ def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) ->
     u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
     more.
     """
-    n = P.shape[1]
-    value = statistics(P)
     h2 = ndtri((1 + level) / 2) ** 2 * variances(E)
     if of == "sample":
         h2 += 1 / (4 * np.asarray(sizes, dtype=np.float64)[:, None] ** 2)
-    half = np.sqrt(h2)
-    low, high = np.zeros(2 * n), np.ones(2 * n)
-    low[-1], high[-1] = 1, n
-    lower, upper = np.clip(value - half, low, high), np.clip(value + half, low, high)
-    return stack(level, of, lower, upper, np.arange(1.0, n + 1))
+    value, half = statistics(P), np.sqrt(h2)
+    return Bounds.of_statistics(level, of, value - half, value + half)

@@ -12,7 +12,7 @@ from ordinalq.keys import Keys
 from ordinalq.text import percent
 from ordinalq.validation import Array, Floats, Mask
 
-# Pairs that are printed.
+# Pairs, or series, that are printed.
 SHOWN = 20
 # Probabilities nearer to 0 or 1 are said to be beyond this: the normal tails are no better known.
 SURE = 0.001
@@ -146,11 +146,7 @@ class Comparison:
         return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:
-        what = "the populations behind the items" if self.of == "population" else "exactly these items"
-        lines = self.sentences()[:SHOWN]
-        if len(self) > SHOWN:
-            lines.append(f"and {len(self) - SHOWN} more pairs")
-        return "\n".join([*lines, f"(This is about {what}{self.adjustment()}.)"])
+        return listed(self.sentences(), "pairs", self.of, self.adjustment())
 
     def adjustment(self) -> str:
         """Return how the number of pairs is taken into account, as the end of a sentence."""
@@ -160,6 +156,13 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.of})"
+
+
+def listed(sentences: list[str], what: str, of: str, adjusted: str) -> str:
+    """Return the first sentences, how many more there are of what, and what all of them are about."""
+    about = "the populations behind the items" if of == "population" else "exactly these items"
+    more = [f"and {len(sentences) - SHOWN} more {what}"] if len(sentences) > SHOWN else []
+    return "\n".join([*sentences[:SHOWN], *more, f"(This is about {about}{adjusted}.)"])
 
 
 class Side(NamedTuple):

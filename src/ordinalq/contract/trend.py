@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
+from ordinalq.contract.comparison import listed
 from ordinalq.keys import Keys
 from ordinalq.periods import numbered
 from ordinalq.text import percent
 from ordinalq.validation import Array, Counts, Floats, Index
 
-# Series that are printed.
-SHOWN = 20
 # Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
 # where there are many classes, and errors in their direction are far from normal.
 WAYS = 3
@@ -129,12 +128,8 @@ class Trend:
         return f"per {self.period}" if self.period else "from one to the next"
 
     def __str__(self) -> str:
-        what = "the populations behind the items" if self.of == "population" else "exactly these items"
-        lines = self.sentences()[:SHOWN]
-        if len(self) > SHOWN:
-            lines.append(f"and {len(self) - SHOWN} more series")
         adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""
-        return "\n".join([*lines, f"(This is about {what}{adjusted}.)"])
+        return listed(self.sentences(), "series", self.of, adjusted)
 
     def __repr__(self) -> str:
         return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"

@@ -13,7 +13,7 @@ other groups.
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from ordinalq.bounds import Bounds
+from ordinalq.bounds import Bounds, statistics
 from ordinalq.effects.predict import Prediction, cumulated_variance
 from ordinalq.validation import Floats, check_real
 
@@ -26,15 +26,9 @@ FOLLOWS = 0.5
 def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     """Return intervals that hold the truth of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
-    p, n = prediction.mean, prediction.mean.shape[1]
-    index = np.arange(1.0, n + 1)
-    value = statistics(p)
-    half = half_widths(prediction, level)
-    low, high = np.zeros(2 * n), np.ones(2 * n)
-    low[-1], high[-1] = 1, n
-    found = stack(level, prediction.of, np.clip(value - half, low, high), np.clip(value + half, low, high), index)
+    value, half = statistics(prediction.mean), half_widths(prediction, level)
     # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
-    return found.holding(prediction.prevalences)
+    return Bounds.of_statistics(level, prediction.of, value - half, value + half).holding(prediction.prevalences)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:
@@ -46,28 +40,6 @@ def stated_covariance(prediction: Prediction, level: float) -> Floats:
     variance = np.maximum(variances(prediction.covariance), np.finfo(float).tiny)
     ratio = half_widths(prediction, level) ** 2 / (ndtri((1 + level) / 2) ** 2 * variance)
     return np.asarray(prediction.covariance * ratio[:, n:].mean(axis=1)[:, None, None])
-
-
-def stack(level: float, of: str, lower: Floats, upper: Floats, index: Floats) -> Bounds:
-    """Return bounds from those of the classes, of the n - 1 cumulated shares and of the mean class, (B, 2n)."""
-    n = len(index)
-    one = np.ones((len(lower), 1))
-    return Bounds(
-        level,
-        of,
-        lower[:, :n],
-        upper[:, :n],
-        np.hstack([lower[:, n:-1], one]),
-        np.hstack([upper[:, n:-1], one]),
-        lower[:, -1],
-        upper[:, -1],
-    )
-
-
-def statistics(p: Floats) -> Floats:
-    """Classes, cumulated shares but the last, mean class index: (B, 2n) of shares p (B, n)."""
-    index = np.arange(1.0, p.shape[1] + 1)
-    return np.hstack([p, np.cumsum(p, axis=1)[:, :-1], (p @ index)[:, None]])
 
 
 def variances(E: Floats) -> Floats:

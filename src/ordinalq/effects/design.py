@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from ordinalq.bounds import Bounds
-from ordinalq.effects.bounds import stack, statistics, variances
+from ordinalq.bounds import Bounds, statistics
+from ordinalq.effects.bounds import variances
 from ordinalq.effects.predict import project
 from ordinalq.validation import Floats, check_choice, check_real
 
@@ -73,12 +73,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
     lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if of == "sample" else 1.0, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
-    low, high = np.zeros(2 * n), np.ones(2 * n)
-    low[-1], high[-1] = 1, n
-    estimate = statistics(P)
-    lower = np.minimum(np.clip(lower, low, high), estimate)
-    upper = np.maximum(np.clip(upper, low, high), estimate)
-    return DesignBased(P, raw, E, stack(level, of, lower, upper, np.arange(1.0, n + 1)))
+    return DesignBased(P, raw, E, Bounds.of_statistics(level, of, lower, upper).holding(P))
 
 
 def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:

@@ -58,7 +58,7 @@ def expected_errors(
             parts = [APP(N_SAMPLES, min(size, len(codes)), **how).draw(own, classes=classes) for size in sizes]
         samples = Samples.stacked(parts)
         found = errors(twin.solve_scores(S[judged], samples).p, samples.prevalences)
-        return found.reshape(len(parts), -1).mean(axis=1)
+        return np.asarray(found.reshape(len(parts), -1).mean(axis=1))
 
     expected = (error(half, ~half) + error(~half, half)) / 2
     if groups is None:

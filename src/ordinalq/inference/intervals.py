@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.plan import Draws, Plan
+from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.widths import corrected, percentiles, statistics
@@ -32,14 +32,13 @@ def with_intervals(
         P = estimates.prevalences if closed.shares is None else closed.shares
         return replace(estimates, prevalences=P, bounds=closed.bounds.holding(P), covariance=E, own=own, shared=factor)
     _warn_of_equal_columns(quantifier)
-    draws = plan.draws(block)
     P = estimates.prevalences
     B, n = P.shape
     estimate = statistics(P)
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
     covariance, own = np.empty((B, n, n)), np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
-    for rows, R, n_models in quantifier.replicates(summary, P, draws):
+    for rows, R, n_models in quantifier.replicates(summary, P, plan.draws(block)):
         lower[rows], upper[rows] = percentiles(R, level)
         D = R - R.mean(axis=0)
         covariance[rows] = own[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
@@ -61,7 +60,9 @@ def with_intervals(
             centred @ (V * scale[:, None] * scale + np.diag(extra**2)) @ centred for V in (covariance, own)
         )
         factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
-    bounds = _bounds(estimate, lower, upper, level, draws)
+    # Whole distributions end at one.
+    ends = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
+    bounds = Bounds.of_statistics(level, plan.of, *ends).holding(P)
     return replace(estimates, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 
@@ -69,27 +70,6 @@ def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
     """Return L L' of factors (B, n, k), in double precision."""
     L = factor.astype(np.float64)
     return np.asarray(np.matmul(L, L.transpose(0, 2, 1)))
-
-
-def _bounds(estimate: Floats, lower: Floats, upper: Floats, level: float, draws: Draws) -> Bounds:
-    """Return bounds (B, 2 n + 1) of shares, cumulated shares and mean class within what is possible."""
-    n = estimate.shape[1] // 2
-    # Whole distributions end at one, up to rounding; and no interval leaves its estimate out.
-    bound = np.r_[np.ones(2 * n), n]
-    lower, upper = np.clip(lower, 0, bound), np.clip(upper, 0, bound)
-    lower[:, 2 * n] = np.maximum(lower[:, 2 * n], 1)
-    lower[:, 2 * n - 1] = upper[:, 2 * n - 1] = estimate[:, 2 * n - 1]
-    lower, upper = np.minimum(lower, estimate), np.maximum(upper, estimate)
-    return Bounds(
-        level=level,
-        of=draws.of,
-        lower=lower[:, :n],
-        upper=upper[:, :n],
-        cumulative_lower=lower[:, n : 2 * n],
-        cumulative_upper=upper[:, n : 2 * n],
-        mean_lower=lower[:, 2 * n],
-        mean_upper=upper[:, 2 * n],
-    )
 
 
 def _warn_of_equal_columns(quantifier: Quantifier) -> None:
