@@ -64,6 +64,14 @@ def test_gradient_of_the_probit_is_that_of_differences(rng):
         assert_allclose(slope, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e10, 1e100])
+def test_steps_of_the_line_search_that_go_far_out_have_a_finite_slope(size, rng):
+    Z, H, codes = rng.normal(size=(200, 1)), rng.normal(size=(200, 2)), rng.integers(4, size=200)
+    loss, slope = probit_loss(np.array([0, np.log(size), np.log(size), size, 0, 0]), Z, H, codes, 4)
+    assert np.isfinite(loss)
+    assert np.isfinite(slope).all()
+
+
 def test_probit_finds_the_distribution_that_items_are_drawn_from(rng):
     """Predictions with a bias and noise that grows: posteriors are those of Bayes' theorem."""
     g = rng.uniform(-1, 5, size=20_000)
