@@ -39,6 +39,7 @@ def following(path):
                 names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
             mentioned = {node.id for node in nodes if isinstance(node, ast.Name)}
             mentioned |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+            mentioned |= {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}  # module.name
             defined.append((names, mentioned))
     before = -1
     while before < len(found):
@@ -53,6 +54,5 @@ def _imported(statement, folder):
         path = folder / f"{statement.module}.py"
         from_there = following(path) if path.exists() else set()
         return {name.asname or name.name for name in statement.names if name.name in from_there}
-    # Of a whole module it is not seen which names are used.
     paths = {name.asname or name.name: folder / f"{name.name}.py" for name in statement.names}
-    return {name for name, path in paths.items() if path.exists() and following(path)}
+    return {f"{module}.{name}" for module, path in paths.items() if path.exists() for name in following(path)}
