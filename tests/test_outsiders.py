@@ -58,8 +58,8 @@ def test_outsiders_are_diagnosed(method, data):
     found = quantifier.diagnose(data[2])
     # Of 300 items, one mixture of the known classes in a hundred is called implausible; the p value is uniform.
     assert found.fit.p_value > 1e-6
-    # Items that all lie between the classes: an effect of 2.7, whose logarithm scatters by 0.15 (40 seeds). Small is 0.3,
-    # fourteen deviations below.
+    # Items that all lie between the classes: an effect of 2.7, whose logarithm scatters by 0.15 (40 seeds): 0.3, which
+    # is small, is fourteen deviations away.
     bad = quantifier.diagnose(1.5 + 0.01 * data[2])
     assert not bad.shift_is_plausible
     assert bad.fit.p_value < 1e-6
