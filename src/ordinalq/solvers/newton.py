@@ -41,10 +41,13 @@ ROUNDED_OFF = 1e-3
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
-# Mass that the other classes share at a start near one class alone.
-SOME_MASS = 0.01
+# Mass that every class gets at a start where the objective is infinite, or nearly so; that takes a class with as little
+# as this.
+SOME_MASS, LITTLE_MASS = 0.01, 1e-6
 # Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
+# A start is left where some mass for every class lowers the objective by this, per unit of the scale.
+STEEP = 1e-2
 # Where the slope, per unit of the scale, is beyond this, a bin with items has lost all that could explain them: no step
 # leads away from there, so that this part of the last one is taken back.
 STEEPEST, TAKEN_BACK = 1e12, 1e-3
@@ -159,9 +162,23 @@ def _minimize_in_stages(
         if form is not None:
             P = solve_qp(*form, penalty=penalty).p
             continue
-        staged = _minimize(stage, P, max_iter, max(tol, STAGE_TOL))
+        staged = _minimize(stage, _inside(stage, P), max_iter, max(tol, STAGE_TOL))
         P, steps = staged.p, steps + staged.n_iter
-    return _minimize(objective, P, max_iter, tol, steps)
+    return _minimize(objective, _inside(objective, P), max_iter, tol, steps)
+
+
+def _inside(objective: Objective, P: Floats) -> Floats:
+    """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
+    rows = np.flatnonzero(P.min(axis=1) < LITTLE_MASS)
+    if len(rows) == 0:
+        return P
+    mixed = (1 - SOME_MASS) * P[rows] + SOME_MASS / P.shape[1]
+    value = objective.value(P[rows], rows)
+    # Next to where it is infinite, an objective is so steep that no step could be computed.
+    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale[rows])
+    P = P.copy()
+    P[rows[outside]] = mixed[outside]
+    return P
 
 
 def _minimize(objective: Objective, P: Floats, max_iter: int, tol: float, steps: Counts | None = None) -> Solution:
