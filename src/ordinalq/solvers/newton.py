@@ -41,13 +41,10 @@ ROUNDED_OFF = 1e-3
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
-# Mass that every class gets at a start where the objective is infinite, or nearly so; that takes a class with as little
-# as this.
-SOME_MASS, LITTLE_MASS = 0.01, 1e-6
+# Mass that all classes share at a start where the objective is infinite.
+SOME_MASS = 0.01
 # Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
-# A start is left where some mass for every class lowers the objective by this, per unit of the scale.
-STEEP = 1e-2
 # Where the slope, per unit of the scale, is beyond this, a bin with items has lost all that could explain them: no step
 # leads away from there, so that this part of the last one is taken back.
 STEEPEST, TAKEN_BACK = 1e12, 1e-3
@@ -168,16 +165,13 @@ def _minimize_in_stages(
 
 
 def _inside(objective: Objective, P: Floats) -> Floats:
-    """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
-    rows = np.flatnonzero(P.min(axis=1) < LITTLE_MASS)
+    """Return P (B, n), with some mass for every class where the objective is infinite or undefined otherwise."""
+    rows = np.flatnonzero((P == 0).any(axis=1))
     if len(rows) == 0:
         return P
-    mixed = (1 - SOME_MASS) * P[rows] + SOME_MASS / P.shape[1]
-    value = objective.value(P[rows], rows)
-    # Next to where it is infinite, an objective is so steep that no step could be computed.
-    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale[rows])
+    outside = rows[~np.isfinite(objective.value(P[rows], rows))]
     P = P.copy()
-    P[rows[outside]] = mixed[outside]
+    P[outside] = (1 - SOME_MASS) * P[outside] + SOME_MASS / P.shape[1]
     return P
 
 
