@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from seeds import SEED, generator
+from seeds import SEED, following
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests whose data follow the seed: by the fixture, or by data that their module shares."""
+    """Mark the tests whose data follow the seed: by the fixture `rng`, or by what they use of `seeds`."""
     for item in items:
-        module = getattr(item, "module", None)
-        shared = any(value is generator for value in vars(module).values()) if module else False
-        if "rng" in getattr(item, "fixturenames", ()) or shared:
-            item.add_marker(pytest.mark.seeded)
+        if isinstance(item, pytest.Function):
+            used = {item.originalname, *item.fixturenames}
+            if "rng" in used or used & following(item.path):
+                item.add_marker(pytest.mark.seeded)

@@ -19,14 +19,13 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from seeds import generator
 
 BLOG, VECTORS, REVIEWS = "blogfeedback.zip", "amazon-oq-bk.tar.gz", "Books.json.gz"
 DATASETS = {BLOG: "blog-feedback", VECTORS: "amazon-oq-bk", REVIEWS: "amazon-oq-bk-tfidf"}
 TABLE = "blogData_train.csv"
 TRAINING = "roberta/training_data.txt"
 ESCAPE = "\x1b]0;owned\x07\x1b[31m\x9b2J"
-NOISE = generator().bytes(50_000)
+NOISE = np.random.default_rng(0).bytes(50_000)
 GIGABYTE = 2**30
 LEADS_OUT, SPECIAL = "leads out of the folder", "is a link or a special file"
 TOO_LARGE, DAMAGED = "refused, because it unpacks to more than", "damaged or incomplete archive"

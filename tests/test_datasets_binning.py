@@ -51,7 +51,10 @@ def many_magnitudes(rng, size):
 def test_search_equals_brute_force(draw, batch, rng, monkeypatch):
     monkeypatch.setattr(module, "BATCH", batch)
     found = 0
-    for _ in range(25):
+    # Of values of many magnitudes one draw in ten or more can be binned: of 400 more than three, but for one in 1e12.
+    for trial in range(400):
+        if trial >= 25 and found > 3:
+            break
         y = draw(rng, rng.integers(6, 30))
         n_bins, min_count = int(rng.integers(3, 6)), int(rng.integers(1, 4))
         expected = brute_force(y, n_bins, min_count)

@@ -15,6 +15,7 @@ from test_real_groups import N_CLASSES, make
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.files.many import open_table
+from ordinalq.tables import fitting
 from ordinalq.tables.evaluating import evaluate_table
 from ordinalq.tables.judging import compared_with, verdict
 
@@ -169,7 +170,8 @@ def refused(capsys, *words):
     return capsys.readouterr().err
 
 
-def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys):
+def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(fitting.CLASSIFIERS["forest"], "n_estimators", 20)  # how many trees is not the point
     capsys.readouterr()
     fit = ["fit", tables / "train.csv", "--target", "stars", "--features", "a,b", "--method", "BLP", "--by", "shop"]
     run(*fit, "--classifier", "forest", "--max-items", "400", "--out", tmp_path / "forest.oq", "--json")

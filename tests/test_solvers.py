@@ -287,6 +287,18 @@ def test_singular_problems_give_the_optimum_nearest_to_uniform(rng):
             assert_allclose(p[same], p[i], atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", [LeastSquares(), CumulativeSquares()], ids=repr)
+def test_directions_that_neither_data_nor_penalty_see_cost_no_digits_of_the_others(loss, rng):
+    # A straight line through the middle of mirrored columns changes nothing, and the weak penalty next to nothing.
+    for _ in range(100):
+        M = rng.dirichlet(np.full(6, 0.5), 3).T[:, [0, 1, 2, 2, 1, 0]]
+        Q = rng.multinomial(1000, M @ rng.dirichlet(np.ones(6)), size=20) / 1000
+        objective = LinearObjective(loss, Tikhonov(1e-5, order=2), Data(Q, M, np.full(20, 1000)))
+        solution = QuadraticSolver().minimize(objective)
+        assert solution.converged.all()
+        assert_allclose(solution.p, solution.p[:, ::-1], atol=1e-5)
+
+
 def test_own_matrices_equal_a_shared_one(rng):
     A = rng.normal(size=(6, 6))
     A = A @ A.T

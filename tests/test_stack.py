@@ -64,6 +64,14 @@ def test_gradient_of_the_probit_is_that_of_differences(rng):
         assert_allclose(slope, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e10, 1e100])
+def test_steps_of_the_line_search_that_go_far_out_have_a_finite_slope(size, rng):
+    Z, H, codes = rng.normal(size=(200, 1)), rng.normal(size=(200, 2)), rng.integers(4, size=200)
+    loss, slope = probit_loss(np.array([0, np.log(size), np.log(size), size, 0, 0]), Z, H, codes, 4)
+    assert np.isfinite(loss)
+    assert np.isfinite(slope).all()
+
+
 def test_probit_finds_the_distribution_that_items_are_drawn_from(rng):
     """Predictions with a bias and noise that grows: posteriors are those of Bayes' theorem."""
     g = rng.uniform(-1, 5, size=20_000)
@@ -237,7 +245,12 @@ def test_every_method_takes_a_stack_without_fitting_it_in_folds_again(rng):
         q = method(stack).fit(X, y)
         assert isinstance(q.classifier_, OrdinalStack)
         assert q.classifier_ is not stack
-        assert_allclose(q.predict(X), np.bincount(y) / len(y), atol=0.1)
+        if method is oq.CC:
+            assert_allclose(q.predict(X), np.bincount(q.classifier_.predict(X), minlength=5) / len(y))
+        else:
+            # The largest of 1200 deviations, five classes at sixty seeds, was 0.053, as of normal ones of 0.017: 0.1 is
+            # beyond 5.8 of these, less than one run in a million.
+            assert_allclose(q.predict(X), np.bincount(y) / len(y), atol=0.1)
 
 
 def test_groups_of_a_quantifier_reach_all_members(rng):

@@ -28,6 +28,8 @@ REPEATED = 1e-8
 LEAST_MASS = 1e-15
 # Bound of b.h: deviations that differ by more than exp(4) from the usual one are extrapolated.
 LARGEST_SPREAD = 4.0
+# Bound of the logarithm of an increment of theta: no fit comes near, but steps of the line search go beyond.
+LARGEST_INCREMENT = 30.0
 
 
 class OrderedProbit(BaseEstimator):
@@ -114,7 +116,7 @@ def probit_loss(x: Floats, Z: Floats, H: Floats, codes: Codes, n: int) -> tuple[
         np.bincount(codes, at_high * shrink, minlength=n)[:-1] - np.bincount(codes, at_low * shrink, minlength=n)[1:]
     )
     later = np.cumsum(by_theta[::-1])[::-1]  # an increment moves all thresholds from its own on
-    by_increments = np.concatenate([later[:1], later[1:] * np.diff(theta)])
+    by_increments = np.concatenate([later[:1], later[1:] * np.diff(theta) * (x[1 : n - 1] < LARGEST_INCREMENT)])
     gradient = np.concatenate([by_increments, by_line @ Z, (moment * inside) @ H])
     loss = -value.sum() + PULL / 2 * (x[n - 1 :] @ x[n - 1 :])
     slope = -gradient
@@ -125,7 +127,8 @@ def probit_loss(x: Floats, Z: Floats, H: Floats, codes: Codes, n: int) -> tuple[
 def unpack(x: Floats, n: int, k: int) -> tuple[Floats, Floats, Floats]:
     """Return theta (n-1,), a (k,) and b of the variables of `probit_loss`."""
     increments, a, b = np.split(x, [n - 1, n - 1 + k])
-    return increments[0] + np.concatenate([[0.0], np.cumsum(np.exp(increments[1:]))]), a, b
+    steps = np.exp(np.minimum(increments[1:], LARGEST_INCREMENT))
+    return increments[0] + np.concatenate([[0.0], np.cumsum(steps)]), a, b
 
 
 def log_mass(low: Floats, high: Floats) -> Floats:
@@ -137,8 +140,13 @@ def log_mass(low: Floats, high: Floats) -> Floats:
 
 
 def _density_ratio(t: Floats, log_masses: Floats) -> Floats:
-    """Return phi(t) / mass."""
-    return np.asarray(np.exp(-0.5 * t**2 - LOG_ROOT - log_masses))
+    """Return phi(t) / mass, which is at most (1 + |t|) / LEAST_MASS.
+
+    Where a step of the line search goes far out, the exponent is a difference of numbers beyond 1e16, and only the
+    limit is known.
+    """
+    largest = np.log1p(np.abs(t)) - np.log(LEAST_MASS)
+    return np.asarray(np.exp(np.minimum(-0.5 * t**2 - LOG_ROOT - log_masses, largest)))
 
 
 def _bounded(spread: Floats) -> tuple[Floats, Mask]:

@@ -193,12 +193,13 @@ class _Reader:
                 check_utf8=False,  # it was decoded
             ),
         )
+        columns = table.columns
         if numbers:
-            for j, field in enumerate(table.schema):
-                column = table.column(j)
-                if field.type == pa.string() and compute.any(empty := compute.equal(column, "")).as_py():
-                    table = table.set_column(j, field, compute.if_else(empty, pa.scalar(None, pa.string()), column))
-        return table.rename_columns(self.kept)
+            missing = pa.scalar(None, pa.string())
+            for j, column in enumerate(columns):
+                if column.type == pa.string() and compute.any(empty := compute.equal(column, "")).as_py():
+                    columns[j] = compute.if_else(empty, missing, column)
+        return pa.Table.from_arrays(columns, names=self.kept)
 
     def _table(self, rows: Rows) -> pa.Table:
         columns = [pa.array([row[j] or None for row in rows.cells], type=pa.string()) for j in self.chosen]

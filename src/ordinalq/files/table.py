@@ -150,9 +150,10 @@ class TableFile:
         else:
             rows = part.table.slice(start, stop - start)
             frame = rows.to_pandas(ignore_metadata=True)
-            for name in set(wanted.native) & set(rows.column_names):
-                if rows[name].null_count and frame[name].dtype.kind in "fO":
-                    frame[name] = rows[name].to_pandas(types_mapper=nullable)
+            native = set(wanted.native)
+            for name, column in zip(rows.column_names, rows.columns, strict=True) if native else ():
+                if name in native and column.null_count and frame[name].dtype.kind in "fO":
+                    frame[name] = column.to_pandas(types_mapper=nullable)
         frame.index = pd.Index(part.lines[start:stop], name="row" if self.format == "parquet" else "line")
         for name, (value, kind) in self.fixed.items():
             if wanted.columns is None or name in wanted.columns:

@@ -41,13 +41,10 @@ ROUNDED_OFF = 1e-3
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
-# Mass that every class gets at a start where the objective is infinite, or nearly so; that takes a class with as little
-# as this.
-SOME_MASS, LITTLE_MASS = 0.01, 1e-6
+# Mass that all classes share at a start where the objective is infinite.
+SOME_MASS = 0.01
 # Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
-# A start is left where some mass for every class lowers the objective by this, per unit of the scale.
-STEEP = 1e-2
 # Where the slope, per unit of the scale, is beyond this, a bin with items has lost all that could explain them: no step
 # leads away from there, so that this part of the last one is taken back.
 STEEPEST, TAKEN_BACK = 1e12, 1e-3
@@ -64,7 +61,7 @@ class State:
     NEWTON   model bent upwards where it must be POLISH if its step promises less than rounding errors; CAREFUL if that
                                                  happens, or no step succeeds, far from an optimum; DONE, STUCK
     CAREFUL  the objective's majorizer           POLISH, DONE, STUCK
-    POLISH   taken without asking for a decrease DONE; EXHAUSTED after a few steps
+    POLISH   of less than rounding errors        DONE; EXHAUSTED after a few steps
     DONE     none: optimal up to the tolerance
     EXHAUSTED none: the gradient gets no smaller; converged if what is left is confirmed to be small
     STUCK    none: no step makes the value fall
@@ -168,16 +165,13 @@ def _minimize_in_stages(
 
 
 def _inside(objective: Objective, P: Floats) -> Floats:
-    """Return P (B, n), with some mass for every class where the objective is infinite otherwise."""
-    rows = np.flatnonzero(P.min(axis=1) < LITTLE_MASS)
+    """Return P (B, n), with some mass for every class where the objective is infinite or undefined otherwise."""
+    rows = np.flatnonzero((P == 0).any(axis=1))
     if len(rows) == 0:
         return P
-    mixed = (1 - SOME_MASS) * P[rows] + SOME_MASS / P.shape[1]
-    value = objective.value(P[rows], rows)
-    # Next to where it is infinite, an objective is so steep that no step could be computed.
-    outside = ~np.isfinite(value) | (objective.value(mixed, rows) < value - STEEP * objective.scale[rows])
+    outside = rows[~np.isfinite(objective.value(P[rows], rows))]
     P = P.copy()
-    P[rows[outside]] = mixed[outside]
+    P[outside] = (1 - SOME_MASS) * P[outside] + SOME_MASS / P.shape[1]
     return P
 
 
@@ -357,9 +351,8 @@ class _Run:
         while len(left):
             trial = P[left] + step[left, None] * D[left]
             value = self._values(trial, open_[left])
-            # A step that promises less than the noise is too small to be judged by the value: it polishes p.
+            # A step that promises less than the noise may raise the value: it polishes p.
             good = value <= at.value[left] + ARMIJO * step[left] * slope[left] + noise[left]
-            good |= (-slope[left] <= noise[left]) & np.isfinite(value)
             chosen = left[good]
             self.P[open_[chosen]], moved[chosen] = trial[good], True
             if r is not None:

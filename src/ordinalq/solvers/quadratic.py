@@ -22,7 +22,6 @@ from ordinalq.solvers.systems import (
     STIFF,
     PlainSystems,
     StiffSystems,
-    solve_or_least_squares,
 )
 from ordinalq.validation import Counts, Floats, Index, Mask
 
@@ -180,7 +179,8 @@ def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floa
     unit = np.ones(len(K))
     for _ in range(EQUILIBRATIONS):
         unit /= np.sqrt(np.maximum(np.abs(unit[:, None] * K * unit).max(axis=1), np.finfo(float).tiny))
-    x = unit * solve_or_least_squares(unit[:, None] * K * unit, unit * rhs)
+    # Along directions in which nothing changes there is no step: K is singular there, up to rounding errors.
+    x = unit * np.linalg.lstsq(unit[:, None] * K * unit, unit * rhs, rcond=None)[0]
     step = np.zeros(len(p))
     step[free] = x[:k]
     return step, x[k:-1]
