@@ -138,8 +138,8 @@ def test_device_reviews_by_product(tmp_path, capsys):
     frame.iloc[:half].to_parquet(tmp_path / "train.parquet")
     frame.iloc[half:].to_parquet(tmp_path / "new.parquet")
     model, result = tmp_path / "stars.oq", tmp_path / "result.csv"
-    fit = ["--target", "reviews.rating", "--text", "reviews.text", "--tau", "auto", "--skip-unlabelled"]
-    run("fit", tmp_path / "train.parquet", *fit, "--out", model)
+    fit = ["--target", "reviews.rating", "--text", "reviews.text", "--method", "OPACC", "--tau", "auto"]
+    run("fit", tmp_path / "train.parquet", *fit, "--skip-unlabelled", "--out", model)
     plot = tmp_path / "result.png"
     predict = ["--by", "name", "--interval", "0.95", "--out", result, "--plot", plot]
     run("predict", model, tmp_path / "new.parquet", *predict)

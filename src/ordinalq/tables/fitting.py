@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ordinalq.classify.factory import scoring_classifier
+from ordinalq.classify.factory import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.many import Table
 from ordinalq.methods.catalog import find_method
@@ -15,7 +15,7 @@ from ordinalq.validation import check_choice
 
 # Names, and parameters that suit tables of users.
 CLASSIFIERS: dict[str, dict[str, Any]] = {
-    "logistic": {"max_iter": 1000},
+    "logistic": TO_THE_OPTIMUM,
     "forest": {"n_estimators": 300, "min_samples_leaf": 3, "class_weight": "balanced_subsample"},
 }
 
