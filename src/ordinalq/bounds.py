@@ -54,8 +54,6 @@ class Bounds:
     def holding(self, P: Floats) -> "Bounds":
         """Return bounds that reach to the shares P (B, n), where these lie outside."""
         values = {"": P, "cumulative_": np.cumsum(P, axis=1), "mean_": P @ np.arange(1.0, P.shape[1] + 1)}
-        # Cumulated shares end at one but for rounding errors.
-        values["cumulative_"][:, -1] = 1
         lower = {f"{name}lower": np.minimum(getattr(self, f"{name}lower"), x) for name, x in values.items()}
         upper = {f"{name}upper": np.maximum(getattr(self, f"{name}upper"), x) for name, x in values.items()}
         return replace(self, **lower, **upper)

@@ -257,7 +257,8 @@ class Hellinger(Loss):
         """Return value, gradient and Hessian."""
         M, n_blocks, (B, n) = data.columns, data.n_blocks, P.shape
         mass, Q, V, h, unit = self._distances(P, data)
-        root, curvature = _root_of_ratio(Q, V)
+        root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
+        curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
         value = (h * h if self.squared else h).sum(axis=1)
         if self.squared:
             G, H = row_product(1 - root, M), weighted_gram(curvature, M)
@@ -277,8 +278,10 @@ class Hellinger(Loss):
     def majorizer(self, P: Floats, data: Data) -> Floats | None:
         """Return the first part of the Hessian: h = sqrt(h^2) lies below its tangent in h^2, which is convex in p."""
         mass, Q, V, h, unit = self._distances(P, data)
-        weight = _root_of_ratio(Q, V)[1] * np.repeat(1 / (2 * h), V.shape[1] // data.n_blocks, axis=1)
-        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(weight, data.columns)
+        root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
+        curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
+        weight = np.repeat(1 / (2 * h), V.shape[1] // data.n_blocks, axis=1)
+        above = (np.sqrt(mass) / data.n_blocks)[:, None, None] * weighted_gram(curvature * weight, data.columns)
         return above if unit is None else above / (unit * unit)[:, :, None]
 
     def value(self, P: Floats, data: Data) -> Floats:
@@ -312,12 +315,6 @@ class Hellinger(Loss):
         """Return the convex squared version, then kinks that are less and less rounded off."""
         kinks = [Hellinger(s) for s in (1e-2, 1e-4, 1e-6) if s > self.smoothing]
         return [] if self.squared else [Hellinger(squared=True), *kinks]
-
-
-def _root_of_ratio(Q: Floats, V: Floats) -> tuple[Floats, Floats]:
-    """Return sqrt(q / v) and its negative derivative in v, zero where q is."""
-    root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
-    return root, np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
 
 
 class Energy(Loss):

@@ -9,10 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ordinalq.files.columns import MAX_CATEGORIES
 
@@ -31,6 +27,12 @@ def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
     column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
     variance 1, as linear classifiers want them.
     """
+    # Pipelines load scikit-learn's progress bars, which `import ordinalq` has no use for.
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
     # By their positions: scikit-learn takes quadratic time to find many columns by name.
     is_date = np.array([pd.api.types.is_datetime64_any_dtype(dtype) for dtype in frame.dtypes], dtype=bool)
     is_number = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes], dtype=bool)  # bool too

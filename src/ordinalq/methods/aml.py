@@ -190,28 +190,25 @@ class AML(Method):
 
     def _observed(self, summary: Summary, expected: Prior) -> Iterator[tuple[Observed, Floats, Floats]]:
         """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""
-        passes = [np.arange(i, min(i + PASS, len(summary))) for i in range(0, len(summary), PASS)]
         if self.on_means:
-            for rows in passes:
-                Q, sizes = summary.means[rows], summary.sizes[rows]
-                P = self._first(Q, sizes)
-                yield self._at_common(Q, sizes, P), P, sizes
-            return
-        S, samples = summary.scored()
-        labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1], self.held_out_weights_)
-        mixture = MixtureObjective(self._ratios(S), samples)
-        Q = samples.average(self.embed(S))
-        for rows in passes:
+            Q = summary.means
+        else:
+            S, samples = summary.scored()
+            labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1], self.held_out_weights_)
+            mixture, Q = MixtureObjective(self._ratios(S), samples), samples.average(self.embed(S))
+        for start in range(0, len(summary), PASS):
+            rows = np.arange(start, min(start + PASS, len(summary)))
             sizes = summary.sizes[rows]
             P = self._first(Q[rows], sizes)
-            P = _positive(posterior(self._at_common(Q[rows], sizes, P), expected, sizes, P).solution.p, sizes)
-            shares = error_shares(P, sizes, self.counts_, self.trust_)
-            P0 = shares / shares.sum(axis=1, keepdims=True)
-            M, Omega = labelled.at_each(P0, shares)
-            q = np.empty_like(P0)
-            for block in mixture.blocks(rows):
-                q[block.rows] = block.weighted_ratios(P0[block.rows])
-            yield Observed(q, M, Omega, P0), P, sizes
+            seen = self._at_common(Q[rows], sizes, P)
+            if not self.on_means:
+                P = _positive(posterior(seen, expected, sizes, P).solution.p, sizes)
+                shares = error_shares(P, sizes, self.counts_, self.trust_)
+                P0, q = shares / shares.sum(axis=1, keepdims=True), np.empty_like(P)
+                for block in mixture.blocks(rows):
+                    q[block.rows] = block.weighted_ratios(P0[block.rows])
+                seen = Observed(q, *labelled.at_each(P0, shares), P0)
+            yield seen, P, sizes
 
     def _first(self, Q: Floats, sizes: Floats) -> Floats:
         """Return shares (B, n) for instruments and covariances, by means Q (B, n) of the common f alone."""
