@@ -61,7 +61,7 @@ class Default(AML):
     Parameters
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
-        On 20,000 items of 10 columns "fast" takes about 5 s of one core, "balanced" 12 s, "best" several times as long.
+        On 20,000 items of 10 columns "fast" takes about 4 s of one core, "balanced" 12 s, "best" several times as long.
     prior, strength, instrument, group_effect
         See :class:`AML`.
     n_jobs : int, default=None
