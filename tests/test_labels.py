@@ -17,11 +17,12 @@ MOODS = ["VeryUnhappy", "Unhappy", "Happy", "VeryHappy"]
         [5, 1, 3, 1],
         np.array([5.0, 1.0, 3.0, 1.0]),
         np.array([5, 1, 3, 1], dtype=object),
+        np.array([5, 1, 3, 1], dtype=">i4"),
         pd.Series([5, 1, 3, 1], index=[9, 8, 7, 6]),
         pd.Series([5, 1, 3, 1], dtype="Int64"),
         pl.Series([5, 1, 3, 1]),
     ],
-    ids=["list", "float", "object", "pandas", "nullable", "polars"],
+    ids=["list", "float", "object", "big-endian", "pandas", "nullable", "polars"],
 )
 def test_numbers_are_ordered_by_value(y):
     classes, codes = encode_labels(y)

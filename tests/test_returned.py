@@ -60,6 +60,25 @@ def test_labels_may_come_back_twice_and_be_read_alone(tmp_path, kind):
     assert file.read(["n", "stars"]).columns.tolist() == ["n", "stars"]
 
 
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_table_can_be_read_without_its_labels(tmp_path, kind):
+    file = write(ROWS, tmp_path / f"table.{kind}")
+    file.files[0].fill(returned(tmp_path, PLACES[kind], [0, 1], [4, 5]))
+    assert file.read(["shop"]).columns.tolist() == ["shop"]
+
+
+def test_numbers_are_the_same_however_they_are_written(tmp_path):
+    rows = pd.DataFrame({"price": ["1.50", "2e0", "", "-4.0"]})
+    drawn = rows.assign(stars=["1", "2", "3", "4"])
+    drawn.insert(0, "line", [2, 3, 4, 5])
+    labels = write(drawn, tmp_path / "returned.csv")
+    file = write(rows.assign(shop="a"), tmp_path / "table.csv")
+    file.files[0].fill(ReturnedLabels(labels, "stars"))
+    [frame] = file.portions(["price", "stars"], numbers=["price"])
+    assert frame["price"].dtype == float
+    assert frame["stars"].tolist() == ["1", "2", "3", "4"]
+
+
 def test_rows_without_a_label_are_left_out(tmp_path):
     assert returned(tmp_path, PLACES["csv"], [0, 1, 3], ["", "4", None]).labels == {3: "4"}
 

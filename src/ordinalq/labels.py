@@ -117,8 +117,8 @@ def _check_classes(classes: Any) -> Array:
 def _positions(values: Array, ordered: Array, name: str) -> Codes:
     """Return the position of each value in `ordered`."""
     position = {label: i for i, label in enumerate(ordered.tolist())}
-    # The distinct values are few, so the slow part (a dictionary) sees only those.
-    codes, found = pd.factorize(values)
+    # The distinct values are few, so the slow part (a dictionary) sees only those. pandas knows only native bytes.
+    codes, found = pd.factorize(values.astype(values.dtype.newbyteorder("="), copy=False))
     distinct = found.tolist()
     unknown = [v for v in distinct if v not in position]
     if unknown:

@@ -84,9 +84,10 @@ def error_shares(P: Floats, sizes: Floats, counts: Floats, trust: Floats) -> Flo
 
     q - M p has the covariance sum_i a_i C_i: the scatter of N items (B,) within their classes, with shares P (B, n),
     and the error of M. This also says which f tells most about p, for any f has this covariance with its own C_i. In
-    the mixture of the classes with densities phi_i and shares a_i / sum a, the covariance of f with phi_i / (sum a phi)
-    is its class mean M_i; so no function shows more of the class means beside its own variance than these ratios
-    themselves do (Cauchy and Schwarz), and the best instrument is p0 = a / sum a.
+    the mixture of the classes with densities phi_i and shares a_i / sum a, f has the covariance M_i - mean f with the
+    ratio of phi_i to the density of the mixture. So no function shows more of the differences between classes beside
+    its variance there than these ratios do (Cauchy and Schwarz). That variance is sum_i a_i C_i / sum a plus the
+    scatter of the M_i, which adds the same to the error of p whatever f is: the best instrument is p0 = a / sum a.
     """
     return np.asarray(P / sizes[:, None] + P**2 * trust / counts)
 

@@ -132,8 +132,11 @@ class TableFile:
         """Refuse a file in which all rows lack a column, or that others have filled in wrongly."""
         if isinstance(self._reader, JsonLines):
             self._reader.check_seen(self._inner(wanted), {*seen, *(one.target for one in self._fillings)})
-        for one in self._fillings:
+        for one in self._wanted_fillings(wanted):
             one.check()
+
+    def _wanted_fillings(self, wanted: Wanted) -> list[Filling]:
+        return [one for one in self._fillings if wanted.columns is None or one.target in wanted.columns]
 
     def _inner(self, wanted: Wanted) -> Wanted:
         """Return what is to be read from the file itself."""
@@ -158,9 +161,8 @@ class TableFile:
         for name, (value, kind) in self.fixed.items():
             if wanted.columns is None or name in wanted.columns:
                 frame[name] = pd.Series([value] * len(frame), dtype=kind, index=frame.index)
-        for one in self._fillings:
-            if wanted.columns is None or one.target in wanted.columns:
-                frame[one.target] = pd.Series(one.values(frame), dtype=object, index=frame.index)
+        for one in self._wanted_fillings(wanted):
+            frame[one.target] = pd.Series(one.values(frame), dtype=object, index=frame.index)
         if (self.fixed or self._fillings) and wanted.columns is not None:
             frame = frame[list(wanted.columns)]
         frame.attrs["where"] = self.name

@@ -52,7 +52,10 @@ class ReturnedLabels:
         shared = [name for name in self._rows.columns if name in frame.columns]
         if here and shared:
             for name in shared:
-                pairs = zip(as_words(frame.loc[here, name]), as_words(self._rows.loc[here, name]), strict=True)
+                ours, theirs = frame.loc[here, name], self._rows.loc[here, name]
+                if ours.dtype.kind == "f":  # read as numbers, which are written in many ways
+                    theirs = pd.to_numeric(theirs, errors="coerce").astype(ours.dtype)
+                pairs = zip(as_words(ours), as_words(theirs), strict=True)
                 self._same += sum((a or "") == (b or "") for a, b in pairs)
                 self._compared += len(here)
         known = as_words(frame[self.target]) if self.target in frame.columns else [None] * len(frame)
