@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -205,3 +206,12 @@ def test_a_column_may_have_a_comma_in_its_name(frame, files, tmp_path, capsys):
     code, out, _ = run(capsys, "predict", files / "model.oq", tmp_path / "new.csv", "--by", "shop, town", "--json")
     assert code == 0
     assert json.loads(out)["by"] == "shop, town"
+
+
+@pytest.mark.parametrize("kind", [">i8", ">f4", ">U3", ">M8[D]"])
+def test_groups_with_the_bytes_of_other_machines_are_read(kind):
+    """As FITS files have them."""
+    values = np.array(["2024", "2025", "2026"] if "M" in kind else [1, 2, 3]).astype(kind)
+    samples = oq.Samples.from_groups(np.repeat(values, [2, 1, 3]))
+    assert_array_equal(samples.sizes, [2, 1, 3])
+    assert_array_equal(samples.groups_, values)

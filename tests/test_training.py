@@ -149,6 +149,12 @@ def test_mistakes_are_named(rng):
         oq.Default().fit_scores(np.eye(4)[y], y)
 
 
+@pytest.mark.parametrize("make", [list, np.array, pd.Series])
+def test_bare_texts_are_refused_with_what_to_do(make):
+    with pytest.raises(ValueError, match=r"got a list of texts: make vectors of them.*TfidfVectorizer.*TableModel"):
+        oq.train(make(["good", "fair", "bad"] * 20), [3, 2, 1] * 20)
+
+
 def test_search_puts_the_default_beside_others(rng):
     X, y = items(rng, 1000)
     samples = oq.APP(20, 50, small_pool="repeat", random_state=1).draw(y[600:])

@@ -271,7 +271,8 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
         native = groups.dtype if native is None and groups.dtype.kind in "UMm" else native
         if groups.dtype.kind == "S":
             groups = groups.astype(str)
-        return pd.Index(groups), native
+        # pandas knows only native bytes.
+        return pd.Index(groups.astype(groups.dtype.newbyteorder("="))), native
     index = groups if isinstance(groups, pd.Index) else pd.Index(groups)
     if isinstance(index.dtype, pd.CategoricalDtype) and not index.dtype.ordered:
         # Their order means nothing: the values themselves are sorted.

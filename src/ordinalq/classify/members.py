@@ -55,6 +55,11 @@ def kind_of(X: Any) -> str:
     """Return the kind of the items: "sparse", "vectors", "few" or "table"."""
     if issparse(X):
         return "sparse"
+    if np.ndim(X) == 1 and np.asarray(X).dtype.kind in "OU":
+        raise ValueError(
+            "X must have columns, got a list of texts: make vectors of them, for example by TfidfVectorizer, or fit a "
+            "TableModel(text=...) to the table that they are in."
+        )
     width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
     if width > WIDE:
         return "vectors"
