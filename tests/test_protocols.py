@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
-from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd, protocol_table, reference
+from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd, reference
 from ordinalq.drawing import round_counts
+from ordinalq.report.samples import protocol_table
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
 y_pool = generator(0).integers(1, 6, size=5000)

@@ -18,7 +18,7 @@ import sklearn
 
 from ordinalq.contract.estimates import check_names, united
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier, warn_of_failed
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary, blocks
 from ordinalq.files.blocks import Block
 from ordinalq.files.many import Table
@@ -27,6 +27,7 @@ from ordinalq.files.table import TableFile
 from ordinalq.inference.groups import estimate_block
 from ordinalq.keys import Keys
 from ordinalq.methods.catalog import catalog
+from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Portion, Reading, together

@@ -6,29 +6,23 @@ distributions that were seen in nature. Paper: sec:protocol, sec:partitioning.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq.drawing import draw_items, round_counts, streams
 from ordinalq.labels import encode_labels
-from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.samples import Samples, smoothest_mask
 from ordinalq.simplex import uniform_simplex
 from ordinalq.validation import (
     Counts,
-    Floats,
     check_choice,
     check_distributions,
     check_integer,
     check_random_state,
     check_real,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -292,82 +286,6 @@ def matching_fraction(
     means = np.cumsum(xi) / np.arange(1, n_draws + 1)
     kept = int(np.searchsorted(means, target, side="right"))
     return max(kept, 1) / n_draws
-
-
-def protocol_table(
-    *,
-    amazon_vectors: Any = None,
-    fact_training: Any = None,
-    n_draws: int = 20_000,
-    sample_size: int = 1000,
-    random_state: Any = 0,
-) -> "pd.DataFrame":
-    """Recompute the paper's table of protocols: mean jaggedness, and mean shift from the training distribution.
-
-    The rows of APP-OQ are the given percentages of the APP samples. With 20,000 draws the standard error of xi_1 is
-    .0006 for APP and smaller for the others.
-
-    Parameters
-    ----------
-    amazon_vectors : array-like (k, 5), default=None
-        The real star distributions of books; without them the row "real" of Amazon holds the paper's figures only.
-    fact_training : array-like (12,), default=None
-        Training distribution p_L of Fact-OQ, which is not published: that of the loaded file. Without it the shift of
-        Fact-OQ is not known.
-    n_draws, sample_size : int
-        Number and size of the samples of each protocol.
-    random_state : int, Generator or None, default=0
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns data, protocol, xi1, xi1_paper, nmd, nmd_paper: xi1 is the mean of xi_1 over the samples, nmd the mean
-        NMD(p_L, p). What cannot be recomputed is NaN.
-
-    Examples
-    --------
-    >>> table = protocol_table(n_draws=500, sample_size=100)
-    >>> list(table.columns)
-    ['data', 'protocol', 'xi1', 'xi1_paper', 'nmd', 'nmd_paper']
-    """
-    import pandas as pd
-
-    size: dict[str, Any] = {"n_samples": n_draws, "sample_size": sample_size, "random_state": random_state}
-    p_L = {"Amazon-OQ-BK": reference.amazon_training()}
-    if fact_training is not None:
-        p_L["Fact-OQ"] = check_distributions("fact_training", fact_training)
-        if p_L["Fact-OQ"].shape != (12,):
-            raise ValueError(f"fact_training must have one entry per class, 12, got shape {p_L['Fact-OQ'].shape}.")
-    real = {"Fact-OQ": RealPrevalences(reference.fact_spectrum().p, **size, poisson=True).counts(12) / sample_size}
-    if amazon_vectors is not None:
-        real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size
-    rows = []
-    for data, printed in reference.protocols().items():
-        app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
-        # A mirrored distribution is as likely and as jagged, and shifted the other way: half of the noise is gone.
-        app = np.concatenate([app, app[:, ::-1]])
-        xi = jaggedness(app)
-        for protocol, paper in printed.items():
-            P: Floats | None
-            if protocol.startswith("APP"):
-                percent = protocol.removeprefix("APP-OQ(").removesuffix("%)")
-                P = app if protocol == "APP" else app[xi <= np.quantile(xi, int(percent) / 100)]
-            elif protocol == "real":
-                P = real.get(data)
-            else:  # NPP: samples of an infinite pool
-                rng = streams(random_state)[2]
-                P = rng.multinomial(sample_size, p_L[data], n_draws) / sample_size if data in p_L else None
-            rows.append(
-                {
-                    "data": data,
-                    "protocol": protocol,
-                    "xi1": np.nan if P is None else np.mean(jaggedness(P)),
-                    "xi1_paper": paper["xi1"],
-                    "nmd": np.nan if P is None or data not in p_L else np.mean(nmd(p_L[data], P)),
-                    "nmd_paper": paper["nmd_to_training"],
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 def _uniform_counts(protocol: APP | APPOQ, n_classes: int) -> Counts:

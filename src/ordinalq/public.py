@@ -28,7 +28,7 @@ from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
-from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, protocol_table
+from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
 from ordinalq.samples import Samples
 from ordinalq.search import SampleSearch
 from ordinalq.search.comparing import MethodComparison, compare_methods
@@ -124,7 +124,6 @@ __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "matching_fraction",
     "md",
     "nmd",
-    "protocol_table",
     "rnadw",
     "rnod",
     "rsnod",

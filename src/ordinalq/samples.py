@@ -384,3 +384,16 @@ def _rows(index: Any) -> Any:
         if part.size and part.dtype.kind not in "iu":
             raise TypeError(f"index must hold integers, got {part.dtype} in sample {b}.")
     return rows
+
+
+def as_samples(samples: Any, n_items: int) -> Samples:
+    """Return samples of a pool, given as such or as an integer array (B, m)."""
+    if not isinstance(samples, Samples):
+        try:
+            samples = Samples.from_index(samples, n_items)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"samples must be Samples or an integer array (B, m): {error}") from error
+    if samples.n_items != n_items:
+        raise ValueError(f"samples must be drawn from the {n_items} given items, got a pool of {samples.n_items}.")
+    checked: Samples = samples
+    return checked

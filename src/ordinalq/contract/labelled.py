@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.contract.kept import Kept
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.labels import encode_known_labels
 from ordinalq.samples import Samples
 from ordinalq.validation import Codes, Floats
 
 
-def label_totals(quantifier: Kept, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
+def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
     """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
     Nothing where no labels are given at all.

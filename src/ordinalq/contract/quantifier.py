@@ -1,13 +1,12 @@
 """What a quantifier is: facts about itself, two stages of fitting and predicting, and what services may ask of it."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,9 +18,9 @@ from ordinalq.contract.plan import Draws
 from ordinalq.contract.scoring import labelled_samples
 from ordinalq.contract.summary import Summary
 from ordinalq.measures import nmd
-from ordinalq.samples import Samples
+from ordinalq.samples import Samples, as_samples
 from ordinalq.simplex import clean
-from ordinalq.solvers.solution import Solution
+from ordinalq.solvers.solution import Solution, distributions
 from ordinalq.validation import Floats
 from ordinalq.weights import Weights
 
@@ -160,33 +159,3 @@ class Quantifier(Fitting):
             items = get_tags(held_out(self.classifier)).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
-
-
-def as_samples(samples: Any, n_items: int) -> Samples:
-    """Return samples of a pool, given as such or as an integer array (B, m)."""
-    if not isinstance(samples, Samples):
-        try:
-            samples = Samples.from_index(samples, n_items)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"samples must be Samples or an integer array (B, m): {error}") from error
-    if samples.n_items != n_items:
-        raise ValueError(f"samples must be drawn from the {n_items} given items, got a pool of {samples.n_items}.")
-    checked: Samples = samples
-    return checked
-
-
-def distributions(solution: Solution) -> Floats:
-    """Return the distributions of a solution, (B, n), with one warning if some did not converge."""
-    warn_of_failed(int((~solution.converged).sum()), len(solution.p), stacklevel=4)
-    return clean(solution.p)
-
-
-def warn_of_failed(failed: int, total: int, stacklevel: int = 3) -> None:
-    """Warn where some of all samples did not converge."""
-    if failed:
-        warnings.warn(
-            f"{failed} of {total} samples did not converge to the tolerance of the solver: "
-            "give a larger max_iter (of the method or its solver), or more regularization.",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ordinalq.contract.facts import Replicates
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import PER_MODEL, Draws
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
@@ -53,7 +53,7 @@ class HeldOut:
         self.classes = classes.weighted(weights)
 
     @classmethod
-    def of(cls, quantifier: Quantifier) -> "HeldOut":
+    def of(cls, quantifier: FittedQuantifier) -> "HeldOut":
         """Return V of a fitted quantifier."""
         if not hasattr(quantifier, "held_out_"):
             raise ValueError(
@@ -82,7 +82,7 @@ class HeldOut:
         return Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(self.codes))
 
 
-def of_means(quantifier: Quantifier, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+def of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
     """Yield replicates of methods on means: q* = q + deviation of drawn items, M* from drawn items."""
     V = HeldOut.of(quantifier)
     F = quantifier.embed(V.S)
@@ -139,7 +139,7 @@ class Tilt:
         self.values = residuals @ np.linalg.pinv(W, rcond=REDUNDANT, hermitian=True) @ root_of(D)
 
     @classmethod
-    def of(cls, quantifier: Quantifier, V: HeldOut) -> "Tilt | None":
+    def of(cls, quantifier: FittedQuantifier, V: HeldOut) -> "Tilt | None":
         """Return the tilt of a quantifier that knows of groups, else None."""
         D = quantifier.group_covariance_
         return None if D is None else cls(quantifier.group_features(V.S), V, D)
@@ -159,7 +159,7 @@ class Tilt:
 
 
 def of_items(
-    models: Sequence[Quantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws, tilt: Tilt | None = None
+    models: Sequence[FittedQuantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws, tilt: Tilt | None = None
 ) -> Iterator[Replicates]:
     """Yield replicates of methods on items: estimates of samples drawn from V, moved to the estimate as their mean.
 

@@ -10,7 +10,7 @@ representation. Thus the test has residual degrees of freedom also where the met
 equations for n classes.
 """
 
-from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
 from ordinalq.inference.mixture import Moments, class_moments, compare
@@ -19,13 +19,14 @@ from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.samples import class_means
 from ordinalq.simplex import clean
+from ordinalq.solvers.solution import distributions
 from ordinalq.validation import Floats
 
 # Items per function in the test.
 ITEMS_PER_FUNCTION = 10
 
 
-def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
+def diagnose(quantifier: FittedQuantifier, summary: Summary) -> Diagnosis:
     """Return the diagnosis of a fitted quantifier on the summary of one sample, made with ``checks=True``."""
     if len(summary) != 1:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")
@@ -61,7 +62,7 @@ def diagnose(quantifier: Quantifier, summary: Summary) -> Diagnosis:
     )
 
 
-def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Moments, Floats]:
+def _functions(quantifier: FittedQuantifier, summary: Summary) -> tuple[Moments, Floats]:
     """Return the moments of g over the held-out items, and its mean over the sample (d,)."""
     known, n = checked(quantifier), len(quantifier.classes_)
     few = known.first(min(FUNCTIONS_PER_CLASS * n, int(summary.drawn_sizes[0]) // ITEMS_PER_FUNCTION))
@@ -69,7 +70,7 @@ def _functions(quantifier: Quantifier, summary: Summary) -> tuple[Moments, Float
     return moments, few.means(summary)[0]
 
 
-def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:
+def _too_few(quantifier: FittedQuantifier, n_functions: int, N: int) -> str:
     """State why there are fewer functions than classes."""
     n = len(quantifier.classes_)
     if ITEMS_PER_FUNCTION * n > N:
@@ -79,7 +80,7 @@ def _too_few(quantifier: Quantifier, n_functions: int, N: int) -> str:
     return "votes have no more values than there are classes; a classifier with probabilities tells more."
 
 
-def _matrix(quantifier: Quantifier) -> Floats | None:
+def _matrix(quantifier: FittedQuantifier) -> Floats | None:
     """Return M, or the mean scores of each class."""
     M = quantifier.response_matrix()
     if M is not None or quantifier.on == "features" or not hasattr(quantifier, "held_out_"):
@@ -87,7 +88,7 @@ def _matrix(quantifier: Quantifier) -> Floats | None:
     return class_means(*quantifier.held_out_, None, quantifier.held_out_weights_)
 
 
-def _smoothing(quantifier: Quantifier, summary: Summary, estimate: Floats) -> SmoothingEffect | None:
+def _smoothing(quantifier: FittedQuantifier, summary: Summary, estimate: Floats) -> SmoothingEffect | None:
     """Compare the estimate with the one without smoothing."""
     smoothing = quantifier.smoothing()
     if smoothing is None:

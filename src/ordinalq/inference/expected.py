@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ordinalq.classify.held_out import unscored
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
@@ -19,7 +19,7 @@ N_SAMPLES = 100
 
 
 def expected_errors(
-    quantifier: Quantifier,
+    quantifier: FittedQuantifier,
     S: Floats,
     codes: Codes,
     *,

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import composition
 from ordinalq.inference.functions import checked
@@ -58,7 +58,7 @@ class FitTest(NamedTuple):
     kurtosis: float  # E (x' V^-1 x)^2 - k^2 - 2 k of single items, zero where they are normal
 
     @classmethod
-    def of(cls, quantifier: Quantifier) -> "FitTest | None":
+    def of(cls, quantifier: FittedQuantifier) -> "FitTest | None":
         """Return the test of a quantifier; None where it has no more functions than classes."""
         if not hasattr(quantifier, "held_out_"):
             return None
@@ -107,7 +107,7 @@ class FitTest(NamedTuple):
         return np.asarray(chdtrc(2 * k * k / variance, chi2 * 2 * k / variance))
 
 
-def verdicts(quantifier: Quantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
+def verdicts(quantifier: FittedQuantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
     """Return for each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
     test = quantifier.once(FitTest.of)
     if test is None or test.name not in summary.totals:

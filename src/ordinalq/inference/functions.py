@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
@@ -35,7 +35,7 @@ class Checked(NamedTuple):
         return self._replace(g=self.g[:, :d], axes=self.axes[:, :d], D=D)
 
 
-def checked(quantifier: Quantifier) -> Checked:
+def checked(quantifier: FittedQuantifier) -> Checked:
     """Return the functions of a fitted quantifier that has kept its held-out items."""
     S, codes = quantifier.held_out_
     n = len(quantifier.classes_)

@@ -3,18 +3,19 @@
 from typing import Any
 
 from ordinalq.contract.estimates import Estimates, check_names, united
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier, as_samples, warn_of_failed
 from ordinalq.contract.summary import Summary, blocks
 from ordinalq.inference.fits import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labelled import with_labels
-from ordinalq.samples import Samples
+from ordinalq.samples import Samples, as_samples
 from ordinalq.simplex import clean
+from ordinalq.solvers.solution import warn_of_failed
 
 
 def estimate(
-    quantifier: Quantifier, summary: Summary, level: float | None = None, plan: Plan | None = None
+    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, plan: Plan | None = None
 ) -> Estimates:
     """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
@@ -46,7 +47,7 @@ def estimate(
 
 
 def estimate_block(
-    quantifier: Quantifier, summary: Summary, level: float | None, plan: Plan, block: int
+    quantifier: FittedQuantifier, summary: Summary, level: float | None, plan: Plan, block: int
 ) -> tuple[Estimates, int]:
     """Return the estimates of one block of samples, and how many of them did not converge.
 
@@ -65,7 +66,7 @@ def estimate_block(
     return with_labels(quantifier, summary, estimates, plan), int((~solution.converged).sum())
 
 
-def _check_summary(quantifier: Quantifier, summary: Summary) -> None:
+def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
     """Refuse a summary that was made by a quantifier of another kind."""
     if not isinstance(summary, Summary):
         raise TypeError(f"summary must be a Summary, as the quantifier's summarize makes it, got {summary!r:.60}.")

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.widths import corrected, percentiles, statistics
 from ordinalq.validation import Floats
@@ -22,7 +22,7 @@ RANK_TOLERANCE = 1e-9
 
 
 def with_intervals(
-    quantifier: Quantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan, block: int = 0
+    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan, block: int = 0
 ) -> Estimates:
     """Return the estimates of a block of summarized samples with bounds and covariances."""
     closed = quantifier.closed_form(summary, level, plan.of)
@@ -72,7 +72,7 @@ def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
     return np.asarray(np.matmul(L, L.transpose(0, 2, 1)))
 
 
-def _warn_of_equal_columns(quantifier: Quantifier) -> None:
+def _warn_of_equal_columns(quantifier: FittedQuantifier) -> None:
     """Warn where M (d, n) maps different distributions to the same q: no noise moves the estimate among these."""
     M = quantifier.response_matrix()
     if M is None:

@@ -7,8 +7,8 @@ import numpy as np
 
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
 from ordinalq.inference.fits import GOOD, UNTESTED
@@ -18,7 +18,7 @@ from ordinalq.validation import Floats, Index, Mask
 FEWEST = 10
 
 
-def with_labels(quantifier: Quantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
+def with_labels(quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
     """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
 
     A method with a model of groups has used the labels already. Else, or where the plan says so, or where it is left
@@ -52,7 +52,7 @@ def enough(n_labelled: Any, n_items: Any) -> Mask:
     return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
 
 
-def by_labels_alone(quantifier: Quantifier, estimates: Estimates, plan: Plan) -> Mask:
+def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, plan: Plan) -> Mask:
     """Return which samples are to rest on their labels alone, (B,), where these are enough."""
     if plan.basis == "model" and not quantifier.uses_labels:
         raise ValueError(

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq.bounds import Bounds
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
@@ -115,7 +115,7 @@ def drawn_items(n_labels: Counts, codes: Index, free: Mask, rng: np.random.Gener
 
 
 def labels_needed(
-    quantifier: Quantifier,
+    quantifier: FittedQuantifier,
     summary: Summary,
     width: float = 0.05,
     quantity: Any = "mean",
@@ -179,7 +179,7 @@ def _least(too_wide: Callable[[Floats], Mask], now: Floats, width: float, most: 
     return high
 
 
-def _statistic(quantifier: Quantifier, quantity: Any) -> int | None:
+def _statistic(quantifier: FittedQuantifier, quantity: Any) -> int | None:
     """Return the index of a class, None for the mean class."""
     if isinstance(quantity, str) and quantity == "mean":
         return None
@@ -195,7 +195,7 @@ def _width(bounds: Bounds, statistic: int | None) -> Floats:
     return np.asarray(bounds.upper[:, statistic] - bounds.lower[:, statistic])
 
 
-def _expected(quantifier: Quantifier, summary: Summary, P: Floats, more: Floats) -> Summary:
+def _expected(quantifier: FittedQuantifier, summary: Summary, P: Floats, more: Floats) -> Summary:
     """Return the summary with `more` (B,) labels of its items, as they are expected for shares P (B, n)."""
     V, codes = quantifier.held_out_
     g, n = quantifier.class_predictions(V), P.shape[1]

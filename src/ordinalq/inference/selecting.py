@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from ordinalq.contract.estimates import largest_first
-from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.keys import Column, Keys
+from ordinalq.solvers.solution import distributions
 from ordinalq.validation import check_integer
 
 # The key of all groups that are not shown by themselves.
@@ -15,7 +16,11 @@ OTHER = "(other)"
 
 
 def select(
-    quantifier: Quantifier, summary: Summary, sort: Any = None, top: int | None = None, min_items: int | None = None
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    sort: Any = None,
+    top: int | None = None,
+    min_items: int | None = None,
 ) -> Summary:
     """Return the groups that matter in order, and the items of all others as one more group, the last.
 

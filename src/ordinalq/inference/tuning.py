@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.splits import FRACTION
 from ordinalq.measures import nmd
@@ -42,7 +42,7 @@ SAMPLES = {
 class Trial(NamedTuple):
     """A quantifier, fitted on some of the held-out items, samples of known prevalences (B, n), and weights (B,)."""
 
-    quantifier: Quantifier
+    quantifier: FittedQuantifier
     summary: Summary
     prevalences: Floats
     weights: Floats

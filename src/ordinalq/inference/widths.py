@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.validation import Codes, Floats, Mask
@@ -53,7 +53,7 @@ def corrected(
 
 
 def width_correction(
-    quantifier: Quantifier, S: Floats, codes: Codes, groups: Codes, weights: Weights | None = None
+    quantifier: FittedQuantifier, S: Floats, codes: Codes, groups: Codes, weights: Weights | None = None
 ) -> Floats | None:
     r"""Return by how much the intervals of a quantifier have to be corrected, learned on its own training groups.
 

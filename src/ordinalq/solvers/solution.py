@@ -1,11 +1,13 @@
 """What a solver returns for a batch of B problems, and the optimality measure in it."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from ordinalq.simplex import centred_gradient
+from ordinalq.simplex import centred_gradient, clean
 from ordinalq.validation import Array, Counts, Floats, Index, Mask
 
 # An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
@@ -83,3 +85,20 @@ def kkt_residual(P: Floats, G: Floats) -> Floats:
     """
     ghat = centred_gradient(P, G)
     return np.asarray(np.maximum(-ghat, P * np.abs(ghat)).max(axis=1))
+
+
+def distributions(solution: Solution) -> Floats:
+    """Return the distributions of a solution, (B, n), with one warning if some did not converge."""
+    warn_of_failed(int((~solution.converged).sum()), len(solution.p), stacklevel=4)
+    return clean(solution.p)
+
+
+def warn_of_failed(failed: int, total: int, stacklevel: int = 3) -> None:
+    """Warn where some of all samples did not converge."""
+    if failed:
+        warnings.warn(
+            f"{failed} of {total} samples did not converge to the tolerance of the solver: "
+            "give a larger max_iter (of the method or its solver), or more regularization.",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.quantifier import Quantifier, distributions
+from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.files import cells
 from ordinalq.files.cells import as_pandas, where
@@ -27,6 +27,7 @@ from ordinalq.keys import Keys, is_polars
 from ordinalq.labels import encode_labels
 from ordinalq.methods.default import Default
 from ordinalq.samples import Samples
+from ordinalq.solvers.solution import distributions
 from ordinalq.tables.columns import TypedColumns, unfitted_encoder
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
