@@ -1,13 +1,10 @@
-"""The house rules that no linter knows: whose private names are read, who imports whom, how long things are.
+"""Rules of structure that no linter checks: private names, imports and types.
 
 Every test lists all violations at once. Layers are the business of import-linter (`make check`).
 """
 
 import ast
-import io
 import re
-import tokenize
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +12,6 @@ from pathlib import Path
 import ordinalq
 
 ROOT = Path(ordinalq.__file__).parent
-MAX_MODULE, MAX_CLASS, MAX_FUNCTION = 400, 200, 50
 
 # Private names of other packages that we read, and why there is no public one.
 FOREIGN = {
@@ -79,19 +75,6 @@ class Module:
     @cached_property
     def nodes(self):
         return list(ast.walk(self.tree))
-
-    @cached_property
-    def comments(self):
-        """Comments by line."""
-        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
-        return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
-
-    @cached_property
-    def code_lines(self):
-        """Numbers of the lines that hold code: neither blank nor comment alone."""
-        nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
-        return {n for t in tokens if t.type not in nothing for n in range(t.start[0], t.end[0] + 1)}
 
     def at(self, node):
         return f"{self.path.relative_to(ROOT)}:{node.lineno}"
@@ -238,7 +221,7 @@ def test_imports_within_functions_are_listed_with_what_they_save():
     assert not gone, f"no such imports any more: {sorted(gone)}"
 
 
-# Lengths
+# Types and words
 
 
 def docstring_lines(node):
@@ -246,42 +229,6 @@ def docstring_lines(node):
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         return set(range(first.lineno, first.end_lineno + 1))
     return set()
-
-
-def function_length(module, node):
-    """Lines of code: without docstrings (those of inner functions too), blank lines and comments."""
-    lines = set(range(node.lineno, node.end_lineno + 1)) & module.code_lines
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.FunctionDef | ast.ClassDef):
-            lines -= docstring_lines(inner)
-    return len(lines)
-
-
-def has_reason(module, node):
-    """Return whether `# long: reason` stands beside the definition, or on the line above it."""
-    beside = range(node.lineno - 1, node.body[0].lineno)
-    return any(re.match(r"#.*\blong: \S", module.comments.get(line, "")) for line in beside)
-
-
-def test_modules_classes_and_functions_are_short():
-    violations = []
-    for module in MODULES:
-        length = module.text.count("\n")
-        if length > MAX_MODULE:
-            violations.append((module.name, f"{module.path.relative_to(ROOT)}: {length} lines, at most {MAX_MODULE}"))
-        for node in module.nodes:
-            if isinstance(node, ast.ClassDef):
-                length, limit = node.end_lineno - node.lineno + 1, MAX_CLASS
-            elif isinstance(node, ast.FunctionDef) and not has_reason(module, node):
-                length, limit = function_length(module, node), MAX_FUNCTION
-            else:
-                continue
-            if length > limit:
-                violations.append((module.name, f"{module.at(node)}: {node.name} has {length} lines, at most {limit}"))
-    report(violations)
-
-
-# Types and words
 
 
 def test_a_quantifier_is_never_any():
@@ -320,36 +267,3 @@ def test_only_the_command_line_speaks_of_options():
                 options = re.findall(r"(?<![\w(-])--[a-z][\w-]*", node.value)  # var(--x) is CSS
                 violations += [(module.name, f"{module.at(node)}: {option}") for option in options]
     report(violations)
-
-
-DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"
-
-
-def documented():
-    """Return what docs/architecture.md says of each room and of the modules beside them: {folder: words}."""
-    block = DOCUMENT.read_text(encoding="utf-8").partition("## Which file holds what")[2].split("```")[1]
-    entries = re.split(r"^  (?=\S)", block.partition("src/ordinalq/\n")[2].partition("\ntests/")[0], flags=re.MULTILINE)
-    found = {"": ""}
-    for entry in entries:
-        room = re.match(r"(\w+)/ ", entry)
-        found[room[1] if room else ""] = found.get(room[1] if room else "", "") + entry
-    # Each method is named in the table of methods.
-    found["methods"] += " ".join(re.findall(r"^\| `.*", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    return found
-
-
-def test_the_picture_of_the_house_names_every_file_and_no_other():
-    named = {room: set(re.findall(r"\b\w+\.py\b", text)) for room, text in documented().items()}
-    there = {}
-    for module in MODULES:
-        *room, name = module.path.relative_to(ROOT).parts
-        there.setdefault("/".join(room), set()).add(name)
-    for room, names in there.items():
-        assert named[room] - {"__init__.py"} == names - {"__init__.py", "__main__.py"}, room
-
-
-def test_the_layers_of_the_document_are_those_that_are_checked():
-    contracts = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    layers = next(one["layers"] for one in contracts["tool"]["importlinter"]["contracts"] if one["type"] == "layers")
-    drawn = DOCUMENT.read_text(encoding="utf-8").partition("## Layers")[2].split("```")[1]
-    assert drawn.strip().splitlines() == layers

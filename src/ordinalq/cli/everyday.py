@@ -52,7 +52,6 @@ def methods(json: JsonOption = False) -> None:
 
 
 @app.command()
-# long: half of it are the options
 def fit(
     table: Annotated[
         list[Path],
@@ -185,7 +184,6 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
 
 
 @app.command()
-# long: half of it are the options
 def evaluate(
     model: ModelArgument,
     table: Annotated[

@@ -29,7 +29,6 @@ LEVEL = 0.95
 
 @app.command()
 @asks
-# long: half of it are the options
 def predict(
     job: Job,
     more: MoreArgument = None,

@@ -21,7 +21,6 @@ from ordinalq.validation import Floats, Index, check_choice, check_integer
 logger = logging.getLogger("ordinalq")
 
 
-# long: half of it is its signature and the record that it fills
 def make_dataset(
     frame: Any,
     target: str,

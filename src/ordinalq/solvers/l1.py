@@ -183,7 +183,6 @@ def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_c
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
-# long: one loop whose lines all share the state of the iteration
 def _interior_points(
     D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP, whole: bool = False
 ) -> tuple[Floats, Floats, Floats, Counts]:
