@@ -1,6 +1,6 @@
 """What work tells of itself."""
 
-from ordinalq.telling import Far
+from ordinalq._utils.progress import Far
 
 
 class Told(Far):

@@ -12,11 +12,11 @@ import pytest
 from summaries import predict_table
 
 import ordinalq as oq
+from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
 from ordinalq.files import delimited
 from ordinalq.files.many import open_table
 from ordinalq.tables.reading import Finished
-from ordinalq.workers import in_order
 
 
 def run(*arguments):

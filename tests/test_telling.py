@@ -5,7 +5,7 @@ import logging
 from listening import Told
 
 import ordinalq as oq
-from ordinalq.telling import Far, along, each, logger, tell
+from ordinalq._utils.progress import Far, along, each, logger, tell
 
 
 def test_steps_inside_of_a_step_share_its_width():

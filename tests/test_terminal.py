@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import ordinalq as oq
-from ordinalq import terminal
+from ordinalq._utils import terminal
+from ordinalq._utils.text import nearest, plain, shortened
 from ordinalq.cli import show
 from ordinalq.keys import Keys
-from ordinalq.text import nearest, plain, shortened
 
 
 def printed(capsys, *arguments, width=60, **options):

@@ -14,7 +14,7 @@ WORK = """
 import os, sys, time
 from joblib import delayed
 from ordinalq.experiments.backends import parallel
-from ordinalq.workers import in_order
+from ordinalq._utils.parallel import in_order
 
 def work(*arguments):
     open(os.path.join(arguments[-1], "working"), "w").close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)

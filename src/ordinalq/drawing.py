@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.validation import Array, Codes, Counts, Floats, check_random_state
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, check_random_state
 
 
 def streams(random_state: Any) -> list[np.random.Generator]:

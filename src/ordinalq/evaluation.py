@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import erfc
 
+from ordinalq._utils.validation import Floats
 from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
-from ordinalq.validation import Floats
 
 Measure = Callable[[Any, Any], Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.validation import Array, Index, Mask
+from ordinalq._utils.validation import Array, Index, Mask
 
 # How people are shown the group of the items that name none.
 MISSING = "(missing)"

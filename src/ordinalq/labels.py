@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.validation import Array, Codes
+from ordinalq._utils.validation import Array, Codes
 
 MIN_CLASSES = 2
 MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes

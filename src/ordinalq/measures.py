@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Floats, check_distributions
+from ordinalq._utils.validation import Floats, check_distributions
 
 
 def md(p: Any, p_hat: Any, *, distances: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Floats, check_choice, check_integer, check_vectors
+from ordinalq._utils.validation import Floats, check_choice, check_integer, check_vectors
 
 
 def difference_matrix(n: int, order: int = 1) -> Floats:

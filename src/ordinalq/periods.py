@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordinalq.validation import Counts
+from ordinalq._utils.validation import Counts
 
 # Names of periods, which sort as the periods follow one another; a week is that of ISO 8601.
 PERIODS = {"year": "%Y", "quarter": "%Y-Q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}

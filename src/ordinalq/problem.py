@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordinalq.validation import Floats, Index
+from ordinalq._utils.validation import Floats, Index
 
 # Products of two entries of M that are made at once for a batch, 16 megabytes; beyond, each sample has its own product.
 MAX_PAIRS = 2**21

@@ -10,12 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.drawing import draw_items, round_counts, streams
-from ordinalq.labels import encode_labels
-from ordinalq.ordinal import jaggedness
-from ordinalq.samples import Samples, smoothest_mask
-from ordinalq.simplex import uniform_simplex
-from ordinalq.validation import (
+from ordinalq._utils.validation import (
     Counts,
     check_choice,
     check_distributions,
@@ -23,6 +18,11 @@ from ordinalq.validation import (
     check_random_state,
     check_real,
 )
+from ordinalq.drawing import draw_items, round_counts, streams
+from ordinalq.labels import encode_labels
+from ordinalq.ordinal import jaggedness
+from ordinalq.samples import Samples, smoothest_mask
+from ordinalq.simplex import uniform_simplex
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

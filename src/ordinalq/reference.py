@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 # The parameters of classifiers in the printed tables.
 PRINTED_PARAMETERS = ("class_weight", "C", "criterion", "max_depth")

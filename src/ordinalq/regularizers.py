@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_integer, check_vectors
 from ordinalq.ordinal import existing_differences, grid_difference_matrix
 from ordinalq.problem import row_product
 from ordinalq.simplex import Derivatives
 from ordinalq.strength import Smoother
-from ordinalq.validation import Floats, check_integer, check_vectors
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))

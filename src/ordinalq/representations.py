@@ -12,8 +12,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
+from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, check_integer, check_real
 from ordinalq.samples import OneHot
-from ordinalq.validation import Array, Codes, Floats, Mask, check_choice, check_integer, check_real
 from ordinalq.weights import Weights, item_counts
 
 

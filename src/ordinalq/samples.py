@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
 from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
-from ordinalq.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
 from ordinalq.weights import Weights
 
 # Drawn items treated at once: what belongs to them stays in the cache, and memory does not grow with the samples.

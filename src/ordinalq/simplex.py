@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.validation import Floats, check_integer, check_random_state
+from ordinalq._utils.validation import Floats, check_integer, check_random_state
 
 
 class Derivatives(NamedTuple):

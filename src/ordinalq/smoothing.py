@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_integer
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother
-from ordinalq.validation import Floats, check_integer
 
 # Weights of the polynomial that are tried first.
 INTERPOLATIONS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ordinalq.validation import check_choice, check_distributions, check_integer, check_real
+from ordinalq._utils.validation import check_choice, check_distributions, check_integer, check_real
 
 # The strength that is chosen in `fit`.
 AUTO = "auto"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Codes, Floats, check_choice, real_numbers
+from ordinalq._utils.validation import Codes, Floats, check_choice, real_numbers
 
 KINDS = ("survey", "frequency")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.app.work import Asked, Choices, Table, preview
 from ordinalq.tables.preview import TablePreview
-from ordinalq.validation import Floats
 
 SEED = 20_240_229
 

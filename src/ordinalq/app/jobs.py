@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ordinalq.telling import Far
+from ordinalq._utils.progress import Far
 
 # What a process imports before it is asked for: starting one takes some hundredths of a second then.
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
@@ -38,7 +38,7 @@ def context() -> Any:
 class Job:
     """A function of a module that runs in another process.
 
-    What it does, and how much of that is done, is what it tells, see :mod:`ordinalq.telling`. Its state is "running",
+    What it does, and how much of that is done, is what it tells, see :mod:`ordinalq._utils.progress`. Its state is "running",
     "done" with a result, "failed" with a problem, or "cancelled"; `notes` are warnings of the library.
     """
 

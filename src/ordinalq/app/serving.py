@@ -13,9 +13,9 @@ from pathlib import Path
 
 import uvicorn
 
+from ordinalq._utils.locking import try_lock
 from ordinalq.app import jobs, work
 from ordinalq.app.routes import build
-from ordinalq.locking import try_lock
 
 # Only this machine: the page has no users, no passwords and no encryption.
 HOST = "127.0.0.1"

@@ -7,8 +7,8 @@ import anyio
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from ordinalq._utils.text import percent
 from ordinalq.app.sessions import Sessions, Walk
-from ordinalq.text import percent
 from ordinalq.version import __version__
 
 HERE = Path(__file__).parent

@@ -14,10 +14,10 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from ordinalq._utils.text import plain
 from ordinalq.app.work import Table
 from ordinalq.files.opening import packing
 from ordinalq.files.table import ENDINGS
-from ordinalq.text import plain
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30

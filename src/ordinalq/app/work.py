@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq import plot
+from ordinalq._utils.progress import tell
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
@@ -32,8 +34,6 @@ from ordinalq.tables.preview import TablePreview, preview_table
 from ordinalq.tables.quality import sentences, unit
 from ordinalq.tables.returned import ReturnedLabels
 from ordinalq.tables.saving import load_model_and_info, read_info, save_model
-from ordinalq.telling import tell
-from ordinalq.validation import Floats
 
 # Groups of one comparison: all pairs of more say nothing.
 MAX_COMPARED = 12

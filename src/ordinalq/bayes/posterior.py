@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, Index
 from ordinalq.bayes.priors import Prior
 from ordinalq.effects.model import multinomial
 from ordinalq.simplex import clean
 from ordinalq.solvers.definite import whiten
 from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, Index
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.
 RIDGE = 1e-9

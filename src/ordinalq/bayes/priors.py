@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_distributions, check_real
 from ordinalq.effects.model import multinomial
 from ordinalq.ordinal import existing_differences
-from ordinalq.validation import Floats, check_distributions, check_real
 
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
 # variance 3/2 / (n (n + 1)).

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 
-from ordinalq.validation import Array, Codes, Floats, check_choice
+from ordinalq._utils.validation import Array, Codes, Floats, check_choice
 from ordinalq.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")

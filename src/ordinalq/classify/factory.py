@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.classify.held_out import CrossFitted
-from ordinalq.validation import check_choice
 
 # Those that come with out-of-sample scores, see `scoring_classifier`.
 FAMILIES = ("forest", "logistic")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq.validation import Codes, check_integer
+from ordinalq._utils.validation import Codes, check_integer
 
 
 def make_folds(

@@ -23,12 +23,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
+from ordinalq._utils.parallel import Watched
+from ordinalq._utils.progress import each
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Codes, Floats, Mask
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.weighting import fit_weighted, usable_weights
-from ordinalq.telling import each
-from ordinalq.text import percent
-from ordinalq.validation import Array, Codes, Floats, Mask
-from ordinalq.workers import Watched
 
 # A class may lose this part of its items for lack of an out-of-bag vote.
 MAX_LOST = 0.1

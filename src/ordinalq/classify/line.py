@@ -9,7 +9,7 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalq.validation import Array, Codes, Floats, check_choice, check_real
+from ordinalq._utils.validation import Array, Codes, Floats, check_choice, check_real
 
 # A column whose standard deviation is below this fraction of its mean is constant up to rounding.
 CONSTANT = 1e-13

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.classify.factory import TO_THE_OPTIMUM
 from ordinalq.files.encoder import table_encoder
-from ordinalq.validation import check_choice
 
 BUDGETS = ("fast", "balanced", "best")
 N_FOLDS = 5

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from sklearn.base import BaseEstimator
 
-from ordinalq.validation import Codes, Floats, Mask
+from ordinalq._utils.validation import Codes, Floats, Mask
 
 # Logarithm of the square root of 2 pi.
 LOG_ROOT = 0.5 * np.log(2 * np.pi)

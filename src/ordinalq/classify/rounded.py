@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVR
 
+from ordinalq._utils.validation import Array, Floats, check_integer, check_real
 from ordinalq.classify.line import check_labelled, moments, ordinal_tags, project
-from ordinalq.validation import Array, Floats, check_integer, check_real
 
 
 class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):

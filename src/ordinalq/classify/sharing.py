@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from ordinalq._utils.validation import Array
 from ordinalq.classify.held_out import AlreadyFitted
-from ordinalq.validation import Array
 
 
 def shared_scores(classifier: Any, names: Array) -> Any:

@@ -17,14 +17,14 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from ordinalq._utils.parallel import Watched
+from ordinalq._utils.progress import each
+from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.classify.calibration import logarithms, normalized, softmax_loss
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
 from ordinalq.classify.members import N_FOLDS, choose
 from ordinalq.classify.probit import OrderedProbit
-from ordinalq.telling import each
-from ordinalq.validation import Array, Codes, Floats
-from ordinalq.workers import Watched
 
 # Logarithms of the posteriors of an ordered probit below this are no more believed.
 LEAST_LOGARITHM = -30.0

@@ -6,7 +6,7 @@ from typing import Any
 from sklearn import config_context
 from sklearn.utils.validation import has_fit_parameter
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 from ordinalq.weights import check_weights
 
 

@@ -23,7 +23,7 @@ class Where(NamedTuple):
 
     def check(self, resume: bool) -> None:
         """Refuse what no engine does."""
-        from ordinalq.validation import check_choice
+        from ordinalq._utils.validation import check_choice
 
         check_choice("--engine", self.engine, ENGINES)
         if resume and self.engine != "local":
@@ -63,7 +63,7 @@ def _client(where: Where, n_jobs: int) -> Iterator[None]:
     """Connect to a cluster, or start workers on this machine."""
     from distributed import Client
 
-    from ordinalq.workers import n_workers
+    from ordinalq._utils.parallel import n_workers
 
     logging.getLogger("distributed").setLevel(logging.ERROR)
     local: dict[str, Any] = {
@@ -81,6 +81,6 @@ def _client(where: Where, n_jobs: int) -> Iterator[None]:
 
 def _on_spark(task: Any, job: "Job", where: Where) -> Any:
     from ordinalq import spark
-    from ordinalq.workers import n_workers
+    from ordinalq._utils.parallel import n_workers
 
     return spark.read_table(task, job.file, spark.session(where.address or f"local[{n_workers(job.n_jobs)}]"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordinalq._utils.text import first_of
 from ordinalq.cli.app import (
     EncodingOption,
     FormatOption,
@@ -22,7 +23,6 @@ from ordinalq.cli.app import (
 )
 from ordinalq.cli.job import columns_of
 from ordinalq.cli.wording import listed, say, say_json
-from ordinalq.text import first_of
 
 if TYPE_CHECKING:
     from ordinalq.tables.description import ModelInfo
@@ -35,8 +35,8 @@ COLUMNS = 30
 @app.command()
 def methods(json: JsonOption = False) -> None:
     """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
+    from ordinalq._utils.terminal import table
     from ordinalq.methods.catalog import catalog
-    from ordinalq.terminal import table
 
     rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
     if json:

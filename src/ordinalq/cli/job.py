@@ -75,8 +75,8 @@ class Job:
 
     def plan(self, of: str = "sample") -> "Plan":
         """Return how intervals are made; a wrong option is an error."""
+        from ordinalq._utils.validation import check_choice
         from ordinalq.contract.plan import BASES, OF, Plan
-        from ordinalq.validation import check_choice
 
         of = of if self.interval_of is None else self.interval_of
         check_choice("--interval-of", of, OF)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordinalq._utils.text import percent
 from ordinalq.cli.app import app
 from ordinalq.cli.job import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
-from ordinalq.text import percent
 
 if TYPE_CHECKING:
     from ordinalq.inference.labelling import LabelsNeeded
@@ -27,10 +27,10 @@ def plan(
     ] = None,
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
+    from ordinalq._utils.validation import check_real
     from ordinalq.contract.plan import check_level
     from ordinalq.files import writing
     from ordinalq.tables.planning import plan_labels, rows_to_label
-    from ordinalq.validation import check_real
 
     job = job.and_files(more)
     made = job.plan()
@@ -74,8 +74,8 @@ def _say(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
 
+    from ordinalq._utils.terminal import MAX_ROWS, table
     from ordinalq.cli.show import key_columns
-    from ordinalq.terminal import MAX_ROWS, table
 
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]

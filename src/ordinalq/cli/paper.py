@@ -14,9 +14,9 @@ def datasets(
     data: Annotated[Path | None, typer.Option(help="Folder with local copies; default: ORDINALQ_DATA.")] = None,
 ) -> None:
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
+    from ordinalq._utils.terminal import table
     from ordinalq.datasets import CATALOG
     from ordinalq.datasets.download import find_local
-    from ordinalq.terminal import table
 
     if data is None:
         find_local(())  # finds nothing, but says if ORDINALQ_DATA is no folder

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ordinalq._utils.terminal import GAP, MAX_ROWS, Bold, screen, table
+from ordinalq._utils.text import cut, percent, plain, shortened
 from ordinalq.cli.wording import QUIET, say
-from ordinalq.terminal import GAP, MAX_ROWS, Bold, screen, table
-from ordinalq.text import cut, percent, plain, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -290,7 +290,7 @@ def working(what: str) -> Iterator[None]:
     )
     from rich.text import Text
 
-    from ordinalq.telling import Far
+    from ordinalq._utils.progress import Far
 
     far = Far()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from ordinalq.text import plain
+from ordinalq._utils.text import plain
 
 # Whether the call that is running was asked for quiet.
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.representations import expected_rank
 from ordinalq.samples import OneHot, Samples
-from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
 
 

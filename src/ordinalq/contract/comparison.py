@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Floats, Mask
 from ordinalq.bounds import Bounds
 from ordinalq.keys import Keys
-from ordinalq.text import percent
-from ordinalq.validation import Array, Floats, Mask
 
 # Pairs, or series, that are printed.
 SHOWN = 20

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
 from ordinalq.bounds import Bounds
 from ordinalq.contract.comparison import Comparison, Side, compared
 from ordinalq.contract.trend import Trend, trend_of
 from ordinalq.keys import Keys
-from ordinalq.text import percent
-from ordinalq.validation import Array, Counts, Floats, Index, check_integer
 
 # Samples that are printed.
 SHOWN = 10

@@ -5,13 +5,13 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.bounds import Bounds
 from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
 from ordinalq.samples import OneHot, Samples
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move
-from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights
 
 

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
+from ordinalq._utils.validation import Codes, Floats, check_choice
 from ordinalq.classify.held_out import held_out, remember_features, unscored
 from ordinalq.classify.sharing import shared_scores
 from ordinalq.classify.weighting import usable_weights
@@ -15,7 +16,6 @@ from ordinalq.contract.kept import Kept
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.keys import Keys
 from ordinalq.labels import encode_labels
-from ordinalq.validation import Codes, Floats, check_choice
 from ordinalq.weights import KINDS, Weights, handed_on
 
 

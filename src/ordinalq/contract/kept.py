@@ -5,12 +5,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import Facts
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.looks import effect_on_looks
 from ordinalq.samples import OneHot
-from ordinalq.validation import Array, Codes, Floats
 from ordinalq.weights import Weights
 
 T = TypeVar("T")

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.labels import encode_known_labels
 from ordinalq.samples import Samples
-from ordinalq.validation import Codes, Floats
 
 
 def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:

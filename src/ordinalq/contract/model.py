@@ -7,13 +7,13 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import ClosedForm, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.summary import Summary
 from ordinalq.samples import OneHot, Samples
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Array, Codes, Floats
 from ordinalq.weights import Weights
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.validation import check_choice, check_integer, check_random_state
+from ordinalq._utils.validation import check_choice, check_integer, check_random_state
 
 OF = ("sample", "population")
 BASES = ("auto", "model", "labels")

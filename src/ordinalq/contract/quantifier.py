@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalq._utils.validation import Floats
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.fitting import Fitting
@@ -21,7 +22,6 @@ from ordinalq.measures import nmd
 from ordinalq.samples import Samples, as_samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions
-from ordinalq.validation import Floats
 from ordinalq.weights import Weights
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples, validate_data
 
+from ordinalq._utils.validation import Floats, Mask, real_numbers
 from ordinalq.classify.held_out import unscored
-from ordinalq.validation import Floats, Mask, real_numbers
 
 # How far the sum of a row of scores may be from one: single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4

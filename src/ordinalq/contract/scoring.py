@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Array, Floats
 from ordinalq.drawing import draw_items, streams
 from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Array, Floats
 from ordinalq.weights import Weights
 
 # Samples that a score is the mean of, their size at most, and their seed.

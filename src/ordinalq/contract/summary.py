@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.keys import Column, Keys
 from ordinalq.samples import Samples
-from ordinalq.validation import Array, Counts, Floats, Index
 from ordinalq.weights import Weights
 
 # What is worked on at once: enough for whole batches, little enough for the memory.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.contract.comparison import listed
 from ordinalq.keys import Keys
 from ordinalq.periods import numbered
-from ordinalq.text import percent
-from ordinalq.validation import Array, Counts, Floats, Index
 
 # Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
 # where there are many classes, and errors in their direction are far from normal.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq import reference
+from ordinalq._utils.validation import Array, Floats, Index, check_distributions
 from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
 from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_dataset
 from ordinalq.datasets.download import fetch, find_local
@@ -20,7 +21,6 @@ from ordinalq.datasets.files import read_table
 from ordinalq.datasets.split import derived_seed
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import open_binary
-from ordinalq.validation import Array, Floats, Index, check_distributions
 
 logger = logging.getLogger("ordinalq")
 

@@ -12,13 +12,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Floats
 from ordinalq.datasets.amazon import STARS, read_shares, sampling
 from ordinalq.datasets.archives import complete_folder, members
 from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
 from ordinalq.datasets.split import Items
 from ordinalq.samples import Samples
-from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 

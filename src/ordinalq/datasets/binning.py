@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.validation import Array, Codes, Floats, Index, Mask, check_choice, check_integer
+from ordinalq._utils.validation import Array, Codes, Floats, Index, Mask, check_choice, check_integer
 
 # Rectangles of candidate spans that are examined at once; bounds the memory and keeps the search best-first.
 BATCH = 4096

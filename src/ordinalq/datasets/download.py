@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ordinalq._utils.locking import try_lock
 from ordinalq.files.writing import write_bytes
-from ordinalq.locking import try_lock
 
 logger = logging.getLogger("ordinalq")
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ordinalq import reference
+from ordinalq._utils.validation import Floats
 from ordinalq.datasets.binning import bin_target
 from ordinalq.datasets.dataset import Dataset, Sampling, split_dataset
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import interval_names
 from ordinalq.files.names import require_columns
-from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 

@@ -8,11 +8,11 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Floats
 from ordinalq.files.cells import place, short
 from ordinalq.files.columns import natural
 from ordinalq.files.many import open_table
 from ordinalq.files.names import require_columns
-from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 

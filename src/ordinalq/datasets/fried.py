@@ -7,8 +7,8 @@ standard deviation .997.
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.datasets.tables import Regression
-from ordinalq.validation import Floats
 
 N_ITEMS = 40_768
 N_FEATURES = 10

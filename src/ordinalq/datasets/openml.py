@@ -3,11 +3,11 @@
 from functools import partial
 from pathlib import Path
 
+from ordinalq._utils.validation import Floats
 from ordinalq.datasets import fried
 from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import Regression
-from ordinalq.validation import Floats
 
 FRIED_FILES = ("fried.parquet", "fried.csv", "dataset_564.pq", "fried.arff")
 # OpenML names them X1..X10 and Y; other copies of the same file have the second set of names.

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.validation import Index
+from ordinalq._utils.validation import Index
 
 N_TRAIN = 20_000
 SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Floats, Index, check_choice, check_integer
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.dataset import Dataset, Sampling, repetition_note, split_dataset
 from ordinalq.datasets.files import read_table
 from ordinalq.files.cells import as_pandas
 from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.labels import check_label_count, encode_labels
-from ordinalq.validation import Floats, Index, check_choice, check_integer
 
 logger = logging.getLogger("ordinalq")
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalq.validation import check_integer, check_random_state
+from ordinalq._utils.validation import check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
 

@@ -3,11 +3,11 @@
 import logging
 from pathlib import Path
 
+from ordinalq._utils.validation import Floats
 from ordinalq.datasets.archives import extract
 from ordinalq.datasets.download import ARCHIVES, cached_copy, fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
 from ordinalq.datasets.tables import Regression
-from ordinalq.validation import Floats
 
 logger = logging.getLogger("ordinalq")
 

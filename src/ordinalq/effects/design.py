@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from ordinalq._utils.validation import Floats, check_choice, check_real
 from ordinalq.bounds import Bounds, statistics
 from ordinalq.effects.bounds import variances
 from ordinalq.effects.predict import project
-from ordinalq.validation import Floats, check_choice, check_real
 
 # Variance of a share that is known but for rounding errors.
 KNOWN = 1e-16

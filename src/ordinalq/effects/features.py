@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import logit
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 # Cumulated posteriors nearer to 0 or 1 tell nothing more of a class, and their logits would be mostly noise.
 CLIP = 0.02

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
 from ordinalq.effects.predict import CHUNK, Prediction, medians, predict, project
-from ordinalq.validation import Floats
 
 # Labels that an estimate without labels is worth at most.
 MOST_LABELS = 2**20

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 # Directions of f with a variance below this part of the largest are rounding errors (posteriors sum to one).
 RANK_TOLERANCE = 1e-8

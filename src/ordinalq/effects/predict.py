@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, gammaincinv
 
+from ordinalq._utils.validation import Floats, Mask, check_choice
 from ordinalq.effects.condition import condition, log_odds
 from ordinalq.effects.model import GroupModel, multinomial
 from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.validation import Floats, Mask, check_choice
 
 TARGETS = ("sample", "population")
 # A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of

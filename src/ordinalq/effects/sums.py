@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordinalq.validation import Codes, Floats
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.weights import Weights, item_counts
 
 

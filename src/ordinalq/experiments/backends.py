@@ -13,7 +13,7 @@ from typing import Any
 from joblib import Parallel, parallel_config
 from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 
-from ordinalq.workers import Watched, n_workers, watch
+from ordinalq._utils.parallel import Watched, n_workers, watch
 
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 

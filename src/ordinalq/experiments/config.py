@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ordinalq._utils.text import nearest
 from ordinalq.classify.factory import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.experiments import pairs
 from ordinalq.methods.catalog import BEYOND, import_method, known_methods
-from ordinalq.text import nearest
 
 PROFILES = ("full", "quick")
 KINDS = ("quantifiers", "classifiers", "collection")

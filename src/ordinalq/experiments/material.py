@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, Index
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.store import content_hash
 from ordinalq.samples import Samples, smoothest_mask
-from ordinalq.validation import Floats, Index
 
 
 class Battery(NamedTuple):

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from ordinalq._utils.validation import Codes, Floats, Mask, check_choice
 from ordinalq.classify.factory import make_classifier
 from ordinalq.classify.held_out import CrossFitted
 from ordinalq.datasets import Dataset
@@ -32,7 +33,6 @@ from ordinalq.objectives import Block, MixtureObjective
 from ordinalq.samples import OneHot, Samples
 from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean
-from ordinalq.validation import Codes, Floats, Mask, check_choice
 
 N_FOLDS = 10  # of cross-fitted classifiers
 HELD_OUT = 0.4  # part of L from which ACC and PACC take M

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Floats
 from ordinalq.experiments.store import FORMAT, MARK, Store, to_json
-from ordinalq.validation import Floats
 
 # The tables of an outcome, each a file of the folder.
 TABLES = ("validation", "selected", "estimates", "truth")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordinalq.validation import check_choice
+from ordinalq._utils.validation import check_choice
 
 # Classifier -> the parameter that sets the strength of its penalty.
 CLASSIFIERS = {"LR": "C", "OLR-AT": "alpha", "OLR-IT": "alpha", "ORidge": "alpha", "LAD": "C"}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from ordinalq._utils.text import percent
 from ordinalq.experiments.store import MARK
-from ordinalq.text import percent
 
 SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.locking import try_lock
 from ordinalq.files.writing import write_bytes
-from ordinalq.locking import try_lock
 
 logger = logging.getLogger("ordinalq")
 

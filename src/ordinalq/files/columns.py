@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import check_choice
 from ordinalq.files import cells
 from ordinalq.files.names import MISSING_WORDS, require_columns
-from ordinalq.text import percent
-from ordinalq.validation import check_choice
 
 logger = logging.getLogger("ordinalq")
 

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 import pandas as pd
 
+from ordinalq._utils.progress import along
 from ordinalq.files.blocks import Block, Wanted
 from ordinalq.files.names import require_columns
 from ordinalq.files.opening import STDIN
 from ordinalq.files.table import Fixed, TableFile, format_of, open_file
-from ordinalq.telling import along
 
 # How Hive writes a missing value in the name of a folder.
 MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -131,7 +131,7 @@ class Table:
     ) -> Iterator[pd.DataFrame]:
         """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
 
-        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq.telling`.
+        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq._utils.progress`.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()

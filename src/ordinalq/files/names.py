@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ordinalq._utils.text import first_of
 from ordinalq.periods import PERIODS
-from ordinalq.text import first_of
 
 # What pandas takes for a missing value by default.
 MISSING_WORDS = (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.validation import Index
+from ordinalq._utils.validation import Index
 
 # A row of more bytes is a quoted cell that does not end, or no table.
 MAX_ROW = 1 << 24

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 import pyarrow as pa
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.files.blocks import Block, Part, Wanted
 from ordinalq.files.delimited import Delimited
 from ordinalq.files.json_lines import JsonLines
@@ -25,7 +26,6 @@ from ordinalq.files.opening import (
     packing,
 )
 from ordinalq.files.parquet import Parquet
-from ordinalq.validation import check_choice
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}

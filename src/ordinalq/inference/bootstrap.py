@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ordinalq._utils.validation import Counts, Floats, Index
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import PER_MODEL, Draws
 from ordinalq.contract.summary import Summary
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.validation import Counts, Floats, Index
 from ordinalq.weights import Weights, class_shares, worth
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.

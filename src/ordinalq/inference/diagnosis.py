@@ -10,6 +10,7 @@ representation. Thus the test has residual degrees of freedom also where the met
 equations for n classes.
 """
 
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
@@ -20,7 +21,6 @@ from ordinalq.ordinal import jaggedness
 from ordinalq.samples import class_means
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import distributions
-from ordinalq.validation import Floats
 
 # Items per function in the test.
 ITEMS_PER_FUNCTION = 10

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ordinalq._utils.validation import Codes, Floats, Mask, check_integer
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.validation import Codes, Floats, Mask, check_integer
 
 # Samples of each half; their mean is then known to some 5 %.
 N_SAMPLES = 100

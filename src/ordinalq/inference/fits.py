@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc
 
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import composition
 from ordinalq.inference.functions import checked
 from ordinalq.inference.mixture import class_moments
 from ordinalq.simplex import clean
-from ordinalq.validation import Floats
 from ordinalq.weights import class_shares
 
 GOOD, DOUBTFUL, BAD, UNTESTED = "good", "doubtful", "bad", "too few items"

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
-from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, class_shares
 
 # Functions per class, and the part of the largest variance below which a direction is redundant.

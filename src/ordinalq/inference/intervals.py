@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Floats
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.widths import corrected, percentiles, statistics
-from ordinalq.validation import Floats
 
 # Columns of M are dependent where a singular value is below this part of its norm.
 RANK_TOLERANCE = 1e-9

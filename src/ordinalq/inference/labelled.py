@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, Index, Mask
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.model import FittedQuantifier
@@ -12,7 +13,6 @@ from ordinalq.contract.plan import Plan
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
 from ordinalq.inference.fits import GOOD, UNTESTED
-from ordinalq.validation import Floats, Index, Mask
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10

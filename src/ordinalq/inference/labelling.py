@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.bounds import Bounds
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan, check_level
@@ -15,7 +16,6 @@ from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
 from ordinalq.keys import Keys
 from ordinalq.labels import is_missing
-from ordinalq.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.bootstrap import composition
 from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
 from ordinalq.simplex import clean
 from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights, item_counts, worth
 
 # Half the width of a 95 % interval in standard errors, and the half width that a sample should allow.

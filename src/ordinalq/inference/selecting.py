@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import check_integer
 from ordinalq.contract.estimates import largest_first
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.keys import Column, Keys
 from ordinalq.solvers.solution import distributions
-from ordinalq.validation import check_integer
 
 # The key of all groups that are not shown by themselves.
 OTHER = "(other)"

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
@@ -12,7 +13,6 @@ from ordinalq.inference.groups import estimate, group_samples
 from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import is_polars
-from ordinalq.validation import Floats
 
 
 class Services(ABC):

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.protocols import APPOQ, Protocol, RealPrevalences
 from ordinalq.samples import Samples
 from ordinalq.strength import Auto
-from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights
 
 # How often V is split, and samples of each split. Where a single sample takes a millisecond, fewer have to do, in

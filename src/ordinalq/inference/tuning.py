@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.progress import each
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.splits import FRACTION
@@ -19,9 +22,6 @@ from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother
-from ordinalq.telling import each
-from ordinalq.text import percent
-from ordinalq.validation import Floats
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Floats
 from ordinalq.inference.mixture import TWO_SIDED, WANTED, Fit, Precision
-from ordinalq.text import percent
-from ordinalq.validation import Array, Floats
 
 # An estimate that differs by less from the one without smoothing is not smoothed.
 MOVED = 0.001

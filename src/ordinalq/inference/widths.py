@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
-from ordinalq.validation import Codes, Floats, Mask
 from ordinalq.weights import Weights, worth
 
 # What a correction is learned from: groups of at least this many items, not fewer than the ten largest, and not more

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Codes, Floats, check_choice
 from ordinalq.bayes.intervals import normal_bounds
 from ordinalq.bayes.moments import LabelledRatios, error_shares
 from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior, pull
@@ -20,7 +21,6 @@ from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Codes, Floats, check_choice
 from ordinalq.weights import Weights
 
 INSTRUMENTS = ("sample", "uniform", "training")

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalq._utils.parameters import same_parameters
+from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import Facts, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
@@ -21,7 +23,6 @@ from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
 from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
 from ordinalq.objectives import LinearObjective
-from ordinalq.parameters import same_parameters
 from ordinalq.problem import Data
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import Representation
@@ -30,7 +31,6 @@ from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
-from ordinalq.validation import Array, Codes, Floats
 from ordinalq.weights import Weights, handed_on, item_counts
 
 Parts = tuple[Representation, Loss, Regularizer]

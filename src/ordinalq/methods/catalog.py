@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
@@ -20,7 +21,6 @@ from ordinalq.methods.likelihood import OSLD, SLD
 from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
-from ordinalq.validation import check_choice
 
 TAUS = [1e-5, 1e-3, 1e-1]
 # "Until convergence", for which no number is printed: p changes by no more than this on average over the classes.

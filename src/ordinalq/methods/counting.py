@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from ordinalq._utils.validation import Codes, Floats
 from ordinalq.contract.summary import Summary
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.representations import HardVotes, Posteriors, Representation
 from ordinalq.samples import OneHot
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Codes, Floats
 from ordinalq.weights import Weights
 
 

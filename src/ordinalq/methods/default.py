@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.classify.held_out import last_step
 from ordinalq.classify.members import BUDGETS
 from ordinalq.classify.stack import OrdinalStack
 from ordinalq.inference.expected import expected_errors
 from ordinalq.methods.aml import AML
-from ordinalq.validation import check_choice
 from ordinalq.weights import Weights
 
 # Sizes of samples for which the expected error is told.

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ordinalq._utils.validation import check_choice
 from ordinalq.losses import Energy
 from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import MeanDistances
-from ordinalq.validation import check_choice
 
 
 class EDy(LinearQuantifier):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.validation import Codes, Floats, check_real
 from ordinalq.contract.facts import ClosedForm
 from ordinalq.contract.summary import Summary
 from ordinalq.effects.bounds import bounds, stated_covariance
@@ -16,7 +17,6 @@ from ordinalq.effects.predict import Prediction, is_unlike, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Codes, Floats, check_real
 from ordinalq.weights import Weights
 
 # Part of a sample below which a difference of weights is a rounding error.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import Replicates
@@ -26,7 +27,6 @@ from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Smoother
-from ordinalq.validation import Codes, Floats, check_integer, check_real
 from ordinalq.weights import Weights
 
 # Added to correlations and, relative to its mean diagonal, to the information: what V leaves open stays solvable.

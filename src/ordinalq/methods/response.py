@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_real, real_numbers
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
 from ordinalq.solvers.solution import distributions
-from ordinalq.validation import Floats, check_real, real_numbers
 from ordinalq.weights import effective_counts
 
 # How far the sum of a column of M may be from what it should be.

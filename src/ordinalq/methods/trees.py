@@ -10,6 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ordinalq._utils.parallel import Watched
+from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.classify.held_out import held_out, last_step
 from ordinalq.classify.weighting import fit_weighted, usable_weights
 from ordinalq.contract.summary import Summary
@@ -22,9 +24,7 @@ from ordinalq.representations import one_hot
 from ordinalq.samples import OneHot, Samples, class_means
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.weights import Weights, item_counts
-from ordinalq.workers import Watched
 
 
 class _TreeMethod(Method):

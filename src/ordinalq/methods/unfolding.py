@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_choice, check_integer, check_real, check_vectors
 from ordinalq.contract.summary import Summary
 from ordinalq.losses import Loss, Poisson
 from ordinalq.methods.base import LinearQuantifier, MatrixMethod, Parts, refuse_auto
@@ -16,7 +17,6 @@ from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.stopping import STOPS
 from ordinalq.solvers.tangents import Move
-from ordinalq.validation import Floats, check_choice, check_integer, check_real, check_vectors
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12

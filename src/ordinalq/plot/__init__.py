@@ -5,6 +5,7 @@ pyplot knows nothing of: ``ax.figure.savefig("picture.png")``. Estimates as `pre
 return them bring their classes, groups and intervals along.
 """
 
+from ordinalq._utils.text import shortened as shortened
 from ordinalq.plot.differences import comparison as comparison
 from ordinalq.plot.distributions import distribution as distribution
 from ordinalq.plot.distributions import estimate_against_truth as estimate_against_truth
@@ -15,4 +16,3 @@ from ordinalq.plot.trends import trend as trend
 from ordinalq.plot.unfolding import check as check
 from ordinalq.plot.unfolding import spectrum as spectrum
 from ordinalq.plot.unfolding import strength_scan as strength_scan
-from ordinalq.text import shortened as shortened

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ordinalq._utils.text import cut, plain, shortened
+from ordinalq._utils.validation import check_integer
 from ordinalq.plot import style
 from ordinalq.plot.style import Axes
-from ordinalq.text import cut, plain, shortened
-from ordinalq.validation import check_integer
 
 if TYPE_CHECKING:
     from ordinalq.contract.comparison import Comparison

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.text import cut, plain, shortened
+from ordinalq._utils.validation import check_integer
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Estimates, Values, distributions
 from ordinalq.plot.spectra import spectrum
 from ordinalq.plot.style import Axes
-from ordinalq.text import cut, plain, shortened
-from ordinalq.validation import check_integer
 
 AxesArray = npt.NDArray[np.object_]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq.text import plain
-from ordinalq.validation import Floats, Index, check_numbers, check_vectors
+from ordinalq._utils.text import plain
+from ordinalq._utils.validation import Floats, Index, check_numbers, check_vectors
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates as Estimates

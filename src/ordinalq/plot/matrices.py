@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.text import cut
 from ordinalq.plot.inputs import Values, array, names
 from ordinalq.plot.style import COLOR_MAP, INK, MAX_NAMES, NAME_LENGTH, Axes, figure_of, literal, name_classes, new_axes
-from ordinalq.text import cut
 
 # Above this many cells numbers cannot be read.
 MAX_NUMBERS = 150

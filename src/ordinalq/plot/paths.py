@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.plot.inputs import Values, array
 from ordinalq.plot.style import LOOKS, Axes, ink, new_axes, tidy
-from ordinalq.validation import Floats
 
 
 def tau_path(

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.text import cut, plain
+from ordinalq._utils.validation import Floats
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Values, array
 from ordinalq.plot.style import Axes
-from ordinalq.text import cut, plain
-from ordinalq.validation import Floats
 
 # Edges that span more than this factor stand on a logarithmic axis.
 WIDE = 50.0

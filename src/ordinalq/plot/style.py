@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ordinalq.text import cut
+from ordinalq._utils.text import cut
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Values, array
 from ordinalq.plot.style import Axes
-from ordinalq.validation import Floats
 
 # Spectra that span more than this are drawn on a logarithmic axis.
 DECADE = 10.0

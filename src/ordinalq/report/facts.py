@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ordinalq import reference
+from ordinalq._utils.validation import Floats
 from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.experiments.pairs import split_pair
 from ordinalq.methods.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
-from ordinalq.validation import Floats
 
 LEVEL = 0.01
 BOLD = (

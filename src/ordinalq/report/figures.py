@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.text import cut
+from ordinalq._utils.validation import Floats
 from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.measures import nmd
 from ordinalq.ordinal import jaggedness
@@ -16,8 +18,6 @@ from ordinalq.report.paper_figures import paper_pictures
 from ordinalq.report.picture import Picture, looks_of, sheet
 from ordinalq.report.rank_figures import rank_pictures
 from ordinalq.report.rankings import rankings
-from ordinalq.text import cut
-from ordinalq.validation import Floats
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel

@@ -6,11 +6,11 @@ from functools import cache
 import numpy as np
 
 from ordinalq import reference
+from ordinalq._utils.validation import Floats
 from ordinalq.ordinal import jaggedness
 from ordinalq.plot.distributions import bars
 from ordinalq.plot.style import BLUE, LOOKS, SOFT, handle, legend_below, tidy
 from ordinalq.report.picture import Picture, sheet
-from ordinalq.validation import Floats
 
 SIGMA, SUBSCRIPTS = "\N{GREEK SMALL LETTER SIGMA}", "₀₁₂₃₄₅"
 FOLD = "The paper's example distributions, and how smooth real ones are"

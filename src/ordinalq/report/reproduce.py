@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from ordinalq._utils.terminal import Bold, screen, table
 from ordinalq.experiments.config import Config, load_config
 from ordinalq.experiments.outcome import Outcome, read_outcome
 from ordinalq.experiments.progress import LogFile, Progress, Terminal
@@ -11,7 +12,6 @@ from ordinalq.experiments.runner import IDENTITY, identity, run
 from ordinalq.experiments.store import open_store
 from ordinalq.report import write_report, write_summary
 from ordinalq.report.tables import result_tables
-from ordinalq.terminal import Bold, screen, table
 
 PAGE = "report.html"
 MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq import reference
+from ordinalq._utils.validation import Floats, check_distributions
 from ordinalq.drawing import streams
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.measures import nmd
@@ -15,7 +16,6 @@ from ordinalq.protocols import APP, RealPrevalences
 from ordinalq.report.facts import data_name
 from ordinalq.report.formats import Table
 from ordinalq.report.layout import Show, lay_out, number, words
-from ordinalq.validation import Floats, check_distributions
 
 N_FACT = 12  # classes of Fact-OQ
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2, rankdata, studentized_range
 
-from ordinalq.validation import Floats, check_real
+from ordinalq._utils.validation import Floats, check_real
 
 # Errors that agree to this many decimals are ties: the same estimate, computed in another order.
 DECIMALS = 13

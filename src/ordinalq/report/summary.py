@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.report import facts
 from ordinalq.report.claims import claim_sentences
 from ordinalq.report.formats import short
 from ordinalq.report.results import result_facts
-from ordinalq.validation import Floats
 
 NEW = "new ordinal"  # the paper's own group of methods
 # What the names of measures and protocols stand for, where they first occur.

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from ordinalq._utils.validation import Floats, Mask
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.evaluation import errors
 from ordinalq.samples import Samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.validation import Floats, Mask
 
 
 class Attempt(NamedTuple):

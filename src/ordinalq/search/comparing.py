@@ -10,6 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
+from ordinalq._utils.text import listed
+from ordinalq._utils.validation import Floats
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, held_out, unscored
 from ordinalq.contract.quantifier import Quantifier
@@ -19,8 +21,6 @@ from ordinalq.labels import encode_labels
 from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
 from ordinalq.samples import Samples
-from ordinalq.text import listed
-from ordinalq.validation import Floats
 
 # Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
 LEVEL = 0.01

@@ -10,15 +10,15 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from ordinalq._utils.parameters import same_parameters
+from ordinalq._utils.validation import Array
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.fitting import group_codes
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
 from ordinalq.labels import encode_labels
-from ordinalq.parameters import same_parameters
 from ordinalq.samples import Samples
 from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all
-from ordinalq.validation import Array
 
 # Name of the protocol where samples come without one.
 UNNAMED = "samples"

@@ -13,6 +13,8 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ordinalq._utils.parallel import Watched
+from ordinalq._utils.validation import Floats
 from ordinalq.classify.held_out import held_out
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
@@ -20,8 +22,6 @@ from ordinalq.inference.services import Services
 from ordinalq.labels import encode_labels
 from ordinalq.search import judging
 from ordinalq.search.grid import configurations_of, configured
-from ordinalq.validation import Floats
-from ordinalq.workers import Watched
 
 # What a fit on items leaves besides the results.
 REMEMBERED = ("n_features_in_", "feature_names_in_")

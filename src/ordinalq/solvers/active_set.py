@@ -9,8 +9,8 @@ hardly depends on the number of classes.
 
 import numpy as np
 
+from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.solvers.systems import PlainSystems, Systems
-from ordinalq.validation import Counts, Floats, Index, Mask
 
 # A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the size of the
 # terms it is the sum of: well above the errors of the small linear systems, far below what is seen in a result.

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, Mask
 from ordinalq.simplex import Derivatives, centred_gradient
-from ordinalq.validation import Floats, Mask
 
 # Curvatures below this part of the largest are raised to it.
 MIN_CURVATURE = 1e-14

@@ -6,7 +6,7 @@ step of the elimination together: the batch is the last axis, along which every 
 
 import numpy as np
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 # Matrices with more rows are worth a call of their own.
 SMALL = 24

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ordinalq._utils.validation import Counts, Floats, Mask, check_integer, check_real
 from ordinalq.losses import Poisson
 from ordinalq.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
 from ordinalq.problem import Data
@@ -16,7 +17,6 @@ from ordinalq.simplex import clean
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.solvers.stopping import Stop, mean_change
-from ordinalq.validation import Counts, Floats, Mask, check_integer, check_real
 
 NO_SMOOTHING = PolynomialSmoothing(0, 0.0)
 

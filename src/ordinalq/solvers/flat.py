@@ -7,10 +7,10 @@ so that the nearest one is the projection of the uniform p onto {p >= 0 : p - p*
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.objectives import Objective
 from ordinalq.solvers.quadratic import solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
-from ordinalq.validation import Floats
 
 # Directions are flat where what is seen of them is below this part of what is seen of the others.
 FLAT = 1e-14

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.solvers.definite import eliminate, substitute
 from ordinalq.solvers.solution import Solution, kkt_residual
-from ordinalq.validation import Floats
 
 # Steps at most; most samples take six to ten.
 MAX_ITER = 100

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
+from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer
 from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import reference_column, weighted_gram
 from ordinalq.solvers.path_systems import normal_equations, whole_system
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
-from ordinalq.validation import Counts, Floats, Index, Mask, check_integer
 
 # Samples per pass: the residuals of a pass stay in the cache.
 CHUNK = 512

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_real
 from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
@@ -26,7 +27,6 @@ from ordinalq.solvers.curvature import (
 from ordinalq.solvers.flat import move_to_uniform
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
-from ordinalq.validation import Counts, Floats, Index, Mask, check_integer, check_real
 
 # The optimum of a stage is only a start for the next.
 STAGE_TOL = 1e-4

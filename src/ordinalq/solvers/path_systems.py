@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats
 from ordinalq.problem import weighted_gram
-from ordinalq.validation import Floats
 
 
 def normal_equations(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Floats:

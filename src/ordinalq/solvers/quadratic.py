@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.objectives import Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
@@ -23,7 +24,6 @@ from ordinalq.solvers.systems import (
     PlainSystems,
     StiffSystems,
 )
-from ordinalq.validation import Counts, Floats, Index, Mask
 
 # A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
 SINGULAR = 1e-14

@@ -8,11 +8,11 @@ simplex itself, and find empty classes exactly.
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ordinalq._utils.validation import Floats, Index, Mask, check_integer, check_real
 from ordinalq.objectives import Objective
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
 from ordinalq.solvers.curvature import bent_upwards
 from ordinalq.solvers.solution import Solution, kkt_residual
-from ordinalq.validation import Floats, Index, Mask, check_integer, check_real
 
 # No latent moves by more in a step: the second-order model of an exponential holds no farther.
 LONGEST = 2.0

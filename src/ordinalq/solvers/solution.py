@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ordinalq._utils.validation import Array, Counts, Floats, Index, Mask
 from ordinalq.simplex import centred_gradient, clean
-from ordinalq.validation import Array, Counts, Floats, Index, Mask
 
 # An answer is confirmed where the value exceeds the minimum by at most this part of itself, or by this much.
 EXCESS, SMALL_EXCESS = 5e-10, 5e-13

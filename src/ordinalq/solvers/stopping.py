@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import betaln
 
-from ordinalq.validation import Floats
+from ordinalq._utils.validation import Floats
 
 Stop = Callable[[Floats, Floats], Floats]
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from ordinalq._utils.text import plain
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.cells import short
-from ordinalq.text import plain
 from ordinalq.version import __version__
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.

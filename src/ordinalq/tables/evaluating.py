@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.progress import each, tell
+from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
@@ -22,8 +24,6 @@ from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
-from ordinalq.telling import each, tell
-from ordinalq.validation import Array, Codes, Floats, Index, check_choice, check_integer
 
 logger = logging.getLogger("ordinalq")
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ordinalq._utils.progress import tell
+from ordinalq._utils.validation import check_choice
 from ordinalq.classify.factory import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.many import Table
@@ -10,8 +12,6 @@ from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.tables.sampling import some_rows
-from ordinalq.telling import tell
-from ordinalq.validation import check_choice
 
 # Names, and parameters that suit tables of users.
 CLASSIFIERS: dict[str, dict[str, Any]] = {

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from ordinalq._utils.text import listed
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates
 from ordinalq.evaluation import errors
 from ordinalq.samples import Samples
-from ordinalq.text import listed
-from ordinalq.validation import Floats
 
 MEASURES = ("nmd", "rnod", "mean_class")
 NOTHING_CHANGED = "training prevalences"

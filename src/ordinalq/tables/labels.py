@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Array
 from ordinalq.files.cells import as_words, place, short, where
 from ordinalq.files.names import MISSING_WORDS
 from ordinalq.labels import MAX_LABELS, check_label_count
-from ordinalq.validation import Array
 
 # More numbers among the labels than this, and the words are mistakes.
 MOSTLY = 0.5

@@ -10,6 +10,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalq._utils.progress import tell
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
@@ -33,8 +35,6 @@ from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
 from ordinalq.tables.quality import quality
 from ordinalq.tables.saving import save_model
-from ordinalq.telling import tell
-from ordinalq.validation import Floats
 
 
 class _Answers:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Index, Mask, check_random_state
 from ordinalq.contract.plan import Plan
 from ordinalq.files.cells import as_words, where
 from ordinalq.files.many import Table
@@ -13,7 +14,6 @@ from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_neede
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Reading, read_summary
-from ordinalq.validation import Index, Mask, check_random_state
 
 
 class LabelPlan(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.text import nearest
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.files.many import Table
@@ -14,7 +15,6 @@ from ordinalq.inference.verdict import Diagnosis
 from ordinalq.keys import AND, Column, Keys
 from ordinalq.tables.groups import WHOLE, By, Grouping
 from ordinalq.tables.reading import Reading, read_summary
-from ordinalq.text import nearest
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10

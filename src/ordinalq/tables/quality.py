@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Codes
 from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, default_classifier
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.text import percent
-from ordinalq.validation import Codes
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
 RARE = 30

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.parallel import in_order
+from ordinalq._utils.progress import along
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files import cells
 from ordinalq.files.blocks import Block, Wanted
@@ -25,8 +27,6 @@ from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
-from ordinalq.telling import along
-from ordinalq.workers import in_order
 
 # Files of portions, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")

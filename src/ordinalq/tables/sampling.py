@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.validation import Counts, check_integer, check_random_state
 from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.many import Table
 from ordinalq.tables.groups import By, Grouping
-from ordinalq.validation import Counts, check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
 

@@ -18,6 +18,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
+from ordinalq._utils.text import first_of, plain
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.files.writing import check_output, replacing
 from ordinalq.tables.contents import check_contents
@@ -32,7 +33,6 @@ from ordinalq.tables.payload import (
     shared_once,
     types_of,
 )
-from ordinalq.text import first_of, plain
 
 PAYLOAD = "model.skops"
 MAX_META = 1 << 24

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from ordinalq.parameters import same_parameters
+from ordinalq._utils.parameters import same_parameters
+from ordinalq._utils.validation import Floats, Mask, check_integer, check_random_state, check_real
 from ordinalq.plot import check
 from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
 from ordinalq.unfolding.scan import RULES, Strengths, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
-from ordinalq.validation import Floats, Mask, check_integer, check_random_state, check_real
 
 # A closure is good where it is off by less than this part of the statistical error.
 SMALL_BIAS = 0.5

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_numbers
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.methods.response import read_background, read_response
 from ordinalq.problem import Data
-from ordinalq.validation import Floats, check_numbers
 
 
 @dataclass(frozen=True)

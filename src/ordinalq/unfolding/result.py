@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import chndtrix, ndtri
 
+from ordinalq._utils.validation import Floats, check_real
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.plot import spectrum, strength_scan
 from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.scan import Scan
-from ordinalq.validation import Floats, check_real
 
 # The level of an interval of one standard error.
 ONE_SIGMA = 0.6827

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import xlogy
 
+from ordinalq._utils.validation import Floats
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.unfolding.engine import Unfolder
-from ordinalq.validation import Floats
 
 # Strengths of a scan.
 N_STRENGTHS = 25

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.validation import Floats, check_choice, check_numbers
 from ordinalq.methods.histograms import is_histogram
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.validation import Floats, check_choice, check_numbers
 
 PARTS = ("response", "acceptance", "background")
 # Columns of the table of an unfolding that are no sources.

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.base import clone
 
+from ordinalq._utils.validation import Floats, check_choice, check_integer, check_random_state
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.response import check_proportional
 from ordinalq.methods.unfolding import RUN
@@ -17,7 +18,6 @@ from ordinalq.unfolding.measurement import Measurement, read_measurement
 from ordinalq.unfolding.result import Unfolding
 from ordinalq.unfolding.scan import MORE, N_TOYS, RULES, Scan, Strengths, pilot, scan, toys
 from ordinalq.unfolding.systematics import Source, read_sources
-from ordinalq.validation import Floats, check_choice, check_integer, check_random_state
 
 DEFAULT_RULE = "information"
 # From this number of bins on the default may smooth third differences of the logarithm, which lets log-parabolas pass,

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ordinalq.text import plain, shortened
+from ordinalq._utils.text import plain, shortened
 
 if TYPE_CHECKING:
     from rich.console import Console

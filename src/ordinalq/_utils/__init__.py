@@ -1,0 +1,1 @@
+"""Helpers without a subject of quantification: argument checks, text, progress, processes."""
