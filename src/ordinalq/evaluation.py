@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erfc
 
 from ordinalq._utils.validation import Floats
-from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
+from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 
 Measure = Callable[[Any, Any], Any]
 

@@ -11,7 +11,6 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
 from ordinalq.evaluation import errors, wilcoxon
-from ordinalq.measures import md, nmd, rnadw, rnod, rsnod
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
 from ordinalq.methods.catalog import catalog
@@ -26,6 +25,7 @@ from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
 from ordinalq.methods.trees import ARC, OQT
 from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction

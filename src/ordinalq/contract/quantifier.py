@@ -18,7 +18,7 @@ from ordinalq.contract.labelled import label_totals
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scoring import labelled_samples
 from ordinalq.contract.summary import Summary
-from ordinalq.measures import nmd
+from ordinalq.metrics import nmd
 from ordinalq.samples import Samples, as_samples
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions

@@ -16,7 +16,7 @@ from ordinalq.contract.summary import Summary
 from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
 from ordinalq.inference.mixture import Moments, class_moments, compare
 from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
-from ordinalq.measures import nmd
+from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.samples import class_means
 from ordinalq.simplex import clean

@@ -18,7 +18,7 @@ from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.summary import Summary
 from ordinalq.inference.splits import FRACTION
-from ordinalq.measures import nmd
+from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother

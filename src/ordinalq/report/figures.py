@@ -9,7 +9,7 @@ import numpy as np
 from ordinalq._utils.text import cut
 from ordinalq._utils.validation import Floats
 from ordinalq.experiments.outcome import Outcome, rows_of
-from ordinalq.measures import nmd
+from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
 from ordinalq.report import facts

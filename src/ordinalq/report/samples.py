@@ -10,7 +10,7 @@ from ordinalq import reference
 from ordinalq._utils.validation import Floats, check_distributions
 from ordinalq.drawing import streams
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.measures import nmd
+from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
 from ordinalq.protocols import APP, RealPrevalences
 from ordinalq.report.facts import data_name
