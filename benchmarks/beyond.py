@@ -27,7 +27,7 @@ from ordinalq.datasets.fried import friedman
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors
 from ordinalq.inference.groups import estimate
-from ordinalq.samples import smoothest_mask
+from ordinalq.samples.samples import smoothest_mask
 
 TABLES = {"beijing_pm25": "pm2.5", "diamonds": "price", "metro_traffic": "traffic_volume"}
 TEXTS = {

@@ -24,7 +24,7 @@ from scipy.stats import kstest
 
 import ordinalq as oq
 from ordinalq.inference.groups import estimate
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 from ordinalq.simplex import uniform_simplex
 
 LEVEL = 0.95

@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq.datasets.fried import make_fried
+from ordinalq.samples.weights import Weights
 from ordinalq.simplex import uniform_simplex
-from ordinalq.weights import Weights
 
 N_CLASSES, MIN_COUNT = 10, 1000
 LEVEL = 0.95

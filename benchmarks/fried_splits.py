@@ -16,7 +16,7 @@ import ordinalq as oq
 from ordinalq.classify.held_out import held_out
 from ordinalq.datasets.fried import SPAN, friedman
 from ordinalq.evaluation import errors
-from ordinalq.samples import smoothest_mask
+from ordinalq.samples.samples import smoothest_mask
 
 SEEDS = (876, 1, 2, 3, 4)
 METHODS = (oq.PACC(), oq.OPACC(tau=1e-3), oq.OEDy(tau=1e-3), oq.OPDF(n_bins=55, tau=1e-3))

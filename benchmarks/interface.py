@@ -79,7 +79,7 @@ class Now:
         return record
 
     def _summary(self, q: Any, S: Any, groups: Any, *, checks: bool = True) -> Any:
-        from ordinalq.samples import Samples
+        from ordinalq.samples.samples import Samples
 
         return q.summarize(S, Samples.from_groups(groups), checks=checks)
 

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from pyarrow import compute, csv
 
 import ordinalq as oq
-from ordinalq.contract.summary import Summary
 from ordinalq.files.many import open_table
 from ordinalq.inference.groups import estimate
-from ordinalq.keys import Column, Keys
+from ordinalq.samples.keys import Column, Keys
+from ordinalq.samples.summary import Summary
 from ordinalq.tables.predicting import summarize_table
 
 KINDS = ("numbers", "texts", "parquet")

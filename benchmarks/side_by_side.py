@@ -183,7 +183,7 @@ def measured(name: str, q: Any, data: Input, *, services: bool) -> Items:
 
 def served(q: Any, S_pool: Any, data: Input) -> Items:
     """Yield intervals, groups and a diagnosis by one fitted quantifier."""
-    from ordinalq.samples import Samples
+    from ordinalq.samples.samples import Samples
 
     offer = adapter()
     few = Samples.from_index(data.index[:4], len(S_pool))
@@ -398,7 +398,7 @@ def difference(a: Any, b: Any) -> float:
 
 def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
     """Return what is timed: the second stage of each method on samples, and its groups."""
-    from ordinalq.samples import Samples
+    from ordinalq.samples.samples import Samples
 
     data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 300, 1000)), n=10)
     many = np.random.default_rng(0).integers(0, 20 if tiny else 100, len(data.S_pool))

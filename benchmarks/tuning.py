@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 import ordinalq as oq
-from ordinalq.samples import smoothest_mask
+from ordinalq.samples.samples import smoothest_mask
 
 TARGETS = {"fried": None, "metro_traffic": "traffic_volume", "beijing_pm25": "pm2.5", "diamonds": "price"}
 METHODS = ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN", "OSLD", "IBU")

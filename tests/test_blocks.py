@@ -7,9 +7,9 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.contract import estimates as contract
-from ordinalq.contract import summary as module
-from ordinalq.contract.summary import Summary, blocks, spilled
 from ordinalq.inference.groups import estimate, estimate_block
+from ordinalq.samples.samples import summary as module
+from ordinalq.samples.summary import Summary, blocks, spilled
 
 METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AML()]
 

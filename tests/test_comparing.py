@@ -20,8 +20,8 @@ from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
 from ordinalq.files.many import open_table
 from ordinalq.inference.selecting import OTHER, select
-from ordinalq.keys import Keys
 from ordinalq.plot import comparison
+from ordinalq.samples.keys import Keys
 
 POPULATION = oq.Plan("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])

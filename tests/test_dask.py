@@ -13,9 +13,9 @@ from engine_cases import GROUPS, assert_same, cases
 import ordinalq as oq
 from ordinalq import engines
 from ordinalq.cli import main
-from ordinalq.contract import summary as blocks
 from ordinalq.contract.plan import Plan
 from ordinalq.files.many import open_table
+from ordinalq.samples.samples import summary as blocks
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.reading import Reading
 

@@ -13,7 +13,7 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.selecting import select
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 
 
 @pytest.fixture(scope="module")

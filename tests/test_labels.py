@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from ordinalq.labels import encode_labels
+from ordinalq.samples.labels import encode_labels
 
 MOODS = ["VeryUnhappy", "Unhappy", "Happy", "VeryHappy"]
 

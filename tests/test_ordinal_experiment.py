@@ -30,7 +30,7 @@ from ordinalq.experiments.ordinal_classifiers import (
 from ordinalq.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
 from ordinalq.experiments.runner import select
 from ordinalq.reference import ordinal_classifiers
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 CONFIG = """
 kind = "classifiers"

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from ordinalq import plot
 from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 
 LONG = [f"a class with the long name {i}" for i in range(12)]
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from seeds import generator
 
 from ordinalq import Samples, jaggedness
-from ordinalq.samples import CHUNK_ITEMS, OneHot
+from ordinalq.samples.samples import CHUNK_ITEMS, OneHot
 
 
 @pytest.fixture

@@ -36,12 +36,12 @@ from ordinalq.effects.model import GroupModel
 from ordinalq.files.words import Words
 from ordinalq.inference.tuning import Tuning
 from ordinalq.methods.default import Training
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax
 from ordinalq.tables import description, saving
 from ordinalq.tables.columns import TypedColumns
 from ordinalq.tables.description import META
 from ordinalq.tables.saving import PAYLOAD, load_model_and_info, own_types, read_info
-from ordinalq.weights import Weights
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import ordinalq as oq
 from ordinalq._utils import terminal
 from ordinalq._utils.text import nearest, plain, shortened
 from ordinalq.cli import show
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 
 
 def printed(capsys, *arguments, width=60, **options):

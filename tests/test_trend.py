@@ -14,8 +14,8 @@ from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.trend import trend_of
-from ordinalq.keys import Keys
 from ordinalq.plot import trend as plot_trend
+from ordinalq.samples.keys import Keys
 
 POPULATION = oq.Plan("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])

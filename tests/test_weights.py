@@ -16,12 +16,12 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut
 from ordinalq.inference.groups import estimate
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
-from ordinalq.weights import Weights, effective_counts
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, effective_counts
 
 N_CLASSES = 4
 # What the methods have no class of their own for: other distances, calibrations, solvers, penalties and instruments.

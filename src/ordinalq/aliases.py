@@ -40,7 +40,7 @@ ALIASES = _places(
         "solvers.newton": "NewtonSolver",
         "solvers.quadratic": "QuadraticSolver",
         "solvers.softmax": "SoftmaxSolver",
-        "weights": "Weights",
+        "samples.weights": "Weights",
         "classify.calibration": "Calibration",
         "classify.held_out": "AlreadyFitted CrossFitted InSample OutOfBag",
         "classify.rounded": "LeastAbsoluteDeviation OrdinalRidge",

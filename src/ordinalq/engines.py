@@ -19,14 +19,14 @@ import sklearn
 from ordinalq.contract.estimates import check_names, united
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary, blocks
 from ordinalq.files.blocks import Block
 from ordinalq.files.many import Table
 from ordinalq.files.names import require_columns
 from ordinalq.files.table import TableFile
 from ordinalq.inference.groups import estimate_block
-from ordinalq.keys import Keys
 from ordinalq.methods.catalog import catalog
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier

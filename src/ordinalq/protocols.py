@@ -19,9 +19,9 @@ from ordinalq._utils.validation import (
     check_real,
 )
 from ordinalq.drawing import draw_items, round_counts, streams
-from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
-from ordinalq.samples import Samples, smoothest_mask
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples, smoothest_mask
 from ordinalq.simplex import uniform_simplex
 
 
@@ -72,7 +72,7 @@ class Protocol(ABC):
         y_pool : array-like (N,)
             Labels of the pool.
         classes : array-like (n,), default=None
-            Order of the labels, see :func:`ordinalq.labels.encode_labels`.
+            Order of the labels, see :func:`ordinalq.samples.labels.encode_labels`.
 
         Returns
         -------

@@ -8,7 +8,6 @@ from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
 from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
@@ -29,7 +28,8 @@ from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
 from ordinalq.search import SampleSearch
 from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.simplex import Derivatives

@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, check_integer, check_real
-from ordinalq.samples import OneHot
-from ordinalq.weights import Weights, item_counts
+from ordinalq.samples.samples import OneHot
+from ordinalq.samples.weights import Weights, item_counts
 
 
 class Representation(BaseEstimator, ABC):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ordinalq import engines as core
 from ordinalq.files.table import nullable
-from ordinalq.periods import with_period
+from ordinalq.samples.periods import with_period
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.groups import By
 from ordinalq.tables.reading import together

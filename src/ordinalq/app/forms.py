@@ -9,7 +9,7 @@ from ordinalq.app.work import MAX_COMPARED, Asked, Choices
 from ordinalq.classify.members import BUDGETS
 from ordinalq.contract.plan import OF
 from ordinalq.methods.catalog import catalog
-from ordinalq.periods import PERIODS, with_period
+from ordinalq.samples.periods import PERIODS, with_period
 from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]

@@ -11,8 +11,8 @@ from ordinalq.app.sessions import Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classify.members import BUDGETS
-from ordinalq.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.methods.catalog import catalog
+from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
 
 async def home(request: Request, site: Site, session: Session) -> Response:

@@ -14,7 +14,6 @@ from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.contract.trend import Trend
 from ordinalq.files.many import Table as Read
 from ordinalq.files.many import open_table
@@ -22,8 +21,9 @@ from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
 from ordinalq.methods.default import Training
-from ordinalq.periods import with_period
-from ordinalq.samples import class_means
+from ordinalq.samples.periods import with_period
+from ordinalq.samples.samples import class_means
+from ordinalq.samples.summary import Summary
 from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fitting import build_quantifier, fit_table
 from ordinalq.tables.groups import names_of

@@ -15,7 +15,7 @@ its items allow. f.p0 = 1 for all items, so all covariances of f have p0 in thei
 import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.weights import Weights, class_shares, item_counts, worth
+from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
 
 # Labelled items that class means are made of at most; of larger classes every second item, or third, ... is taken.
 MOST_ITEMS = 2**15

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Array, Codes, Floats, check_choice
-from ordinalq.weights import Weights, item_counts
+from ordinalq.samples.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")
 # Scores are mixed with this much of the uniform distribution before their logarithm: a forest's zeros are no proofs.

@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.utils.validation import has_fit_parameter
 
 from ordinalq._utils.validation import Floats
-from ordinalq.weights import check_weights
+from ordinalq.samples.weights import check_weights
 
 
 def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ordinalq.cli.job import Job
     from ordinalq.contract.estimates import Estimates
     from ordinalq.contract.plan import Plan
-    from ordinalq.contract.summary import Summary
+    from ordinalq.samples.summary import Summary
 
 ENGINES = ("local", "dask", "spark")
 

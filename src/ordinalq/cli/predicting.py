@@ -134,9 +134,9 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.contract.summary import Summary
     from ordinalq.inference.groups import estimate
     from ordinalq.inference.selecting import select
+    from ordinalq.samples.summary import Summary
     from ordinalq.tables.predicting import diagnoses_of, summarize_table
 
     quantifier = job.quantifier

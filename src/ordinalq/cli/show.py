@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
     from ordinalq.contract.facts import Smoothing
     from ordinalq.contract.quantifier import Quantifier
-    from ordinalq.keys import Keys
+    from ordinalq.samples.keys import Keys
     from ordinalq.search.comparing import MethodComparison
 
 # More bar charts than this say less than a file does.

@@ -4,8 +4,8 @@ import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.representations import expected_rank
-from ordinalq.samples import OneHot, Samples
-from ordinalq.weights import Weights, class_shares
+from ordinalq.samples.samples import OneHot, Samples
+from ordinalq.samples.weights import Weights, class_shares
 
 
 class ScoreChecks:

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Floats, Mask
 from ordinalq.bounds import Bounds
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 
 # Pairs, or series, that are printed.
 SHOWN = 20

@@ -12,7 +12,7 @@ from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integ
 from ordinalq.bounds import Bounds
 from ordinalq.contract.comparison import Comparison, Side, compared
 from ordinalq.contract.trend import Trend, trend_of
-from ordinalq.keys import Keys
+from ordinalq.samples.keys import Keys
 
 # Samples that are printed.
 SHOWN = 10

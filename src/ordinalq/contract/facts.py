@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.bounds import Bounds
-from ordinalq.contract.summary import Summary
 from ordinalq.problem import Data
-from ordinalq.samples import OneHot, Samples
+from ordinalq.samples.samples import OneHot, Samples
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move
-from ordinalq.weights import Weights
 
 
 class Smoothing(NamedTuple):

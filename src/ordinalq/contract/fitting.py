@@ -14,9 +14,9 @@ from ordinalq.classify.sharing import shared_scores
 from ordinalq.classify.weighting import usable_weights
 from ordinalq.contract.kept import Kept
 from ordinalq.contract.scores import check_features, check_items, check_scores
-from ordinalq.keys import Keys
-from ordinalq.labels import encode_labels
-from ordinalq.weights import KINDS, Weights, handed_on
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.weights import KINDS, Weights, handed_on
 
 
 class Fitting(Kept, BaseEstimator, ABC):

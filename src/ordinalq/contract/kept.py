@@ -10,8 +10,8 @@ from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import Facts
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.looks import effect_on_looks
-from ordinalq.samples import OneHot
-from ordinalq.weights import Weights
+from ordinalq.samples.samples import OneHot
+from ordinalq.samples.weights import Weights
 
 T = TypeVar("T")
 

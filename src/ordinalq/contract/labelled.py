@@ -6,8 +6,8 @@ import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.labels import encode_known_labels
-from ordinalq.samples import Samples
+from ordinalq.samples.labels import encode_known_labels
+from ordinalq.samples.samples import Samples
 
 
 def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:

@@ -11,10 +11,10 @@ from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.contract.checks import ScoreChecks
 from ordinalq.contract.facts import ClosedForm, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
-from ordinalq.contract.summary import Summary
-from ordinalq.samples import OneHot, Samples
+from ordinalq.samples.samples import OneHot, Samples
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
-from ordinalq.weights import Weights
 
 T = TypeVar("T")
 

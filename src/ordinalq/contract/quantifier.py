@@ -17,12 +17,12 @@ from ordinalq.contract.fitting import Fitting
 from ordinalq.contract.labelled import label_totals
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.scoring import labelled_samples
-from ordinalq.contract.summary import Summary
 from ordinalq.metrics import nmd
-from ordinalq.samples import Samples, as_samples
+from ordinalq.samples.samples import Samples, as_samples
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions
-from ordinalq.weights import Weights
 
 
 class Quantifier(Fitting):

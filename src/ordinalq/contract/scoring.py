@@ -6,10 +6,10 @@ import numpy as np
 
 from ordinalq._utils.validation import Array, Floats
 from ordinalq.drawing import draw_items, streams
-from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP
-from ordinalq.samples import Samples
-from ordinalq.weights import Weights
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.weights import Weights
 
 # Samples that a score is the mean of, their size at most, and their seed.
 SAMPLES, SIZE, SEED = 100, 100, 0

@@ -10,8 +10,8 @@ from scipy.special import chdtrc, ndtri
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.contract.comparison import listed
-from ordinalq.keys import Keys
-from ordinalq.periods import numbered
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.periods import numbered
 
 # Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
 # where there are many classes, and errors in their direction are far from normal.

@@ -18,7 +18,7 @@ from ordinalq.datasets.archives import complete_folder, members
 from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.download import ARCHIVES, cached_copy, find_local, zenodo_archive
 from ordinalq.datasets.split import Items
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 logger = logging.getLogger("ordinalq")
 

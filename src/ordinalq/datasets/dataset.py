@@ -13,7 +13,7 @@ from ordinalq.datasets.folder import FORMAT, write_folder
 from ordinalq.datasets.split import Items, derived_seed, split_items
 from ordinalq.files.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 POOLS = ("validation", "test")
 

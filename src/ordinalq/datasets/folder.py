@@ -12,7 +12,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from ordinalq.datasets.split import Items, take
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 CHUNK_ROWS = 2**14  # rows written to Parquet at once
 PARTIAL = ".ordinalq-"  # beginning of the name of the folder in which files are written before they are moved

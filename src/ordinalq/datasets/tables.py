@@ -16,7 +16,7 @@ from ordinalq.datasets.dataset import Dataset, Sampling, repetition_note, split_
 from ordinalq.datasets.files import read_table
 from ordinalq.files.cells import as_pandas
 from ordinalq.files.names import UNNAMED, require_columns
-from ordinalq.labels import check_label_count, encode_labels
+from ordinalq.samples.labels import check_label_count, encode_labels
 
 logger = logging.getLogger("ordinalq")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.weights import Weights, item_counts
+from ordinalq.samples.weights import Weights, item_counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.store import content_hash
-from ordinalq.samples import Samples, smoothest_mask
+from ordinalq.samples.samples import Samples, smoothest_mask
 
 
 class Battery(NamedTuple):

@@ -30,7 +30,7 @@ from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFI
 from ordinalq.experiments.units import ScoredUnit, Setup, Trial, Unit
 from ordinalq.methods.catalog import find_method
 from ordinalq.objectives import Block, MixtureObjective
-from ordinalq.samples import OneHot, Samples
+from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean
 

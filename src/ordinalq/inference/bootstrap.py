@@ -17,10 +17,10 @@ from ordinalq._utils.validation import Counts, Floats, Index
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import PER_MODEL, Draws
-from ordinalq.contract.summary import Summary
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, class_shares, worth
 from ordinalq.simplex import clean
-from ordinalq.weights import Weights, class_shares, worth
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
 MAX_DRAWN = 1000

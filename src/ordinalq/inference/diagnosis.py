@@ -12,13 +12,13 @@ equations for n classes.
 
 from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
 from ordinalq.inference.mixture import Moments, class_moments, compare
 from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
 from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
-from ordinalq.samples import class_means
+from ordinalq.samples.samples import class_means
+from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import distributions
 

@@ -12,7 +12,7 @@ from ordinalq.contract.model import FittedQuantifier
 from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors
 from ordinalq.protocols import APP
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 # Samples of each half; their mean is then known to some 5 %.
 N_SAMPLES = 100

@@ -26,12 +26,12 @@ from scipy.special import chdtrc
 
 from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import composition
 from ordinalq.inference.functions import checked
 from ordinalq.inference.mixture import class_moments
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import class_shares
 from ordinalq.simplex import clean
-from ordinalq.weights import class_shares
 
 GOOD, DOUBTFUL, BAD, UNTESTED = "good", "doubtful", "bad", "too few items"
 # Levels of the test below which a fit is doubtful, and bad.

@@ -6,8 +6,8 @@ import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.summary import Summary
-from ordinalq.weights import Weights, class_shares
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, class_shares
 
 # Functions per class, and the part of the largest variance below which a direction is redundant.
 FUNCTIONS_PER_CLASS = 4

@@ -5,11 +5,11 @@ from typing import Any
 from ordinalq.contract.estimates import Estimates, check_names, united
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.summary import Summary, blocks
 from ordinalq.inference.fits import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labelled import with_labels
-from ordinalq.samples import Samples, as_samples
+from ordinalq.samples.samples import Samples, as_samples
+from ordinalq.samples.summary import Summary, blocks
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import warn_of_failed
 
@@ -52,7 +52,7 @@ def estimate_block(
     """Return the estimates of one block of samples, and how many of them did not converge.
 
     Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
-    see :func:`ordinalq.contract.summary.blocks`.
+    see :func:`ordinalq.samples.summary.blocks`.
     """
     solution = quantifier.solve(summary)
     fit = quantifier.verdicts(summary)

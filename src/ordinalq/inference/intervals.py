@@ -14,8 +14,8 @@ from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.widths import corrected, percentiles, statistics
+from ordinalq.samples.summary import Summary
 
 # Columns of M are dependent where a singular value is below this part of its norm.
 RANK_TOLERANCE = 1e-9

@@ -10,9 +10,9 @@ from ordinalq.bounds import Bounds
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.contract.summary import Summary
 from ordinalq.effects.design import DesignBased, LabelMoments, design_based
 from ordinalq.inference.fits import GOOD, UNTESTED
+from ordinalq.samples.summary import Summary
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10

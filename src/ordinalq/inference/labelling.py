@@ -11,11 +11,11 @@ from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random
 from ordinalq.bounds import Bounds
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan, check_level
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
-from ordinalq.keys import Keys
-from ordinalq.labels import is_missing
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import is_missing
+from ordinalq.samples.summary import Summary
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.bootstrap import composition
 from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
+from ordinalq.samples.weights import Weights, item_counts, worth
 from ordinalq.simplex import clean
 from ordinalq.solvers.quadratic import simplex_qp
-from ordinalq.weights import Weights, item_counts, worth
 
 # Half the width of a 95 % interval in standard errors, and the half width that a sample should allow.
 TWO_SIDED = 1.96

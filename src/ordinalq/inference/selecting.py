@@ -7,8 +7,8 @@ import numpy as np
 from ordinalq._utils.validation import check_integer
 from ordinalq.contract.estimates import largest_first
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.summary import Summary
-from ordinalq.keys import Column, Keys
+from ordinalq.samples.keys import Column, Keys
+from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 
 # The key of all groups that are not shown by themselves.

@@ -12,7 +12,7 @@ from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate, group_samples
 from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import is_polars
+from ordinalq.samples.keys import is_polars
 
 
 class Services(ABC):

@@ -16,10 +16,10 @@ from ordinalq._utils.progress import each
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Floats
 from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.splits import FRACTION
 from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
+from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean
 from ordinalq.strength import Smoother
 

@@ -6,9 +6,9 @@ from scipy.special import ndtri, stdtrit
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.contract.plan import Plan
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.weights import Weights, worth
 from ordinalq.simplex import clean
-from ordinalq.weights import Weights, worth
 
 # What a correction is learned from: groups of at least this many items, not fewer than the ten largest, and not more
 # than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.

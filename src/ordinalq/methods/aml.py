@@ -14,14 +14,14 @@ from ordinalq.bayes.priors import Prior, check_prior
 from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import ClosedForm
-from ordinalq.contract.summary import Summary
 from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.methods.groups import BLP
 from ordinalq.objectives import MixtureObjective
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
-from ordinalq.weights import Weights
 
 INSTRUMENTS = ("sample", "uniform", "training")
 # Samples that are treated in one pass.

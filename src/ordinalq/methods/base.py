@@ -15,7 +15,6 @@ from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import Facts, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
 from ordinalq.inference.services import Services
 from ordinalq.inference.splits import Split, ground
@@ -26,12 +25,13 @@ from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import Representation
-from ordinalq.samples import OneHot, Samples, class_means
+from ordinalq.samples.samples import OneHot, Samples, class_means
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, handed_on, item_counts
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
-from ordinalq.weights import Weights, handed_on, item_counts
 
 Parts = tuple[Representation, Loss, Regularizer]
 

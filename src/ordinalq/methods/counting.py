@@ -3,12 +3,12 @@
 from typing import Any
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.contract.summary import Summary
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.representations import HardVotes, Posteriors, Representation
-from ordinalq.samples import OneHot
+from ordinalq.samples.samples import OneHot
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
-from ordinalq.weights import Weights
 
 
 class _Counting(Method):

@@ -11,7 +11,7 @@ from ordinalq.classify.members import BUDGETS
 from ordinalq.classify.stack import OrdinalStack
 from ordinalq.inference.expected import expected_errors
 from ordinalq.methods.aml import AML
-from ordinalq.weights import Weights
+from ordinalq.samples.weights import Weights
 
 # Sizes of samples for which the expected error is told.
 SIZES = (100, 1000)

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats, check_real
 from ordinalq.contract.facts import ClosedForm
-from ordinalq.contract.summary import Summary
 from ordinalq.effects.bounds import bounds, stated_covariance
 from ordinalq.effects.features import logits_pay, with_logits
 from ordinalq.effects.labelled import GroupLabels, predict_labelled
@@ -16,8 +15,9 @@ from ordinalq.effects.model import GroupModel
 from ordinalq.effects.predict import Prediction, is_unlike, predict
 from ordinalq.effects.sums import GroupSums
 from ordinalq.methods.base import Method, class_distribution
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
-from ordinalq.weights import Weights
 
 # Part of a sample below which a difference of weights is a rounding error.
 ROUNDING = 1e-12

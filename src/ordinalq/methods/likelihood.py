@@ -12,14 +12,15 @@ from ordinalq.classify.calibration import Calibration
 from ordinalq.classify.held_out import unscored
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.plan import Draws
-from ordinalq.contract.summary import Summary
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
 from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution
 from ordinalq.objectives import HESSIANS, MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.choose import check_solver, choose
@@ -27,7 +28,6 @@ from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Smoother
-from ordinalq.weights import Weights
 
 # Added to correlations and, relative to its mean diagonal, to the information: what V leaves open stays solvable.
 RIDGE = 1e-8

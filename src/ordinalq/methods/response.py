@@ -10,8 +10,8 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.methods.unfolding import RUN
 from ordinalq.problem import Data
+from ordinalq.samples.weights import effective_counts
 from ordinalq.solvers.solution import distributions
-from ordinalq.weights import effective_counts
 
 # How far the sum of a column of M may be from what it should be.
 COLUMN_TOLERANCE = 1e-4
@@ -65,7 +65,7 @@ def solve(
         Return the expected numbers t_i of items instead of fractions.
     variances : array-like like q, default=None
         Variances of weighted counts, sum w^2 in each bin. Likelihoods then take the number of items that they are
-        worth, see `ordinalq.weights.effective_counts`; `N`, `background` and the returned counts are in units of q.
+        worth, see `ordinalq.samples.weights.effective_counts`; `N`, `background` and the returned counts are in units of q.
         Histograms bring their own.
 
     Returns

@@ -14,17 +14,17 @@ from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.classify.held_out import held_out, last_step
 from ordinalq.classify.weighting import fit_weighted, usable_weights
-from ordinalq.contract.summary import Summary
 from ordinalq.losses import LeastSquares
 from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
-from ordinalq.samples import OneHot, Samples, class_means
+from ordinalq.samples.samples import OneHot, Samples, class_means
+from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.solution import Solution
-from ordinalq.weights import Weights, item_counts
 
 
 class _TreeMethod(Method):

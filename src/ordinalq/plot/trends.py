@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from ordinalq._utils.text import cut, percent, plain, shortened
 from ordinalq._utils.validation import Counts, Floats
-from ordinalq.keys import Keys
-from ordinalq.periods import named, numbered
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Estimates, Values, array, distributions
 from ordinalq.plot.style import Axes
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.periods import named, numbered
 
 AxesArray = npt.NDArray[np.object_]
 

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, Mask
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.evaluation import errors
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 

@@ -16,11 +16,11 @@ from ordinalq.classify.folds import make_folds
 from ordinalq.classify.held_out import CrossFitted, held_out, unscored
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors, find_measure, p_against_best
-from ordinalq.keys import Keys
-from ordinalq.labels import encode_labels
 from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
-from ordinalq.samples import Samples
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples
 
 # Methods that a paired test cannot tell from the best at this level are as good, as in the paper's tables.
 LEVEL = 0.01

@@ -16,8 +16,8 @@ from ordinalq.classify.held_out import held_out
 from ordinalq.contract.fitting import group_codes
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
-from ordinalq.labels import encode_labels
-from ordinalq.samples import Samples
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples
 from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all
 
 # Name of the protocol where samples come without one.

@@ -19,7 +19,7 @@ from ordinalq.classify.held_out import held_out
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
 from ordinalq.inference.services import Services
-from ordinalq.labels import encode_labels
+from ordinalq.samples.labels import encode_labels
 from ordinalq.search import judging
 from ordinalq.search.grid import configurations_of, configured
 

@@ -15,9 +15,9 @@ from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
 from ordinalq.files.many import Table
 from ordinalq.inference.groups import estimate
-from ordinalq.labels import encode_labels
 from ordinalq.protocols import APP, APPOQ, NPP
-from ordinalq.samples import Samples
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples
 from ordinalq.search.comparing import MethodComparison, checked_methods
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Index
-from ordinalq.contract.summary import Summary
 from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
 from ordinalq.files.columns import date_style
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.keys import UNNAMED, Column, Keys
-from ordinalq.periods import PERIODS, with_period
-from ordinalq.samples import Samples
+from ordinalq.samples.keys import UNNAMED, Column, Keys
+from ordinalq.samples.periods import PERIODS, with_period
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
 
 # The key of all rows as one group.
 WHOLE = "all"

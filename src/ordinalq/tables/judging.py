@@ -11,7 +11,7 @@ from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates
 from ordinalq.evaluation import errors
-from ordinalq.samples import Samples
+from ordinalq.samples.samples import Samples
 
 MEASURES = ("nmd", "rnod", "mean_class")
 NOTHING_CHANGED = "training prevalences"

@@ -9,7 +9,7 @@ import pandas as pd
 from ordinalq._utils.validation import Array
 from ordinalq.files.cells import as_words, place, short, where
 from ordinalq.files.names import MISSING_WORDS
-from ordinalq.labels import MAX_LABELS, check_label_count
+from ordinalq.samples.labels import MAX_LABELS, check_label_count
 
 # More numbers among the labels than this, and the words are mistakes.
 MOSTLY = 0.5

@@ -15,7 +15,6 @@ from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.files import cells
 from ordinalq.files.cells import as_pandas, where
 from ordinalq.files.columns import column_kinds, typed
@@ -25,10 +24,11 @@ from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import Keys, is_polars
-from ordinalq.labels import encode_labels
 from ordinalq.methods.default import Default
-from ordinalq.samples import Samples
+from ordinalq.samples.keys import Keys, is_polars
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 from ordinalq.tables.columns import TypedColumns, unfitted_encoder
 from ordinalq.tables.groups import By, Grouping, names_of

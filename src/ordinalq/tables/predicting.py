@@ -8,11 +8,11 @@ import pandas as pd
 
 from ordinalq._utils.text import nearest
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.summary import Summary
 from ordinalq.files.many import Table
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.keys import AND, Column, Keys
+from ordinalq.samples.keys import AND, Column, Keys
+from ordinalq.samples.summary import Summary
 from ordinalq.tables.groups import WHOLE, By, Grouping
 from ordinalq.tables.reading import Reading, read_summary
 

@@ -9,7 +9,7 @@ from ordinalq.files.cells import as_words, is_words
 from ordinalq.files.columns import column_kinds
 from ordinalq.files.many import Table
 from ordinalq.files.names import MISSING_WORDS, UNNAMED
-from ordinalq.labels import MAX_LABELS, MIN_CLASSES
+from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20

@@ -17,12 +17,12 @@ import pandas as pd
 
 from ordinalq._utils.parallel import in_order
 from ordinalq._utils.progress import along
-from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files import cells
 from ordinalq.files.blocks import Block, Wanted
 from ordinalq.files.many import Table
 from ordinalq.files.table import TableFile
 from ordinalq.files.writing import replacing, write_bytes
+from ordinalq.samples.summary import Summary, gathered
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels

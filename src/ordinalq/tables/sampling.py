@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Counts, check_integer, check_random_state
-from ordinalq.contract.summary import Summary, gathered
 from ordinalq.files.many import Table
+from ordinalq.samples.summary import Summary, gathered
 from ordinalq.tables.groups import By, Grouping
 
 logger = logging.getLogger("ordinalq")

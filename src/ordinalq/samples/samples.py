@@ -12,10 +12,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ordinalq._utils.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
-from ordinalq.keys import Keys
-from ordinalq.labels import encode_labels
 from ordinalq.ordinal import jaggedness
-from ordinalq.weights import Weights
+from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.weights import Weights
 
 # Drawn items treated at once: what belongs to them stays in the cache, and memory does not grow with the samples.
 CHUNK_ITEMS = 2**16
@@ -101,7 +101,7 @@ class _Rows:
 
     @property
     def squared_weight(self) -> Floats:
-        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.weights.Weights`."""
+        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.samples.weights.Weights`."""
         return self._sums(None if self.weights is None else self.weights.squares)
 
     def _sums(self, values: Floats | None) -> Floats:
@@ -167,7 +167,7 @@ class Samples(_Rows):
         y : array-like (N,), default=None
             Labels of the pool, from which the prevalences follow.
         classes : array-like (n,), default=None
-            Order of the labels, see :func:`ordinalq.labels.encode_labels`.
+            Order of the labels, see :func:`ordinalq.samples.labels.encode_labels`.
 
         Examples
         --------

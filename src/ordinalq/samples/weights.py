@@ -19,7 +19,7 @@ KINDS = ("survey", "frequency")
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights w >= 0 of N items, and what kind they are of, see `ordinalq.weights`."""
+    """Weights w >= 0 of N items, and what kind they are of, see `ordinalq.samples.weights`."""
 
     values: Floats
     kind: str = "survey"

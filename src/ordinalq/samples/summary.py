@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Array, Counts, Floats, Index
-from ordinalq.keys import Column, Keys
-from ordinalq.samples import Samples
-from ordinalq.weights import Weights
+from ordinalq.samples.keys import Column, Keys
+from ordinalq.samples.samples import Samples
+from ordinalq.samples.weights import Weights
 
 # What is worked on at once: enough for whole batches, little enough for the memory.
 BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20

@@ -1,0 +1,1 @@
+"""The data model: samples of items, keys of groups, labels, weights and summaries."""
