@@ -29,11 +29,11 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from ordinalq.losses import CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.objectives import LinearObjective
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.solvers.choose import choose
+from ordinalq.solvers.objectives import LinearObjective
 
 LOSSES = {
     "squares": LeastSquares(),

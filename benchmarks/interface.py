@@ -135,8 +135,8 @@ def linear_objective(q: Any, Q: Any, sizes: Any) -> Any:
 
     None where q minimizes none: it counts, or it iterates.
     """
-    from ordinalq.objectives import LinearObjective
     from ordinalq.regularizers import Regularizer
+    from ordinalq.solvers.objectives import LinearObjective
 
     regularizer = getattr(q, "smoother_", None) or getattr(q, "regularizer_", None)
     if not hasattr(q, "loss_") or not isinstance(regularizer, Regularizer):

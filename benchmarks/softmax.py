@@ -6,10 +6,10 @@ import time
 import numpy as np
 
 from ordinalq.losses import CumulativeSquares, Hellinger, LeastSquares, Poisson
-from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.solvers.choose import choose
+from ordinalq.solvers.objectives import LinearObjective
 
 N_ITEMS = 1000
 INSIDE = 1e-4

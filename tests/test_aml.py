@@ -13,7 +13,7 @@ from ordinalq.bayes.posterior import Observed, posterior
 from ordinalq.bayes.priors import Prior
 from ordinalq.inference.groups import estimate
 from ordinalq.solvers import definite
-from ordinalq.solvers.interior import minimize_inside
+from ordinalq.solvers.barrier import minimize_inside
 
 N = 4
 P_TRAIN = np.array([0.4, 0.3, 0.2, 0.1])

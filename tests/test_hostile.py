@@ -12,10 +12,10 @@ from seeds import SEED
 
 import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, Energy, LeastSquares, MatchDistance, Poisson
-from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.solvers.choose import choose
+from ordinalq.solvers.objectives import LinearObjective
 
 N_PROBLEMS = 120
 # Of ten thousand problems about ten are flagged: more than so many of 120 would be in less than one run of a million.

@@ -11,11 +11,11 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.classify.calibration import Calibration
-from ordinalq.objectives import MixtureObjective
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.objectives import MixtureObjective
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS
 
 

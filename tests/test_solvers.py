@@ -9,7 +9,6 @@ from problems import random_objective, scipy_runs
 from scipy.optimize import linprog, minimize
 
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.objectives import LinearObjective, Objective
 from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import Derivatives
@@ -17,6 +16,7 @@ from ordinalq.solvers import active_set
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.objectives import LinearObjective, Objective
 from ordinalq.solvers.quadratic import QuadraticSolver, simplex_qp
 from ordinalq.solvers.solution import kkt_residual
 from ordinalq.solvers.systems import Systems

@@ -17,12 +17,12 @@ from ordinalq.inference.splits import ground, thirds
 from ordinalq.inference.tuning import Trial, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
-from ordinalq.objectives import LinearObjective
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, Posteriors
 from ordinalq.smoothing import PolynomialSmoothing
+from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution
 
 N_CLASSES = 6

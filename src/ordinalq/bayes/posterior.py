@@ -20,8 +20,8 @@ from ordinalq._utils.validation import Floats, Index
 from ordinalq.bayes.priors import Prior
 from ordinalq.effects.model import multinomial
 from ordinalq.simplex import clean
+from ordinalq.solvers.barrier import minimize_inside
 from ordinalq.solvers.definite import whiten
-from ordinalq.solvers.interior import minimize_inside
 from ordinalq.solvers.solution import Solution
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.

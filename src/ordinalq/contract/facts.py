@@ -11,8 +11,8 @@ from ordinalq.problem import Data
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
+from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution
-from ordinalq.solvers.tangents import Move
 
 
 class Smoothing(NamedTuple):

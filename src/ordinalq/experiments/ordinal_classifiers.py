@@ -29,10 +29,10 @@ from ordinalq.experiments.material import POOLS, Material
 from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
 from ordinalq.experiments.units import ScoredUnit, Setup, Trial, Unit
 from ordinalq.methods.catalog import find_method
-from ordinalq.objectives import Block, MixtureObjective
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean
+from ordinalq.solvers.objectives import Block, MixtureObjective
 
 N_FOLDS = 10  # of cross-fitted classifiers
 HELD_OUT = 0.4  # part of L from which ACC and PACC take M

@@ -17,10 +17,10 @@ from ordinalq.contract.facts import ClosedForm
 from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.methods.groups import BLP
-from ordinalq.objectives import MixtureObjective
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
+from ordinalq.solvers.objectives import MixtureObjective
 from ordinalq.solvers.solution import Solution
 
 INSTRUMENTS = ("sample", "uniform", "training")

@@ -21,7 +21,6 @@ from ordinalq.inference.splits import Split, ground
 from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
 from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
-from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import Representation
@@ -29,8 +28,9 @@ from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, handed_on, item_counts
 from ordinalq.solvers.choose import check_solver, choose
+from ordinalq.solvers.objectives import LinearObjective
+from ordinalq.solvers.sensitivity import Move, tangent_inverse
 from ordinalq.solvers.solution import Solution
-from ordinalq.solvers.tangents import Move, tangent_inverse
 from ordinalq.strength import Smoother
 
 Parts = tuple[Representation, Loss, Regularizer]

@@ -16,7 +16,6 @@ from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
 from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution
-from ordinalq.objectives import HESSIANS, MixtureObjective
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -25,6 +24,7 @@ from ordinalq.simplex import clean
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
+from ordinalq.solvers.objectives import HESSIANS, MixtureObjective
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Smoother

@@ -16,7 +16,6 @@ from ordinalq.classify.held_out import held_out, last_step
 from ordinalq.classify.weighting import fit_weighted, usable_weights
 from ordinalq.losses import LeastSquares
 from ordinalq.methods.base import Method, check_every_class, class_distribution
-from ordinalq.objectives import LinearObjective
 from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
@@ -24,6 +23,7 @@ from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.choose import choose
+from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution
 
 

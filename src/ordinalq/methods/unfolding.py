@@ -14,9 +14,9 @@ from ordinalq.representations import HardVotes
 from ordinalq.samples.summary import Summary
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
+from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution
 from ordinalq.solvers.stopping import STOPS
-from ordinalq.solvers.tangents import Move
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12

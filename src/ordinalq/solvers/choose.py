@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ordinalq.objectives import Objective
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
+from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.quadratic import QuadraticSolver
 from ordinalq.solvers.softmax import SoftmaxSolver
 

@@ -8,7 +8,7 @@ so that the nearest one is the projection of the uniform p onto {p >= 0 : p - p*
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.objectives import Objective
+from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.quadratic import solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual
 

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_real
-from ordinalq.objectives import HESSIANS, Objective
 from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient
@@ -25,6 +24,7 @@ from ordinalq.solvers.curvature import (
     with_ridge,
 )
 from ordinalq.solvers.flat import move_to_uniform
+from ordinalq.solvers.objectives import HESSIANS, Objective
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
 

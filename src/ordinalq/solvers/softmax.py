@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Floats, Index, Mask, check_integer, check_real
-from ordinalq.objectives import Objective
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
 from ordinalq.solvers.curvature import bent_upwards
+from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.solution import Solution, kkt_residual
 
 # No latent moves by more in a step: the second-order model of an exponential holds no farther.

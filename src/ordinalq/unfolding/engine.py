@@ -7,7 +7,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.solvers.tangents import AT_THE_EDGE
+from ordinalq.solvers.sensitivity import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
 
 # Part of a standard deviation by which data are moved to see how the estimate does: small for its curvature, large
