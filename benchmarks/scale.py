@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from pyarrow import compute, csv
 
 import ordinalq as oq
-from ordinalq.files.many import open_table
 from ordinalq.inference.groups import estimate
+from ordinalq.io.many import open_table
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.predicting import summarize_table

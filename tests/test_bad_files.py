@@ -406,7 +406,7 @@ def test_failure_at_the_end_leaves_the_earlier_results(models, capsys, tmp_path,
     def fail(*_, **__):
         raise ValueError("no ink")
 
-    monkeypatch.setattr("ordinalq.files.writing.save_picture", fail)
+    monkeypatch.setattr("ordinalq.io.writing.save_picture", fail)
     outputs = ["--out", tmp_path / "result.csv", "--plot", tmp_path / "result.png"]
     error = refused(["predict", models / "text.oq", tmp_path / "new.csv", *outputs], capsys, tmp_path)
     assert error == "ordinalq: no ink\n"
@@ -419,7 +419,7 @@ def test_interruption_leaves_nothing_behind(models, capsys, tmp_path, monkeypatc
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ordinalq.files.writing.write_table", interrupt)
+    monkeypatch.setattr("ordinalq.io.writing.write_table", interrupt)
     arguments = ["predict", models / "text.oq", tmp_path / "new.csv", "--out", tmp_path / "result.csv"]
     assert main(list(map(str, arguments))) == 130
     assert capsys.readouterr().err.endswith("ordinalq: interrupted.\n")

@@ -18,8 +18,8 @@ import ordinalq as oq
 from ordinalq.bounds import Bounds
 from ordinalq.cli import main
 from ordinalq.contract.estimates import Estimates
-from ordinalq.files.many import open_table
 from ordinalq.inference.selecting import OTHER, select
+from ordinalq.io.many import open_table
 from ordinalq.plot import comparison
 from ordinalq.samples.keys import Keys
 

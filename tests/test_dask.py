@@ -14,7 +14,7 @@ import ordinalq as oq
 from ordinalq import engines
 from ordinalq.cli import main
 from ordinalq.contract.plan import Plan
-from ordinalq.files.many import open_table
+from ordinalq.io.many import open_table
 from ordinalq.samples.samples import summary as blocks
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.reading import Reading

@@ -19,9 +19,9 @@ from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main, show
-from ordinalq.files import table as read
-from ordinalq.files.columns import column_kinds, typed
-from ordinalq.files.many import open_table
+from ordinalq.io import table as read
+from ordinalq.io.columns import column_kinds, typed
+from ordinalq.io.many import open_table
 from ordinalq.tables.fitting import build_quantifier, fit_table
 from ordinalq.tables.saving import read_info
 
@@ -643,7 +643,7 @@ def test_methods_lists_the_catalog(capsys):
 
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
     code = (
-        "import os, signal, sys; from ordinalq import cli; from ordinalq.files import writing as write\n"
+        "import os, signal, sys; from ordinalq import cli; from ordinalq.io import writing as write\n"
         "write.write_table = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "cli.script()"
     )

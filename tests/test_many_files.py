@@ -14,9 +14,9 @@ from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.files import delimited, json_lines
-from ordinalq.files.blocks import Wanted
-from ordinalq.files.many import open_table
+from ordinalq.io import delimited, json_lines
+from ordinalq.io.blocks import Wanted
+from ordinalq.io.many import open_table
 
 
 def rows(n=90, rng=None):

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ordinalq.files.many import open_table
+from ordinalq.io.many import open_table
 from ordinalq.tables.preview import preview_table
 
 

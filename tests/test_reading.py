@@ -14,8 +14,8 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
-from ordinalq.files import delimited
-from ordinalq.files.many import open_table
+from ordinalq.io import delimited
+from ordinalq.io.many import open_table
 from ordinalq.tables.reading import Finished
 
 
@@ -129,7 +129,7 @@ def slowly(model, frame):
     time.sleep(0.15)
     return scores(model, frame)
 reading.scores_of = slowly
-from ordinalq.files import delimited
+from ordinalq.io import delimited
 delimited.BLOCK = delimited.HEADER = 4000
 sys.exit(main(sys.argv[1:]))
 """

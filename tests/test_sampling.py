@@ -7,7 +7,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.cli import main, predicting
-from ordinalq.files.many import open_table
+from ordinalq.io.many import open_table
 from ordinalq.tables import sampling
 from ordinalq.tables.sampling import shares, some_rows
 

@@ -33,8 +33,8 @@ import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classify import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.effects.model import GroupModel
-from ordinalq.files.words import Words
 from ordinalq.inference.tuning import Tuning
+from ordinalq.io.words import Words
 from ordinalq.methods.default import Training
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax

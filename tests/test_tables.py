@@ -19,7 +19,7 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
-from ordinalq.files.many import open_table
+from ordinalq.io.many import open_table
 from ordinalq.tables.evaluating import evaluate_table
 from ordinalq.tables.predicting import summarize_table
 from ordinalq.tables.saving import read_info
@@ -124,7 +124,7 @@ def test_groups_named_like_a_column_of_the_result_are_refused(name, saved, tmp_p
 
 
 def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("ordinalq.files.table.PORTION_ROWS", 10)
+    monkeypatch.setattr("ordinalq.io.table.PORTION_ROWS", 10)
     frame = rows(60).assign(product=["9"] * 20 + ["10"] * 20 + ["x"] * 20)
     found = predict_table(oq.load_model(saved), open_table(written(frame, tmp_path / "new.csv")), by="product")
     assert found.keys.tolist() == ["10", "9", "x"]
@@ -144,7 +144,7 @@ def test_portions_give_what_the_whole_table_gives(method, tmp_path, monkeypatch)
     file = open_table(written(frame, tmp_path / "new.csv"))
     whole = predict_table(model, file, by="product", level=0.9)
     expected = model.predict_groups(frame, by="product", level=0.9)
-    monkeypatch.setattr("ordinalq.files.table.PORTION_ROWS", 7)
+    monkeypatch.setattr("ordinalq.io.table.PORTION_ROWS", 7)
     portions = predict_table(model, file, by="product", level=0.9)
     for found in (whole, portions):
         pd.testing.assert_frame_equal(found.frame(), expected.frame(), atol=1e-5, check_dtype=False)

@@ -47,14 +47,14 @@ ALIASES = _places(
         "classify.thresholds": "OrdinalLogisticAT OrdinalLogisticIT",
         "classify.probit": "OrderedProbit",
         "classify.stack": "OrdinalProbit OrdinalStack",
-        "files.words": "Words",
+        "io.words": "Words",
         "tables.model": "TableModel",
         "tables.columns": "TypedColumns",
     }
 )
 
 # Functions at the steps of an encoder.
-FUNCTIONS = _places({"files.encoder": "to_float to_object calendar calendar_names"})
+FUNCTIONS = _places({"io.encoder": "to_float to_object calendar calendar_names"})
 
 
 def __getattr__(name: str) -> Any:

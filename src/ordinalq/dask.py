@@ -12,7 +12,7 @@ from ordinalq.tables.groups import By
 
 if TYPE_CHECKING:
     from ordinalq.contract.estimates import Estimates
-    from ordinalq.files.many import Table
+    from ordinalq.io.many import Table
     from ordinalq.tables.reading import Portion
 
 

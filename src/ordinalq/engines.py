@@ -19,11 +19,11 @@ import sklearn
 from ordinalq.contract.estimates import check_names, united
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.blocks import Block
-from ordinalq.files.many import Table
-from ordinalq.files.names import require_columns
-from ordinalq.files.table import TableFile
 from ordinalq.inference.groups import estimate_block
+from ordinalq.io.blocks import Block
+from ordinalq.io.many import Table
+from ordinalq.io.names import require_columns
+from ordinalq.io.table import TableFile
 from ordinalq.methods.catalog import catalog
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary, blocks

@@ -13,14 +13,14 @@ import pandas as pd
 import pyarrow as pa
 
 from ordinalq import engines as core
-from ordinalq.files.table import nullable
+from ordinalq.io.table import nullable
 from ordinalq.samples.periods import with_period
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.groups import By
 from ordinalq.tables.reading import together
 
 if TYPE_CHECKING:
-    from ordinalq.files.many import Table
+    from ordinalq.io.many import Table
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
 ROW = "block long, origin string, body binary"

@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from ordinalq._utils.text import plain
 from ordinalq.app.work import Table
-from ordinalq.files.opening import packing
-from ordinalq.files.table import ENDINGS
+from ordinalq.io.files import packing
+from ordinalq.io.table import ENDINGS
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30

@@ -15,11 +15,11 @@ from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.contract.trend import Trend
-from ordinalq.files.many import Table as Read
-from ordinalq.files.many import open_table
-from ordinalq.files.writing import save_picture, write_table
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded
+from ordinalq.io.many import Table as Read
+from ordinalq.io.many import open_table
+from ordinalq.io.writing import save_picture, write_table
 from ordinalq.methods.default import Training
 from ordinalq.samples.periods import with_period
 from ordinalq.samples.samples import class_means

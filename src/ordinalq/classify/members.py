@@ -9,7 +9,7 @@ from sklearn.utils.validation import _num_samples
 
 from ordinalq._utils.validation import check_choice
 from ordinalq.classify.factory import TO_THE_OPTIMUM
-from ordinalq.files.encoder import table_encoder
+from ordinalq.io.encoder import table_encoder
 
 BUDGETS = ("fast", "balanced", "best")
 N_FOLDS = 5

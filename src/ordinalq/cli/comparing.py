@@ -24,8 +24,8 @@ def compare(
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import show
     from ordinalq.contract.plan import check_level
-    from ordinalq.files import writing
     from ordinalq.inference.groups import estimate
+    from ordinalq.io import writing
     from ordinalq.tables.predicting import chosen, summarize_table
 
     files = list(takewhile(_is_table, groups))
@@ -61,6 +61,6 @@ def compare(
 
 def _is_table(name: str) -> bool:
     """Return whether an argument is a file of the table, and no group."""
-    from ordinalq.files.table import format_of
+    from ordinalq.io.table import format_of
 
     return format_of(name) is not None and Path(name).is_file()

@@ -97,8 +97,8 @@ def fit(
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.cli import show
-    from ordinalq.files.many import open_table
-    from ordinalq.files.writing import check_output
+    from ordinalq.io.many import open_table
+    from ordinalq.io.writing import check_output
     from ordinalq.tables import saving
     from ordinalq.tables.fitting import build_quantifier, fit_table
 
@@ -210,7 +210,7 @@ def evaluate(
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
-    from ordinalq.files.many import open_table
+    from ordinalq.io.many import open_table
     from ordinalq.tables.evaluating import compare_table, evaluate_table
     from ordinalq.tables.quality import unit
     from ordinalq.tables.saving import load_model_and_info

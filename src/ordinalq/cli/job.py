@@ -26,7 +26,7 @@ from ordinalq.cli.wording import listed
 if TYPE_CHECKING:
     from ordinalq.contract.plan import Plan
     from ordinalq.contract.quantifier import Quantifier
-    from ordinalq.files.many import Table
+    from ordinalq.io.many import Table
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.reading import Finished
 
@@ -92,7 +92,7 @@ class Job:
 
     def output(self, path: Path) -> Path:
         """Return a path that can be written and is neither the model nor the table."""
-        from ordinalq.files.writing import check_output
+        from ordinalq.io.writing import check_output
 
         return check_output(path, self.model, *(part.path for part in self.file.files))
 
@@ -109,7 +109,7 @@ class Job:
         return self._opened(self.table)
 
     def _opened(self, path: Any) -> "Table":
-        from ordinalq.files.many import open_table
+        from ordinalq.io.many import open_table
 
         return open_table(path, self.format, self.encoding, self.quoting)
 

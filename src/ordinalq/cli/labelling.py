@@ -29,7 +29,7 @@ def plan(
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
     from ordinalq._utils.validation import check_real
     from ordinalq.contract.plan import check_level
-    from ordinalq.files import writing
+    from ordinalq.io import writing
     from ordinalq.tables.planning import plan_labels, rows_to_label
 
     job = job.and_files(more)

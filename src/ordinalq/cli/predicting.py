@@ -164,7 +164,7 @@ def _answer(
 
 def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     """Return the files to write, which can be written and differ."""
-    from ordinalq.files.writing import check_folder, picture_format, table_format
+    from ordinalq.io.writing import check_folder, picture_format, table_format
 
     outputs = [
         check_folder(path) if path is out and is_folder(path) else job.output(path)
@@ -186,7 +186,7 @@ def is_folder(out: Path) -> bool:
 
 def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None, *, in_time: bool) -> None:
     """Write the table and the picture, of the groups or of their change: both or none."""
-    from ordinalq.files import writing
+    from ordinalq.io import writing
 
     with ExitStack() as files:
         if out is not None and is_folder(out):

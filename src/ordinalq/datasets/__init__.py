@@ -8,4 +8,4 @@ from ordinalq.datasets.dataset import Dataset as Dataset
 from ordinalq.datasets.dataset import Sampling as Sampling
 from ordinalq.datasets.split import Items as Items
 from ordinalq.datasets.tables import make_dataset as make_dataset
-from ordinalq.files.encoder import table_encoder as table_encoder
+from ordinalq.io.encoder import table_encoder as table_encoder

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from ordinalq.files.cells import short
-from ordinalq.files.writing import replacing
+from ordinalq.io.cells import short
+from ordinalq.io.writing import replacing
 
 CHUNK_BYTES = 2**16  # copied at once
 # What an archive may unpack to: this many bytes, this many times its size. Tables of numbers shrink to a thirtieth at

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from ordinalq._utils.validation import Floats, Index, check_choice, check_distributions, check_integer, check_real
 from ordinalq.datasets.folder import FORMAT, write_folder
 from ordinalq.datasets.split import Items, derived_seed, split_items
-from ordinalq.files.encoder import encoded_names, table_encoder
+from ordinalq.io.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
 from ordinalq.samples.samples import Samples
 

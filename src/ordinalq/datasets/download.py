@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ordinalq._utils.locking import try_lock
-from ordinalq.files.writing import write_bytes
+from ordinalq.io.writing import write_bytes
 
 logger = logging.getLogger("ordinalq")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.files.cells import place, short
-from ordinalq.files.columns import natural
-from ordinalq.files.many import open_table
-from ordinalq.files.names import require_columns
+from ordinalq.io.cells import place, short
+from ordinalq.io.columns import natural
+from ordinalq.io.many import open_table
+from ordinalq.io.names import require_columns
 
 logger = logging.getLogger("ordinalq")
 

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.locking import try_lock
-from ordinalq.files.writing import write_bytes
+from ordinalq.io.writing import write_bytes
 
 logger = logging.getLogger("ordinalq")
 

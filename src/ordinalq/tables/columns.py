@@ -9,16 +9,16 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
-from ordinalq.files.cells import as_pandas, some
-from ordinalq.files.columns import check_kind, typed
-from ordinalq.files.encoder import names_array, table_encoder
-from ordinalq.files.words import Words
+from ordinalq.io.cells import as_pandas, some
+from ordinalq.io.columns import check_kind, typed
+from ordinalq.io.encoder import names_array, table_encoder
+from ordinalq.io.words import Words
 
 MAX_TERMS = 50_000
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
-    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.files.columns`.
+    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.io.columns`.
 
     ``categories_`` are those of the training table, by column.
     """
@@ -61,7 +61,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     """Return the unfitted transformer that makes numbers of the typed columns of a training table.
 
     Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
-    :func:`ordinalq.files.encoder.table_encoder`, numbers being scaled to unit variance.
+    :func:`ordinalq.io.encoder.table_encoder`, numbers being scaled to unit variance.
     """
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]

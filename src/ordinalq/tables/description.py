@@ -15,7 +15,7 @@ import sklearn
 
 from ordinalq._utils.text import plain
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.cells import short
+from ordinalq.io.cells import short
 from ordinalq.version import __version__
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.

@@ -13,8 +13,8 @@ from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice
 from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
-from ordinalq.files.many import Table
 from ordinalq.inference.groups import estimate
+from ordinalq.io.many import Table
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples

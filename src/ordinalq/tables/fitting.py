@@ -7,7 +7,7 @@ from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import check_choice
 from ordinalq.classify.factory import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files.many import Table
+from ordinalq.io.many import Table
 from ordinalq.methods.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel

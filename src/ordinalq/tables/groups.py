@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Index
-from ordinalq.files.cells import as_pandas, coded_words, dates, is_words, where
-from ordinalq.files.columns import date_style
-from ordinalq.files.names import MISSING_WORDS
+from ordinalq.io.cells import as_pandas, coded_words, dates, is_words, where
+from ordinalq.io.columns import date_style
+from ordinalq.io.names import MISSING_WORDS
 from ordinalq.samples.keys import UNNAMED, Column, Keys
 from ordinalq.samples.periods import PERIODS, with_period
 from ordinalq.samples.samples import Samples

@@ -15,15 +15,15 @@ from ordinalq._utils.validation import Floats
 from ordinalq.contract.estimates import Estimates, check_names
 from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.files import cells
-from ordinalq.files.cells import as_pandas, where
-from ordinalq.files.columns import column_kinds, typed
-from ordinalq.files.encoder import with_name_arrays
-from ordinalq.files.names import UNNAMED, require_columns
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.groups import estimate
 from ordinalq.inference.labelling import LabelsNeeded, labels_needed
 from ordinalq.inference.verdict import Diagnosis
+from ordinalq.io import cells
+from ordinalq.io.cells import as_pandas, where
+from ordinalq.io.columns import column_kinds, typed
+from ordinalq.io.encoder import with_name_arrays
+from ordinalq.io.names import UNNAMED, require_columns
 from ordinalq.methods.default import Default
 from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels

@@ -7,10 +7,10 @@ import pandas as pd
 
 from ordinalq._utils.validation import Index, Mask, check_random_state
 from ordinalq.contract.plan import Plan
-from ordinalq.files.cells import as_words, where
-from ordinalq.files.many import Table
-from ordinalq.files.names import MISSING_WORDS
 from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
+from ordinalq.io.cells import as_words, where
+from ordinalq.io.many import Table
+from ordinalq.io.names import MISSING_WORDS
 from ordinalq.tables.groups import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.reading import Reading, read_summary

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.files.cells import as_words, is_words
-from ordinalq.files.columns import column_kinds
-from ordinalq.files.many import Table
-from ordinalq.files.names import MISSING_WORDS, UNNAMED
+from ordinalq.io.cells import as_words, is_words
+from ordinalq.io.columns import column_kinds
+from ordinalq.io.many import Table
+from ordinalq.io.names import MISSING_WORDS, UNNAMED
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
 # Rows and characters of a cell that are shown.
@@ -24,7 +24,7 @@ ENOUGH = 2 * MAX_LABELS
 class ColumnPreview(NamedTuple):
     """A column of a table.
 
-    Its kind is one of :mod:`ordinalq.files.columns`, "" for a column of no use, such as identifiers, "nested" for one
+    Its kind is one of :mod:`ordinalq.io.columns`, "" for a column of no use, such as identifiers, "nested" for one
     of lists. The words are its values with how often each occurs, in the order of numbers if all are, else of their
     appearance; none where they are too many for classes. They are of the whole table if it was read as a whole.
     """

@@ -17,11 +17,11 @@ import pandas as pd
 
 from ordinalq._utils.parallel import in_order
 from ordinalq._utils.progress import along
-from ordinalq.files import cells
-from ordinalq.files.blocks import Block, Wanted
-from ordinalq.files.many import Table
-from ordinalq.files.table import TableFile
-from ordinalq.files.writing import replacing, write_bytes
+from ordinalq.io import cells
+from ordinalq.io.blocks import Block, Wanted
+from ordinalq.io.many import Table
+from ordinalq.io.table import TableFile
+from ordinalq.io.writing import replacing, write_bytes
 from ordinalq.samples.summary import Summary, gathered
 from ordinalq.tables.groups import Grouping
 from ordinalq.tables.inner import fitted_quantifier

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from ordinalq.files.cells import as_words, short
-from ordinalq.files.many import Table
-from ordinalq.files.names import MISSING_WORDS, require_columns
+from ordinalq.io.cells import as_words, short
+from ordinalq.io.many import Table
+from ordinalq.io.names import MISSING_WORDS, require_columns
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
 PLACES = ("line", "row", "line of the file", "row of the file")
@@ -17,7 +17,7 @@ class ReturnedLabels:
     """Labels of rows of a table, by the line (or row, in Parquet) that they are in.
 
     They are in the column `target` of what :func:`ordinalq.tables.planning.rows_to_label` gave; rows without one are
-    left out. A file is read with them if it is filled in by them, see :class:`ordinalq.files.table.TableFile`.
+    left out. A file is read with them if it is filled in by them, see :class:`ordinalq.io.table.TableFile`.
     """
 
     def __init__(self, file: Table, target: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.files.table import ENDINGS
+from ordinalq.io.table import ENDINGS
 
 PICTURES = ("png", "svg", "pdf")
 # The files of a table in a folder.
@@ -92,7 +92,7 @@ def picture_format(path: Path) -> str:
 
 
 def write_table(frame: pd.DataFrame, path: Path, kind: str) -> None:
-    """Write a table in one of the formats of `ordinalq.files.table`; missing values are empty cells, or null."""
+    """Write a table in one of the formats of `ordinalq.io.table`; missing values are empty cells, or null."""
     if kind == "parquet":
         frame.to_parquet(path, index=False)
     elif kind == "jsonl":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.files.columns import MAX_CATEGORIES
+from ordinalq.io.columns import MAX_CATEGORIES
 
 logger = logging.getLogger("ordinalq")
 

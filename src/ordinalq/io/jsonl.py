@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import json as reader
 
-from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
-from ordinalq.files.names import MAX_COLUMNS, require_columns
-from ordinalq.files.opening import Source, Utf8
-from ordinalq.files.rows import MAX_ROW
+from ordinalq.io.blocks import BLOCK, Block, Part, Wanted
+from ordinalq.io.files import Source, Utf8
+from ordinalq.io.names import MAX_COLUMNS, require_columns
+from ordinalq.io.rows import MAX_ROW
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Larger whole numbers are those of a double.

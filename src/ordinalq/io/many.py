@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ordinalq._utils.progress import along
-from ordinalq.files.blocks import Block, Wanted
-from ordinalq.files.names import require_columns
-from ordinalq.files.opening import STDIN
-from ordinalq.files.table import Fixed, TableFile, format_of, open_file
+from ordinalq.io.blocks import Block, Wanted
+from ordinalq.io.files import STDIN
+from ordinalq.io.names import require_columns
+from ordinalq.io.table import Fixed, TableFile, format_of, open_file
 
 # How Hive writes a missing value in the name of a folder.
 MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"

@@ -14,8 +14,8 @@ import pandas as pd
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import check_choice
-from ordinalq.files import cells
-from ordinalq.files.names import MISSING_WORDS, require_columns
+from ordinalq.io import cells
+from ordinalq.io.names import MISSING_WORDS, require_columns
 
 logger = logging.getLogger("ordinalq")
 

@@ -12,10 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from ordinalq._utils.validation import check_choice
-from ordinalq.files.blocks import Block, Part, Wanted
-from ordinalq.files.delimited import Delimited
-from ordinalq.files.json_lines import JsonLines
-from ordinalq.files.opening import (
+from ordinalq.io.blocks import Block, Part, Wanted
+from ordinalq.io.csv import Delimited
+from ordinalq.io.files import (
     PACKED,
     STDIN,
     Source,
@@ -25,7 +24,8 @@ from ordinalq.files.opening import (
     is_utf8,
     packing,
 )
-from ordinalq.files.parquet import Parquet
+from ordinalq.io.jsonl import JsonLines
+from ordinalq.io.parquet import Parquet
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
@@ -191,7 +191,7 @@ def open_file(
     encoding: str = "utf-8",
     quoting: str = "auto",
 ) -> TableFile:
-    """Return the table in a single file, see :func:`ordinalq.files.many.open_table`."""
+    """Return the table in a single file, see :func:`ordinalq.io.many.open_table`."""
     check_encoding(encoding)
     check_choice("quoting", quoting, QUOTING)
     if format is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from ordinalq._utils.validation import Array, Floats, Index, Mask
-from ordinalq.files.names import MISSING_WORDS, require_columns
+from ordinalq.io.names import MISSING_WORDS, require_columns
 
 # What a frame must be where a model reads it.
 FRAME = "a pandas or polars frame, because the model knows its columns"

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ordinalq.files.blocks import Block, Part, Wanted
-from ordinalq.files.names import check_names, require_columns
-from ordinalq.files.opening import Source
+from ordinalq.io.blocks import Block, Part, Wanted
+from ordinalq.io.files import Source
+from ordinalq.io.names import check_names, require_columns
 
 
 class Parquet:

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from ordinalq.files.rows import Rows
+    from ordinalq.io.rows import Rows
 
 # Bytes of text that are a block.
 BLOCK = 1 << 24

@@ -1,6 +1,6 @@
 """CSV and TSV files, read by pyarrow block by block; where it fails, the slow reader says why.
 
-A cell is text or, if empty, missing; what it means is decided once for the whole table (`ordinalq.files.columns`), so
+A cell is text or, if empty, missing; what it means is decided once for the whole table (`ordinalq.io.columns`), so
 that no portion of a file is read differently from another. Columns that are known to hold numbers are read as such.
 """
 
@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv
 
-from ordinalq.files.blocks import BLOCK, Block, Part, Wanted
-from ordinalq.files.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
-from ordinalq.files.opening import Source, Utf8
-from ordinalq.files.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
+from ordinalq.io.blocks import BLOCK, Block, Part, Wanted
+from ordinalq.io.files import Source, Utf8
+from ordinalq.io.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
+from ordinalq.io.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
@@ -25,7 +25,7 @@ class Delimited:
     """A table in a CSV or TSV file.
 
     Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma. Whether quotes protect
-    what is in a cell is said by :func:`ordinalq.files.many.open_table`.
+    what is in a cell is said by :func:`ordinalq.io.many.open_table`.
     """
 
     def __init__(self, source: Source, encoding: str, tabs: bool, quoting: str) -> None:
