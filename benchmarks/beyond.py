@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.fried import friedman
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors

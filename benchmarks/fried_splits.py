@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 import ordinalq as oq
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.fried import SPAN, friedman
 from ordinalq.evaluation import errors
 from ordinalq.samples.samples import smoothest_mask

@@ -25,11 +25,14 @@ FOREIGN = {
 }
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
-    ("ordinalq.public", "ordinalq.classify.ordinal"): "the public names; scikit-learn's linear models, SVMs: .1 s",
+    (
+        "ordinalq.public",
+        "ordinalq.classifiers.classify_ordinal",
+    ): "the public names; scikit-learn's linear models, SVMs: .1 s",
     ("ordinalq.public", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
     ("ordinalq.public", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
     ("ordinalq.public", "ordinalq.tables.saving"): "the public names; skops and zipfile",
-    ("ordinalq.classify.factory", "ordinalq.classify.ordinal"): "scikit-learn's linear models and SVMs",
+    ("ordinalq.classifiers.registry", "ordinalq.classifiers.classify_ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.contract.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",

@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
-from ordinalq.classify import held_out
+from ordinalq.classifiers import held_out
 from ordinalq.losses import Energy, Hellinger, LeastSquares, Loss, Poisson
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import HardVotes, Histograms, MeanDistances, Partition, Posteriors, Representation

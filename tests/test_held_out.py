@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import ordinalq as oq
-from ordinalq.classify.held_out import AlreadyFitted, InSample, OutOfBag, class_scores, held_out
+from ordinalq.classifiers.cross_fitting import AlreadyFitted, InSample, OutOfBag, class_scores, held_out
 
 # Since 1.9, class_weight="balanced" weights the bootstrap draw of forests.
 WEIGHTED_BOOTSTRAP = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.classify.calibration import Calibration
+from ordinalq.classifiers.calibration import Calibration
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_mixture

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ordinalq.classify import thresholds
-from ordinalq.classify.ordinal import (
+from ordinalq.classifiers import thresholds
+from ordinalq.classifiers.classify_ordinal import (
     LeastAbsoluteDeviation,
     OrdinalLogisticAT,
     OrdinalLogisticIT,

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from small_experiment import write_experiment
 
 import ordinalq as oq
-from ordinalq.classify.factory import make_classifier
-from ordinalq.classify.held_out import CrossFitted
+from ordinalq.classifiers.cross_fitting import CrossFitted
+from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Sampling
 from ordinalq.experiments.config import load_config
 from ordinalq.experiments.material import prepare

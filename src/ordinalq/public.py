@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ordinalq.classify.held_out import CrossFitted, InSample
-from ordinalq.classify.stack import OrdinalProbit, OrdinalStack
+from ordinalq.classifiers.cross_fitting import CrossFitted, InSample
+from ordinalq.classifiers.stacking import OrdinalProbit, OrdinalStack
 from ordinalq.contract.comparison import Comparison
 from ordinalq.contract.estimates import Estimates
 from ordinalq.contract.plan import Plan
@@ -47,7 +47,12 @@ from ordinalq.unfolding import (
 )
 
 if TYPE_CHECKING:
-    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.classifiers.classify_ordinal import (
+        LeastAbsoluteDeviation,
+        OrdinalLogisticAT,
+        OrdinalLogisticIT,
+        OrdinalRidge,
+    )
     from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.saving import load_model, save_model
@@ -142,7 +147,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(datasets, name)
     if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
-        from ordinalq.classify import ordinal
+        from ordinalq.classifiers import ordinal
 
         return getattr(ordinal, name)
     if name in ("load_model", "save_model"):

@@ -259,7 +259,7 @@ class Partition(Representation):
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Partition":
         """Grow the tree."""
-        # Imported here for the reason that `ordinalq.classify.held_out` gives.
+        # Imported here for the reason that `ordinalq.classifiers.cross_fitting` gives.
         from sklearn.model_selection import train_test_split
         from sklearn.tree import DecisionTreeClassifier
 

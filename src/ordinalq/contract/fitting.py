@@ -9,9 +9,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalq._utils.validation import Codes, Floats, check_choice
-from ordinalq.classify.held_out import held_out, remember_features, unscored
-from ordinalq.classify.sharing import shared_scores
-from ordinalq.classify.weighting import usable_weights
+from ordinalq.classifiers.cross_fitting import held_out, remember_features, unscored
+from ordinalq.classifiers.sharing import shared_scores
+from ordinalq.classifiers.weighting import usable_weights
 from ordinalq.contract.kept import Kept
 from ordinalq.contract.scores import check_features, check_items, check_scores
 from ordinalq.samples.keys import Keys

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.validation import Floats
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.fitting import Fitting
 from ordinalq.contract.labelled import label_totals

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ordinalq._utils.validation import Floats, Mask, real_numbers
-from ordinalq.classify.held_out import unscored
+from ordinalq.classifiers.cross_fitting import unscored
 
 # How far the sum of a row of scores may be from one: single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ordinalq._utils.text import nearest
-from ordinalq.classify.factory import FAMILIES, classifier_class
+from ordinalq.classifiers.registry import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.experiments import pairs

@@ -21,8 +21,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice
-from ordinalq.classify.factory import make_classifier
-from ordinalq.classify.held_out import CrossFitted
+from ordinalq.classifiers.cross_fitting import CrossFitted
+from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Dataset
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.classify.factory import scoring_classifier
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
+from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.datasets.split import derived_seed
 from ordinalq.experiments.config import Config

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_integer
-from ordinalq.classify.held_out import unscored
+from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.contract.model import FittedQuantifier
 from ordinalq.effects.learn import FEWEST_GROUPS
 from ordinalq.evaluation import errors

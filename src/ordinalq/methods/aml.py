@@ -11,8 +11,8 @@ from ordinalq.bayes.intervals import normal_bounds
 from ordinalq.bayes.moments import LabelledRatios, error_shares
 from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior, pull
 from ordinalq.bayes.priors import Prior, check_prior
-from ordinalq.classify.calibration import Calibration
-from ordinalq.classify.held_out import unscored
+from ordinalq.classifiers.calibration import Calibration
+from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.contract.facts import ClosedForm
 from ordinalq.effects.model import multinomial
 from ordinalq.methods.base import Method, check_every_class, class_distribution

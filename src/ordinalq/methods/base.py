@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array, Codes, Floats
-from ordinalq.classify.held_out import unscored
+from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.contract.facts import Facts, Replicates, Smoothing
 from ordinalq.contract.plan import Draws
 from ordinalq.contract.quantifier import Quantifier

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import check_choice
-from ordinalq.classify.held_out import last_step
-from ordinalq.classify.members import BUDGETS
-from ordinalq.classify.stack import OrdinalStack
+from ordinalq.classifiers.cross_fitting import last_step
+from ordinalq.classifiers.members import BUDGETS
+from ordinalq.classifiers.stacking import OrdinalStack
 from ordinalq.inference.expected import expected_errors
 from ordinalq.methods.aml import AML
 from ordinalq.samples.weights import Weights

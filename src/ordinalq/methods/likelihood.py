@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
-from ordinalq.classify.calibration import Calibration
-from ordinalq.classify.held_out import unscored
+from ordinalq.classifiers.calibration import Calibration
+from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.contract.facts import Replicates
 from ordinalq.contract.plan import Draws
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items

@@ -12,8 +12,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
-from ordinalq.classify.held_out import held_out, last_step
-from ordinalq.classify.weighting import fit_weighted, usable_weights
+from ordinalq.classifiers.cross_fitting import held_out, last_step
+from ordinalq.classifiers.weighting import fit_weighted, usable_weights
 from ordinalq.losses import LeastSquares
 from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.problem import Data
@@ -70,7 +70,7 @@ class _TreeMethod(Method):
 
     def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
-        # Imported here for the reason that `ordinalq.classify.held_out` gives.
+        # Imported here for the reason that `ordinalq.classifiers.cross_fitting` gives.
         from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
         n = len(self.classes_)

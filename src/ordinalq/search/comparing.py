@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
-from ordinalq.classify.folds import make_folds
-from ordinalq.classify.held_out import CrossFitted, held_out, unscored
+from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, unscored
+from ordinalq.classifiers.folds import make_folds
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors, find_measure, p_against_best
 from ordinalq.methods.catalog import find_method

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.contract.fitting import group_codes
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure

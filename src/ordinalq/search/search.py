@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
-from ordinalq.classify.held_out import held_out
+from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
 from ordinalq.inference.services import Services

@@ -5,7 +5,7 @@ from typing import Any
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import check_choice
-from ordinalq.classify.factory import TO_THE_OPTIMUM, scoring_classifier
+from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.io.many import Table
 from ordinalq.methods.catalog import find_method

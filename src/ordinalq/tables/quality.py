@@ -9,8 +9,8 @@ from sklearn.utils import _safe_indexing
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes
-from ordinalq.classify.folds import make_folds
-from ordinalq.classify.held_out import CrossFitted, default_classifier
+from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier
+from ordinalq.classifiers.folds import make_folds
 from ordinalq.contract.quantifier import Quantifier
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ordinalq._utils.validation import Array
-from ordinalq.classify.held_out import AlreadyFitted
+from ordinalq.classifiers.cross_fitting import AlreadyFitted
 
 
 def shared_scores(classifier: Any, names: Array) -> Any:

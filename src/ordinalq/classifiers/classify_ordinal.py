@@ -11,7 +11,7 @@ What to use when:
   no posteriors and therefore serve the quantifiers that count votes.
 """
 
-from ordinalq.classify.rounded import LeastAbsoluteDeviation, OrdinalRidge
-from ordinalq.classify.thresholds import OrdinalLogisticAT, OrdinalLogisticIT
+from ordinalq.classifiers.ordinal import OrdinalLogisticAT, OrdinalLogisticIT
+from ordinalq.classifiers.rounded import LeastAbsoluteDeviation, OrdinalRidge
 
 __all__ = ["LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"]

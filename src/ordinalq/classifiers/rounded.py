@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVR
 
 from ordinalq._utils.validation import Array, Floats, check_integer, check_real
-from ordinalq.classify.line import check_labelled, moments, ordinal_tags, project
+from ordinalq.classifiers.line import check_labelled, moments, ordinal_tags, project
 
 
 class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):

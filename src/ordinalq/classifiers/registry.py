@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ordinalq._utils.validation import check_choice
-from ordinalq.classify.held_out import CrossFitted
+from ordinalq.classifiers.cross_fitting import CrossFitted
 
 # Those that come with out-of-sample scores, see `scoring_classifier`.
 FAMILIES = ("forest", "logistic")
@@ -24,7 +24,12 @@ def classifier_class(name: str) -> Any:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    from ordinalq.classify.ordinal import LeastAbsoluteDeviation, OrdinalLogisticAT, OrdinalLogisticIT, OrdinalRidge
+    from ordinalq.classifiers.classify_ordinal import (
+        LeastAbsoluteDeviation,
+        OrdinalLogisticAT,
+        OrdinalLogisticIT,
+        OrdinalRidge,
+    )
 
     check_choice("name", name, NAMES)
     linear = LogisticRegression

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_integer, check_real
-from ordinalq.classify.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags, project
+from ordinalq.classifiers.line import BLOCK_ROWS, check_labelled, moments, ordinal_tags, project
 
 # Up to this many features the variables are whitened by a Cholesky factor, beyond it only scaled. The factor
 # costs as much as some ten steps, and on correlated features (embeddings of texts) it saves hundreds.

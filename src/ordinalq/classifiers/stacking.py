@@ -20,11 +20,18 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.progress import each
 from ordinalq._utils.validation import Array, Codes, Floats
-from ordinalq.classify.calibration import logarithms, normalized, softmax_loss
-from ordinalq.classify.folds import make_folds
-from ordinalq.classify.held_out import CrossFitted, HeldOutScores, OutOfBag, held_out, remember_features, unscored
-from ordinalq.classify.members import N_FOLDS, choose
-from ordinalq.classify.probit import OrderedProbit
+from ordinalq.classifiers.calibration import logarithms, normalized, softmax_loss
+from ordinalq.classifiers.cross_fitting import (
+    CrossFitted,
+    HeldOutScores,
+    OutOfBag,
+    held_out,
+    remember_features,
+    unscored,
+)
+from ordinalq.classifiers.folds import make_folds
+from ordinalq.classifiers.members import N_FOLDS, choose
+from ordinalq.classifiers.probit import OrderedProbit
 
 # Logarithms of the posteriors of an ordered probit below this are no more believed.
 LEAST_LOGARITHM = -30.0

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples
 
 from ordinalq._utils.validation import check_choice
-from ordinalq.classify.factory import TO_THE_OPTIMUM
+from ordinalq.classifiers.registry import TO_THE_OPTIMUM
 from ordinalq.io.encoder import table_encoder
 
 BUDGETS = ("fast", "balanced", "best")

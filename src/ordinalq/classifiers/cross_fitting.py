@@ -27,8 +27,8 @@ from ordinalq._utils.parallel import Watched
 from ordinalq._utils.progress import each
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Codes, Floats, Mask
-from ordinalq.classify.folds import make_folds
-from ordinalq.classify.weighting import fit_weighted, usable_weights
+from ordinalq.classifiers.folds import make_folds
+from ordinalq.classifiers.weighting import fit_weighted, usable_weights
 
 # A class may lose this part of its items for lack of an out-of-bag vote.
 MAX_LOST = 0.1
