@@ -26,7 +26,7 @@ from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.fried import friedman
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors
-from ordinalq.inference.groups import estimate
+from ordinalq.inference.estimate import estimate
 from ordinalq.samples.samples import smoothest_mask
 
 TABLES = {"beijing_pm25": "pm2.5", "diamonds": "price", "metro_traffic": "traffic_volume"}

@@ -23,8 +23,8 @@ from group_data import Groups
 from real_groups import both, covered, equal_groups, nmd, normalized, synthetic
 
 import ordinalq as oq
-from ordinalq.inference.groups import estimate
-from ordinalq.inference.labelling import labels_needed
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.label_plan import labels_needed
 
 LEVEL = 0.95
 

@@ -50,8 +50,8 @@ class Now:
         self, q: Any, S: Any, samples: Any, level: float, of: str, *, fit: bool = True, **options: Any
     ) -> dict[str, Any]:
         """Return estimates and bounds of samples of items with scores S (N, n): name -> array."""
-        from ordinalq.contract.plan import Plan
-        from ordinalq.inference.groups import estimate
+        from ordinalq.inference.estimate import estimate
+        from ordinalq.inference.options import Plan
 
         found = estimate(q, q.summarize(S, samples, checks=fit), level, Plan(of=of, **options))
         parts = {name: getattr(found.bounds, name) for name in BOUNDS}
@@ -84,8 +84,8 @@ class Now:
         return q.summarize(S, Samples.from_groups(groups), checks=checks)
 
     def _table(self, q: Any, summary: Any, level: float | None, **options: Any) -> dict[str, Any]:
-        from ordinalq.contract.plan import Plan
-        from ordinalq.inference.groups import estimate
+        from ordinalq.inference.estimate import estimate
+        from ordinalq.inference.options import Plan
 
         return columns(estimate(q, summary, level, Plan(**options)).frame())
 

@@ -24,9 +24,9 @@ import numpy as np
 from group_data import Groups
 
 import ordinalq as oq
-from ordinalq.bounds import Bounds
-from ordinalq.contract.estimates import Estimates
-from ordinalq.inference.groups import estimate
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.estimates import Estimates
 from ordinalq.methods.groups import UNLIKE
 
 LEVEL = 0.95

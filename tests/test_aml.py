@@ -11,7 +11,7 @@ import ordinalq as oq
 from ordinalq.bayes.moments import LabelledRatios, thinned
 from ordinalq.bayes.posterior import Observed, posterior
 from ordinalq.bayes.priors import Prior
-from ordinalq.inference.groups import estimate
+from ordinalq.inference.estimate import estimate
 from ordinalq.solvers import definite
 from ordinalq.solvers.barrier import minimize_inside
 

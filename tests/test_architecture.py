@@ -33,7 +33,7 @@ LAZY = {
     ("ordinalq.public", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
     ("ordinalq.public", "ordinalq.tables.saving"): "the public names; skops and zipfile",
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.classify_ordinal"): "scikit-learn's linear models and SVMs",
-    ("ordinalq.contract.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
+    ("ordinalq.inference.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
@@ -44,7 +44,7 @@ COMMANDS = "ordinalq.cli"
 # Functions that are about quantifiers and return what the caller gave, of any type.
 GIVEN = ("with_quantifier",)
 # The one import that points upwards, at call time.
-UPWARDS = {("ordinalq.contract.estimates", "ordinalq.plot")}
+UPWARDS = {("ordinalq.inference.estimates", "ordinalq.plot")}
 # Modules that may name options, and why.
 OPTIONS = {
     "ordinalq.app.commands": "shows the command that does the same",

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.contract import estimates as contract
-from ordinalq.inference.groups import estimate, estimate_block
+from ordinalq.inference import estimates as contract
+from ordinalq.inference.estimate import estimate, estimate_block
 from ordinalq.samples.samples import summary as module
 from ordinalq.samples.summary import Summary, blocks, spilled
 

@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from summaries import predict_table
 
 import ordinalq as oq
-from ordinalq.bounds import Bounds
 from ordinalq.cli import main
-from ordinalq.contract.estimates import Estimates
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.selecting import OTHER, select
 from ordinalq.io.many import open_table
 from ordinalq.plot import comparison

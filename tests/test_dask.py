@@ -13,7 +13,7 @@ from engine_cases import GROUPS, assert_same, cases
 import ordinalq as oq
 from ordinalq import engines
 from ordinalq.cli import main
-from ordinalq.contract.plan import Plan
+from ordinalq.inference.options import Plan
 from ordinalq.io.many import open_table
 from ordinalq.samples.samples import summary as blocks
 from ordinalq.tables.groups import Grouping

@@ -7,12 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from ordinalq.effects.bounds import bounds, half_widths
-from ordinalq.effects.condition import Filter, Surprise, condition, log_odds
-from ordinalq.effects.design import LabelMoments, design_based
-from ordinalq.effects.features import logits_pay, with_logits
-from ordinalq.effects.labelled import DIFFER, HALF, GroupLabels, predict_labelled
-from ordinalq.effects.learn import (
+from ordinalq.inference.condition import Filter, Surprise, condition, log_odds
+from ordinalq.inference.design import LabelMoments, design_based
+from ordinalq.inference.effects_bounds import bounds, half_widths
+from ordinalq.inference.effects_labelled import DIFFER, HALF, GroupLabels, predict_labelled
+from ordinalq.inference.features import logits_pay, with_logits
+from ordinalq.inference.group_model import GroupModel, multinomial
+from ordinalq.inference.learn import (
     error_of_means,
     learn,
     orthonormal_polynomials,
@@ -21,9 +22,8 @@ from ordinalq.effects.learn import (
     weak,
     weak_prior,
 )
-from ordinalq.effects.model import GroupModel, multinomial
-from ordinalq.effects.predict import cumulated_variance, medians, predict, project
-from ordinalq.effects.sums import GroupSums
+from ordinalq.inference.predict import cumulated_variance, medians, predict, project
+from ordinalq.inference.sums import GroupSums
 from ordinalq.solvers.quadratic import simplex_qp
 
 N_CLASSES, WIDTH = 4, 3
@@ -182,7 +182,7 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
     )
     assert_allclose(error_of_means(sums, model.mu, model.A), expected)
     assert_allclose(weak(sums).D, error_of_means(sums, *weak_prior(sums.pooled)))
-    monkeypatch.setattr("ordinalq.effects.learn.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
+    monkeypatch.setattr("ordinalq.inference.learn.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
     assert_allclose(model.D - learn(sums).D, expected)
 
 

@@ -9,12 +9,12 @@ from scipy.stats import binom
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.contract.checks import ScoreChecks
-from ordinalq.inference import fits
+from ordinalq.inference import fit_test as fits
+from ordinalq.inference.checks import ScoreChecks
 from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.fits import FitTest
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.fit_test import FitTest
 from ordinalq.inference.functions import checked
-from ordinalq.inference.groups import estimate
 from ordinalq.inference.mixture import class_moments, compare
 
 N_CLASSES = 4

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from ordinalq import plot
-from ordinalq.bounds import Bounds
-from ordinalq.contract.estimates import Estimates
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimates import Estimates
 from ordinalq.samples.keys import Keys
 
 LONG = [f"a class with the long name {i}" for i in range(12)]

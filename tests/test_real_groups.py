@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.effects.learn import learn
-from ordinalq.effects.sums import GroupSums
 from ordinalq.inference.bootstrap import HeldOut, Tilt
+from ordinalq.inference.learn import learn
+from ordinalq.inference.sums import GroupSums
 from ordinalq.inference.widths import excess
 
 N_CLASSES = 4

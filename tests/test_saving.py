@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations, smoothing
 from ordinalq.classifiers import calibration, held_out, probit, rounded, stack, thresholds
-from ordinalq.effects.model import GroupModel
+from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.tuning import Tuning
 from ordinalq.io.words import Words
 from ordinalq.methods.default import Training

@@ -10,10 +10,10 @@ from scipy.stats import chi2, kstest
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.bounds import Bounds
 from ordinalq.cli import main
-from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.trend import trend_of
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.trend import trend_of
 from ordinalq.plot import trend as plot_trend
 from ordinalq.samples.keys import Keys
 

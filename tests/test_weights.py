@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bootstrap import HeldOut
-from ordinalq.inference.groups import estimate
+from ordinalq.inference.estimate import estimate
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
 from ordinalq.samples.summary import Summary

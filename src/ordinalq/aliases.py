@@ -28,7 +28,7 @@ ALIASES = _places(
         "methods.groups": "BLP",
         "methods.aml": "AML",
         "methods.default": "Default Training",
-        "effects.model": "GroupModel",
+        "inference.group_model": "GroupModel",
         "methods.composed": "ComposedQuantifier",
         "strength": "Auto",
         "inference.tuning": "Tuning",

@@ -11,7 +11,7 @@ from ordinalq import engines as core
 from ordinalq.tables.groups import By
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
+    from ordinalq.inference.estimates import Estimates
     from ordinalq.io.many import Table
     from ordinalq.tables.reading import Portion
 

@@ -1,7 +1,7 @@
 """What all engines share: rows are scored and added up, sums are split into blocks of groups, blocks are estimated.
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
-:func:`ordinalq.inference.groups.estimate`, so that every engine gives what one machine gives.
+:func:`ordinalq.inference.estimate.estimate`, so that every engine gives what one machine gives.
 """
 
 import io
@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import sklearn
 
-from ordinalq.contract.estimates import check_names, united
-from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.inference.groups import estimate_block
+from ordinalq.inference.estimate import estimate_block
+from ordinalq.inference.estimates import check_names, united
+from ordinalq.inference.options import Plan, check_level
 from ordinalq.io.blocks import Block
 from ordinalq.io.many import Table
 from ordinalq.io.names import require_columns

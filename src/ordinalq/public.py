@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq.classifiers.cross_fitting import CrossFitted, InSample
 from ordinalq.classifiers.stacking import OrdinalProbit, OrdinalStack
-from ordinalq.contract.comparison import Comparison
-from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.trend import Trend
 from ordinalq.evaluation import errors, wilcoxon
+from ordinalq.inference.comparison import Comparison
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.options import Plan
+from ordinalq.inference.trend import Trend
 from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.methods.aml import AML
 from ordinalq.methods.catalog import catalog

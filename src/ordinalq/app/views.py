@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Array, Index
-from ordinalq.contract.estimates import Estimates, largest_first
+from ordinalq.inference.estimates import Estimates, largest_first
 
 # Groups on one page, and in one picture, as :func:`ordinalq.plot.distributions` draws them.
 PER_PAGE, PER_PICTURE = 50, 30

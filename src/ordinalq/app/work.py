@@ -10,13 +10,13 @@ import numpy as np
 from ordinalq import plot
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.comparison import Comparison
-from ordinalq.contract.estimates import Estimates, check_names
-from ordinalq.contract.plan import Plan
 from ordinalq.contract.quantifier import Quantifier
-from ordinalq.contract.trend import Trend
-from ordinalq.inference.groups import estimate
-from ordinalq.inference.labelling import LabelsNeeded
+from ordinalq.inference.comparison import Comparison
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.estimates import Estimates, check_names
+from ordinalq.inference.label_plan import LabelsNeeded
+from ordinalq.inference.options import Plan
+from ordinalq.inference.trend import Trend
 from ordinalq.io.many import Table as Read
 from ordinalq.io.many import open_table
 from ordinalq.io.writing import save_picture, write_table

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from ordinalq._utils.validation import Floats
-from ordinalq.bounds import Bounds, statistics
-from ordinalq.effects.bounds import variances
+from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.effects_bounds import variances
 
 
 def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) -> Bounds:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats, Index
 from ordinalq.bayes.priors import Prior
-from ordinalq.effects.model import multinomial
+from ordinalq.inference.group_model import multinomial
 from ordinalq.simplex import clean
 from ordinalq.solvers.barrier import minimize_inside
 from ordinalq.solvers.definite import whiten

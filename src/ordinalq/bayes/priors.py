@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_distributions, check_real
-from ordinalq.effects.model import multinomial
+from ordinalq.inference.group_model import multinomial
 from ordinalq.ordinal import existing_differences
 
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the

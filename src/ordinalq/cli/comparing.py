@@ -23,8 +23,8 @@ def compare(
 ) -> None:
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import show
-    from ordinalq.contract.plan import check_level
-    from ordinalq.inference.groups import estimate
+    from ordinalq.inference.estimate import estimate
+    from ordinalq.inference.options import check_level
     from ordinalq.io import writing
     from ordinalq.tables.predicting import chosen, summarize_table
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ordinalq.cli.job import Job
-    from ordinalq.contract.estimates import Estimates
-    from ordinalq.contract.plan import Plan
+    from ordinalq.inference.estimates import Estimates
+    from ordinalq.inference.options import Plan
     from ordinalq.samples.summary import Summary
 
 ENGINES = ("local", "dask", "spark")
@@ -33,7 +33,7 @@ class Where(NamedTuple):
 def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "Summary | Estimates":
     """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
     from ordinalq import engines
-    from ordinalq.contract.estimates import Estimates
+    from ordinalq.inference.estimates import Estimates
     from ordinalq.tables.groups import Grouping
     from ordinalq.tables.reading import Reading
 

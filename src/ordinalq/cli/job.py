@@ -24,8 +24,8 @@ from ordinalq.cli.app import (
 from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
-    from ordinalq.contract.plan import Plan
     from ordinalq.contract.quantifier import Quantifier
+    from ordinalq.inference.options import Plan
     from ordinalq.io.many import Table
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.reading import Finished
@@ -76,7 +76,7 @@ class Job:
     def plan(self, of: str = "sample") -> "Plan":
         """Return how intervals are made; a wrong option is an error."""
         from ordinalq._utils.validation import check_choice
-        from ordinalq.contract.plan import BASES, OF, Plan
+        from ordinalq.inference.options import BASES, OF, Plan
 
         of = of if self.interval_of is None else self.interval_of
         check_choice("--interval-of", of, OF)

@@ -11,7 +11,7 @@ from ordinalq.cli.job import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
-    from ordinalq.inference.labelling import LabelsNeeded
+    from ordinalq.inference.label_plan import LabelsNeeded
 
 
 @app.command()
@@ -28,7 +28,7 @@ def plan(
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
     from ordinalq._utils.validation import check_real
-    from ordinalq.contract.plan import check_level
+    from ordinalq.inference.options import check_level
     from ordinalq.io import writing
     from ordinalq.tables.planning import plan_labels, rows_to_label
 

@@ -13,9 +13,9 @@ from ordinalq.cli.job import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates
-    from ordinalq.contract.plan import Plan
-    from ordinalq.contract.trend import Trend
+    from ordinalq.inference.estimates import Estimates
+    from ordinalq.inference.options import Plan
+    from ordinalq.inference.trend import Trend
     from ordinalq.tables.predicting import Diagnoses
     from ordinalq.tables.reading import Finished
 
@@ -55,7 +55,7 @@ def predict(
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
-    from ordinalq.contract.estimates import check_names
+    from ordinalq.inference.estimates import check_names
     from ordinalq.tables.groups import names_of
 
     addresses = {"dask": scheduler, "spark": master}
@@ -134,7 +134,7 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.groups import estimate
+    from ordinalq.inference.estimate import estimate
     from ordinalq.inference.selecting import select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predicting import diagnoses_of, summarize_table

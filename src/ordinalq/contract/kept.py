@@ -6,10 +6,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from ordinalq._utils.validation import Array, Codes, Floats
-from ordinalq.contract.checks import ScoreChecks
-from ordinalq.contract.facts import Facts
-from ordinalq.effects.features import logits_pay, with_logits
-from ordinalq.effects.looks import effect_on_looks
+from ordinalq.inference.checks import ScoreChecks
+from ordinalq.inference.facts import Facts
+from ordinalq.inference.features import logits_pay, with_logits
+from ordinalq.inference.looks import effect_on_looks
 from ordinalq.samples.samples import OneHot
 from ordinalq.samples.weights import Weights
 

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.contract.facts import Replicates
 from ordinalq.contract.fitting import Fitting
-from ordinalq.contract.labelled import label_totals
-from ordinalq.contract.plan import Draws
 from ordinalq.contract.scoring import labelled_samples
+from ordinalq.inference.facts import Replicates
+from ordinalq.inference.labelled import label_totals
+from ordinalq.inference.options import Draws
 from ordinalq.metrics import nmd
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index
-from ordinalq.contract.facts import Replicates
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import PER_MODEL, Draws
+from ordinalq.inference.facts import Replicates
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.options import PER_MODEL, Draws
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares, worth

@@ -5,15 +5,15 @@ function g of the items is a mixture of its class means, q = M p. `diagnose` tak
 classes, compares q with the best mixture by a chi-square test, and derives from the same covariances how well classes
 can be told apart and how many items it takes.
 
-For methods on scores g are the functions of `ordinalq.contract.checks`; for methods on features it is their own
+For methods on scores g are the functions of `ordinalq.inference.checks`; for methods on features it is their own
 representation. Thus the test has residual degrees of freedom also where the method itself has none, as ACC with its n
 equations for n classes.
 """
 
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.model import FittedQuantifier
 from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
 from ordinalq.inference.mixture import Moments, class_moments, compare
+from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
 from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.contract.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares
 

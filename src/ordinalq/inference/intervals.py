@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Floats
-from ordinalq.bounds import Bounds
-from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import Plan
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.options import Plan
 from ordinalq.inference.widths import corrected, percentiles, statistics
 from ordinalq.samples.summary import Summary
 

@@ -1,93 +1,56 @@
-"""Estimates of groups with some labelled items: by the method's model of groups, or by the labels alone."""
+"""Labelled items of samples: the sums that estimates from labels need, which add up like all others."""
 
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Floats, Index, Mask
-from ordinalq.bounds import Bounds
-from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import Plan
-from ordinalq.effects.design import DesignBased, LabelMoments, design_based
-from ordinalq.inference.fits import GOOD, UNTESTED
-from ordinalq.samples.summary import Summary
-
-# Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
-FEWEST = 10
+from ordinalq._utils.validation import Codes, Floats
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.samples.labels import encode_known_labels
+from ordinalq.samples.samples import Samples
 
 
-def with_labels(quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
-    """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
+def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
+    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
-    A method with a model of groups has used the labels already. Else, or where the plan says so, or where it is left
-    open and the sample is unlike the training groups, estimates and intervals of samples with at least ten labels are
-    those of `design_based`; the others stay as they are.
+    Nothing where no labels are given at all.
+
+    With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
+    labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
+    "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
+    of the labelled ones, where weights do not say so.
     """
-    m = summary.n_labelled
-    if m is None:
-        if plan.basis == "labels":
-            raise ValueError("basis='labels' needs labels of some items: give labelled=[...], or leave basis out.")
-        return estimates
-    by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, plan)
-    basis = np.where(by_labels, "labels", "model")
-    estimates = replace(estimates, n_labelled=m, basis=basis)
-    if not by_labels.any():
-        return estimates
-    rows = np.flatnonzero(by_labels)
-    found = from_labels(summary, rows, 0.95 if estimates.level is None else estimates.level, plan.of)
-    changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
-    if estimates.bounds is None:
-        return replace(estimates, **changed)
-    changed["covariance"] = _replaced(estimates.covariance, rows, found.covariance)
-    # What labels say of a group has nothing to do with M.
-    changed["shared"] = _replaced(estimates.shared, rows, 0)
-    changed["own"] = _replaced(estimates.own, rows, found.covariance)
-    return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
-
-
-def enough(n_labelled: Any, n_items: Any) -> Mask:
-    """Return which samples (B,) have labels enough for an estimate by these alone."""
-    return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
-
-
-def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, plan: Plan) -> Mask:
-    """Return which samples are to rest on their labels alone, (B,), where these are enough."""
-    if plan.basis == "model" and not quantifier.uses_labels:
+    if labelled is None:
+        return {}
+    if not hasattr(quantifier, "held_out_"):
         raise ValueError(
-            f"basis='model' needs a method with a model of groups that labels can enter, such as BLP; with "
-            f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
+            f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
+            "labels need: fit it again."
         )
-    if plan.basis == "labels" or not quantifier.uses_labels:
-        return np.ones(len(estimates), dtype=bool)
-    if plan.basis == "model" or estimates.fit is None:
-        return np.zeros(len(estimates), dtype=bool)
-    # The choice is free: a model of groups does not judge what does not fit it.
-    return ~np.isin(estimates.fit, (GOOD, UNTESTED))
-
-
-def from_labels(summary: Summary, rows: Index, level: float, of: str) -> DesignBased:
-    """Return estimates of some samples by their labels alone."""
-    # In items, so that the labels count as part of all.
-    unit = summary.item_unit[rows]
-    counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
-    return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, of)
-
-
-def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
-    """Return a copy with other values in some rows."""
-    if array is None:
-        return None
-    changed = array.copy()
-    changed[rows] = values
-    return changed
-
-
-def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
-    """Return bounds with those of other estimates in some rows."""
-    names = [field.name for field in fields(Bounds) if field.name not in ("level", "of")]
-    arrays: dict[str, Any] = {
-        name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
+    codes = encode_known_labels(labelled, quantifier.classes_)
+    if len(codes) != len(S):
+        raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
+    g = quantifier.class_predictions(S)
+    known = np.flatnonzero(codes >= 0)
+    some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
+    totals = {
+        "g": samples.total(g),
+        "labels": some.total(E),
+        "labels eg": np.stack([some.total(e[:, None] * G) for e in E.T], axis=1),
+        "labels gg": np.stack([some.total(column[:, None] * G) for column in G.T], axis=1),
     }
-    return replace(bounds, **arrays)
+    if samples.weights is not None and not samples.weights.counts_items:
+        totals["labels n"] = some.sizes.astype(np.float64)
+    if quantifier.on_means:
+        totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
+    return totals
+
+
+def _among(samples: Samples, chosen: Codes) -> Samples:
+    """Return what samples hold of the chosen items (k,), as samples of these alone."""
+    place = np.full(samples.n_items, -1, dtype=np.intp)
+    place[chosen] = np.arange(len(chosen))
+    items = place[samples.items]
+    kept = np.append(0, np.cumsum(items >= 0))
+    weights = None if samples.weights is None else samples.weights.take(items >= 0)
+    return Samples(items[items >= 0], kept[samples.offsets], len(chosen), weights=weights)

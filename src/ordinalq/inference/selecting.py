@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import check_integer
-from ordinalq.contract.estimates import largest_first
-from ordinalq.contract.model import FittedQuantifier
+from ordinalq.inference.estimates import largest_first
+from ordinalq.inference.model import FittedQuantifier
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions

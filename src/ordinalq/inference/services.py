@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.estimates import Estimates
-from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.groups import estimate, group_samples
-from ordinalq.inference.labelling import LabelsNeeded, labels_needed
+from ordinalq.inference.estimate import estimate, group_samples
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
+from ordinalq.inference.options import Plan, check_level
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.samples.keys import is_polars
 

@@ -15,7 +15,7 @@ import numpy as np
 from ordinalq._utils.progress import each
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.splits import FRACTION
 from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Mask
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import Plan
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.options import Plan
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.weights import Weights, worth
 from ordinalq.simplex import clean

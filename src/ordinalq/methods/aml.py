@@ -13,8 +13,8 @@ from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterio
 from ordinalq.bayes.priors import Prior, check_prior
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.contract.facts import ClosedForm
-from ordinalq.effects.model import multinomial
+from ordinalq.inference.facts import ClosedForm
+from ordinalq.inference.group_model import multinomial
 from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.methods.groups import BLP
 from ordinalq.samples.summary import Summary

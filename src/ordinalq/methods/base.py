@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.contract.facts import Facts, Replicates, Smoothing
-from ordinalq.contract.plan import Draws
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
+from ordinalq.inference.facts import Facts, Replicates, Smoothing
+from ordinalq.inference.options import Draws
 from ordinalq.inference.services import Services
 from ordinalq.inference.splits import Split, ground
 from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats, check_real
-from ordinalq.contract.facts import ClosedForm
-from ordinalq.effects.bounds import bounds, stated_covariance
-from ordinalq.effects.features import logits_pay, with_logits
-from ordinalq.effects.labelled import GroupLabels, predict_labelled
-from ordinalq.effects.learn import learn, stated, weak
-from ordinalq.effects.model import GroupModel
-from ordinalq.effects.predict import Prediction, is_unlike, predict
-from ordinalq.effects.sums import GroupSums
+from ordinalq.inference.effects_bounds import bounds, stated_covariance
+from ordinalq.inference.effects_labelled import GroupLabels, predict_labelled
+from ordinalq.inference.facts import ClosedForm
+from ordinalq.inference.features import logits_pay, with_logits
+from ordinalq.inference.group_model import GroupModel
+from ordinalq.inference.learn import learn, stated, weak
+from ordinalq.inference.predict import Prediction, is_unlike, predict
+from ordinalq.inference.sums import GroupSums
 from ordinalq.methods.base import Method, class_distribution
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights

@@ -10,9 +10,9 @@ import numpy as np
 from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.contract.facts import Replicates
-from ordinalq.contract.plan import Draws
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
+from ordinalq.inference.facts import Replicates
+from ordinalq.inference.options import Draws
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
 from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution

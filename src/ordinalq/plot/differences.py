@@ -10,7 +10,7 @@ from ordinalq.plot import style
 from ordinalq.plot.style import Axes
 
 if TYPE_CHECKING:
-    from ordinalq.contract.comparison import Comparison
+    from ordinalq.inference.comparison import Comparison
 
 # Characters of the name of a group.
 NAME = 18

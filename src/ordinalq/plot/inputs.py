@@ -11,7 +11,7 @@ from ordinalq._utils.text import plain
 from ordinalq._utils.validation import Floats, Index, check_numbers, check_vectors
 
 if TYPE_CHECKING:
-    from ordinalq.contract.estimates import Estimates as Estimates
+    from ordinalq.inference.estimates import Estimates as Estimates
 else:  # it would load all that estimates need
     Estimates = Any
 

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.estimates import Estimates, check_names
-from ordinalq.contract.plan import Plan, check_level
 from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.groups import estimate
-from ordinalq.inference.labelling import LabelsNeeded, labels_needed
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.estimates import Estimates, check_names
+from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
+from ordinalq.inference.options import Plan, check_level
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.io import cells
 from ordinalq.io.cells import as_pandas, where

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Index, Mask, check_random_state
-from ordinalq.contract.plan import Plan
-from ordinalq.inference.labelling import LabelsNeeded, drawn_items, labels_needed
+from ordinalq.inference.label_plan import LabelsNeeded, drawn_items, labels_needed
+from ordinalq.inference.options import Plan
 from ordinalq.io.cells import as_words, where
 from ordinalq.io.many import Table
 from ordinalq.io.names import MISSING_WORDS
@@ -40,7 +40,7 @@ def plan_labels(
     """Return how many rows of a table, or of each group of its rows, to label.
 
     The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
-    :func:`ordinalq.inference.labelling.labels_needed`.
+    :func:`ordinalq.inference.label_plan.labels_needed`.
     """
     groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.bounds import Bounds
+from ordinalq.inference.bounds import Bounds
 from ordinalq.problem import Data
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
-from ordinalq.bounds import Bounds
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import Plan, check_level
-from ordinalq.inference.groups import estimate
-from ordinalq.inference.labelled import by_labels_alone, enough, from_labels
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimate import estimate
+from ordinalq.inference.labels import by_labels_alone, enough, from_labels
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.options import Plan, check_level
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import is_missing
 from ordinalq.samples.summary import Summary

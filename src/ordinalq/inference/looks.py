@@ -3,8 +3,8 @@
 import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.effects.learn import error_of_means, learn
-from ordinalq.effects.sums import GroupSums
+from ordinalq.inference.learn import error_of_means, learn
+from ordinalq.inference.sums import GroupSums
 from ordinalq.samples.weights import Weights
 
 # Numbers in the squares of all groups, half a gigabyte; wider representations are reduced to their main directions.

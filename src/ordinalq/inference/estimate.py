@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ordinalq.contract.estimates import Estimates, check_names, united
-from ordinalq.contract.model import FittedQuantifier
-from ordinalq.contract.plan import Plan, check_level
-from ordinalq.inference.fits import verdicts
+from ordinalq.inference.estimates import Estimates, check_names, united
+from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.intervals import with_intervals
-from ordinalq.inference.labelled import with_labels
+from ordinalq.inference.labels import with_labels
+from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.options import Plan, check_level
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.simplex import clean

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_real
-from ordinalq.effects.condition import log_odds
-from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
-from ordinalq.effects.sums import GroupSums
+from ordinalq.inference.condition import log_odds
+from ordinalq.inference.group_model import RANK_TOLERANCE, GroupModel, multinomial
+from ordinalq.inference.sums import GroupSums
 
 # Intraclass correlation of one pseudo-group, for where hardly any groups are at hand.
 PRIOR_CORRELATION = 0.03

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ordinalq._utils.validation import Floats
-from ordinalq.effects.model import RANK_TOLERANCE, GroupModel
+from ordinalq.inference.group_model import RANK_TOLERANCE, GroupModel
 
 # Tails of the groups are no heavier than those of a Student distribution with this many degrees of freedom.
 LEAST_DOF = 3.0

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv
 
 from ordinalq._utils.validation import Floats, Mask, check_choice
-from ordinalq.effects.condition import condition, log_odds
-from ordinalq.effects.model import GroupModel, multinomial
+from ordinalq.inference.condition import condition, log_odds
+from ordinalq.inference.group_model import GroupModel, multinomial
 from ordinalq.solvers.quadratic import simplex_qp
 
 TARGETS = ("sample", "population")

@@ -25,10 +25,10 @@ import numpy.typing as npt
 from scipy.special import chdtrc
 
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.model import FittedQuantifier
 from ordinalq.inference.bootstrap import composition
 from ordinalq.inference.functions import checked
 from ordinalq.inference.mixture import class_moments
+from ordinalq.inference.model import FittedQuantifier
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import class_shares
 from ordinalq.simplex import clean

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
-from ordinalq.bounds import Bounds
-from ordinalq.contract.comparison import Comparison, Side, compared
-from ordinalq.contract.trend import Trend, trend_of
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.comparison import Comparison, Side, compared
+from ordinalq.inference.trend import Trend, trend_of
 from ordinalq.samples.keys import Keys
 
 # Samples that are printed.

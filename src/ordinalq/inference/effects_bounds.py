@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ordinalq._utils.validation import Floats, check_real
-from ordinalq.bounds import Bounds, statistics
-from ordinalq.effects.predict import Prediction, cumulated_variance
+from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.predict import Prediction, cumulated_variance
 
 # A share is at most this many times more variable than in the mean of all groups.
 MOST_VARIABLE = 4.0

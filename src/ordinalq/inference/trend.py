@@ -9,7 +9,7 @@ from scipy.special import chdtrc, ndtri
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index
-from ordinalq.contract.comparison import listed
+from ordinalq.inference.comparison import listed
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.periods import numbered
 

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ordinalq._utils.validation import Floats, check_choice, check_real
-from ordinalq.bounds import Bounds, statistics
-from ordinalq.effects.bounds import variances
-from ordinalq.effects.predict import project
+from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.effects_bounds import variances
+from ordinalq.inference.predict import project
 
 # Variance of a share that is known but for rounding errors.
 KNOWN = 1e-16

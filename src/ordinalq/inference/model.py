@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Array, Codes, Floats
-from ordinalq.contract.checks import ScoreChecks
-from ordinalq.contract.facts import ClosedForm, Replicates, Smoothing
-from ordinalq.contract.plan import Draws
+from ordinalq.inference.checks import ScoreChecks
+from ordinalq.inference.facts import ClosedForm, Replicates, Smoothing
+from ordinalq.inference.options import Draws
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights

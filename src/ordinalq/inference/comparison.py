@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Floats, Mask
-from ordinalq.bounds import Bounds
+from ordinalq.inference.bounds import Bounds
 from ordinalq.samples.keys import Keys
 
 # Pairs, or series, that are printed.

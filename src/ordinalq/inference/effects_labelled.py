@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.effects.model import RANK_TOLERANCE, GroupModel, multinomial
-from ordinalq.effects.predict import CHUNK, Prediction, medians, predict, project
+from ordinalq.inference.group_model import RANK_TOLERANCE, GroupModel, multinomial
+from ordinalq.inference.predict import CHUNK, Prediction, medians, predict, project
 
 # Labels that an estimate without labels is worth at most.
 MOST_LABELS = 2**20
