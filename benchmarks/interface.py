@@ -30,7 +30,7 @@ class Before:
 
     def portions(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
         """Return the table of groups whose items were added in portions, index arrays `parts`."""
-        from ordinalq.methods.streaming import GroupTotals
+        from ordinalq.quantifiers.streaming import GroupTotals
 
         totals = GroupTotals(q)
         for part in parts:

@@ -27,7 +27,7 @@ import ordinalq as oq
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
-from ordinalq.methods.groups import UNLIKE
+from ordinalq.quantifiers.group_blp import UNLIKE
 
 LEVEL = 0.95
 USUAL_SIZE = 20

@@ -380,7 +380,7 @@ def _types():
     method = {"func": "tofile", "obj": value("x")}
     yield "a method", "bayes", extra(node("MethodNode", "builtins.str", content=method))
     yield "a type of another module", "bayes", extra(node("TypeNode", "antigravity.fly"))
-    yield "a path instead of an alias", "bayes", extra(node("ObjectNode", "ordinalq.methods.adjusted.PACC"))
+    yield "a path instead of an alias", "bayes", extra(node("ObjectNode", "ordinalq.quantifiers.adjusted.PACC"))
     yield "an alias that there is not", "bayes", extra(node("ObjectNode", "ordinalq.aliases.Evil"))
     yield "a function that is no function", "bayes", extra(node("FunctionNode", "ordinalq.aliases.alias_of"))
     yield "a module as a part", "bayes", extra(node("FunctionNode", "ordinalq.aliases.import_module"))

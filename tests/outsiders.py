@@ -4,7 +4,7 @@ from copy import copy
 
 import numpy as np
 
-from ordinalq.methods.base import Method
+from ordinalq.quantifiers.linear import Method
 from ordinalq.samples.samples import class_means
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
 from ordinalq.losses import CumulativeSquares, Energy, LeastSquares, Poisson
-from ordinalq.methods.base import LinearQuantifier
+from ordinalq.quantifiers.linear import LinearQuantifier
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, RankHistogram
 from ordinalq.solvers.newton import NewtonSolver

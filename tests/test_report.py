@@ -21,7 +21,7 @@ import ordinalq as oq
 from ordinalq import reference
 from ordinalq.evaluation import p_against_best, wilcoxon
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.methods.catalog import BEYOND, Entry
+from ordinalq.quantifiers.catalog import BEYOND, Entry
 from ordinalq.report import figures, tables, write_report, write_summary
 from ordinalq.report.claims import claim_table
 from ordinalq.report.departures import applicable, departures
@@ -368,7 +368,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     outcome = make_outcome(**SHORT, methods=methods, protocols=("APP",), measures=("nmd",))
     if in_catalog:
         known = [*oq.catalog(beyond=False), Entry(Steady, BEYOND)]
-        monkeypatch.setattr("ordinalq.methods.catalog.catalog", lambda: known)
+        monkeypatch.setattr("ordinalq.quantifiers.catalog.catalog", lambda: known)
     text = Page(write_report(outcome, tmp_path).read_text(encoding="utf-8")).text
     assert "beyond the paper" in text
     table = tables.results_table(outcome, "nmd")

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq import losses
-from ordinalq.contract.scoring import drawn_samples
 from ordinalq.problem import Data
+from ordinalq.quantifiers.scoring import drawn_samples
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 

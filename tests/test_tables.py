@@ -236,7 +236,7 @@ def test_files_name_parts_by_their_aliases_only(saved):
         payload = zipfile.ZipFile(io.BytesIO(archive.read("model.skops")))
     schema = payload.read("schema.json").decode()
     assert "ordinalq.aliases" in schema
-    assert "ordinalq.methods" not in schema
+    assert "ordinalq.quantifiers" not in schema
     assert "ordinalq.tables" not in schema
 
 

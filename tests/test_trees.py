@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import ordinalq as oq
-from ordinalq.methods.trees import divergence, halving_tree, most_reliable_first
+from ordinalq.quantifiers.trees import divergence, halving_tree, most_reliable_first
 
 
 def test_most_reliable_threshold_is_the_root_and_so_on_within_both_sides():

@@ -16,9 +16,9 @@ from ordinalq.inference import splits
 from ordinalq.inference.splits import ground, thirds
 from ordinalq.inference.tuning import Trial, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
-from ordinalq.methods.unfolding import degrees_of_freedom, tau_for
 from ordinalq.ordinal import difference_matrix
 from ordinalq.problem import Data
+from ordinalq.quantifiers.run_ibu import degrees_of_freedom, tau_for
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, Posteriors
 from ordinalq.smoothing import PolynomialSmoothing

@@ -17,19 +17,19 @@ def _places(parts: dict[str, str]) -> dict[str, str]:
 # Alias -> module:name; a part that gets another name keeps its alias in a line of its own, below these.
 ALIASES = _places(
     {
-        "methods.counting": "CC PCC",
-        "methods.adjusted": "ACC PACC OACC OPACC",
-        "methods.hellinger": "HDx HDy OHDx OHDy",
-        "methods.likelihood": "SLD OSLD",
-        "methods.trees": "OQT ARC",
-        "methods.unfolding": "IBU RUN",
-        "methods.energy": "EDy OEDy",
-        "methods.ranking": "PDF OPDF",
-        "methods.groups": "BLP",
-        "methods.aml": "AML",
-        "methods.default": "Default Training",
+        "quantifiers.counting": "CC PCC",
+        "quantifiers.adjusted": "ACC PACC OACC OPACC",
+        "quantifiers.histogram": "HDx HDy OHDx OHDy",
+        "quantifiers.likelihood": "SLD OSLD",
+        "quantifiers.trees": "OQT ARC",
+        "quantifiers.run_ibu": "IBU RUN",
+        "quantifiers.energy": "EDy OEDy",
+        "quantifiers.ranking": "PDF OPDF",
+        "quantifiers.group_blp": "BLP",
+        "quantifiers.adjusted_ml": "AML",
+        "quantifiers.auto": "Default Training",
         "inference.group_model": "GroupModel",
-        "methods.composed": "ComposedQuantifier",
+        "quantifiers.composed": "ComposedQuantifier",
         "strength": "Auto",
         "inference.tuning": "Tuning",
         "losses": "CumulativeSquares Energy Hellinger LeastSquares MatchDistance Poisson",
@@ -68,7 +68,7 @@ def __getattr__(name: str) -> Any:
 def alias_of(module: str, name: str) -> str | None:
     """Return the alias of a part, None if it has none.
 
-    >>> alias_of("ordinalq.methods.adjusted", "PACC")
+    >>> alias_of("ordinalq.quantifiers.adjusted", "PACC")
     'PACC'
     """
     found = [alias for alias, place in (ALIASES | FUNCTIONS).items() if place == f"{module}:{name}"]

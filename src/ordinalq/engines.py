@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import sklearn
 
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.estimate import estimate_block
 from ordinalq.inference.estimates import check_names, united
 from ordinalq.inference.options import Plan, check_level
@@ -24,7 +23,8 @@ from ordinalq.io.blocks import Block
 from ordinalq.io.many import Table
 from ordinalq.io.names import require_columns
 from ordinalq.io.table import TableFile
-from ordinalq.methods.catalog import catalog
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed

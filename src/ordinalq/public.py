@@ -4,30 +4,30 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq.classifiers.cross_fitting import CrossFitted, InSample
 from ordinalq.classifiers.stacking import OrdinalProbit, OrdinalStack
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
-from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
-from ordinalq.methods.aml import AML
-from ordinalq.methods.catalog import catalog
-from ordinalq.methods.composed import ComposedQuantifier
-from ordinalq.methods.counting import CC, PCC
-from ordinalq.methods.default import Default, train
-from ordinalq.methods.energy import EDy, OEDy
-from ordinalq.methods.groups import BLP
-from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
-from ordinalq.methods.likelihood import OSLD, SLD
-from ordinalq.methods.ranking import OPDF, PDF
 from ordinalq.methods.response import solve
-from ordinalq.methods.trees import ARC, OQT
-from ordinalq.methods.unfolding import IBU, RUN
 from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
+from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.quantifiers.adjusted_ml import AML
+from ordinalq.quantifiers.auto import Default, train
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.catalog import catalog
+from ordinalq.quantifiers.composed import ComposedQuantifier
+from ordinalq.quantifiers.counting import CC, PCC
+from ordinalq.quantifiers.energy import EDy, OEDy
+from ordinalq.quantifiers.group_blp import BLP
+from ordinalq.quantifiers.histogram import HDx, HDy, OHDx, OHDy
+from ordinalq.quantifiers.likelihood import OSLD, SLD
+from ordinalq.quantifiers.ranking import OPDF, PDF
+from ordinalq.quantifiers.run_ibu import IBU, RUN
+from ordinalq.quantifiers.trees import ARC, OQT
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.search import SampleSearch

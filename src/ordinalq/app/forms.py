@@ -8,7 +8,7 @@ from ordinalq.app.uploads import Refused
 from ordinalq.app.work import MAX_COMPARED, Asked, Choices
 from ordinalq.classifiers.members import BUDGETS
 from ordinalq.inference.options import OF
-from ordinalq.methods.catalog import catalog
+from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.periods import PERIODS, with_period
 from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 

@@ -11,7 +11,7 @@ from ordinalq.app.sessions import Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classifiers.members import BUDGETS
-from ordinalq.methods.catalog import catalog
+from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
 

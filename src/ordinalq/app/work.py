@@ -10,7 +10,6 @@ import numpy as np
 from ordinalq import plot
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
@@ -20,7 +19,8 @@ from ordinalq.inference.trend import Trend
 from ordinalq.io.many import Table as Read
 from ordinalq.io.many import open_table
 from ordinalq.io.writing import save_picture, write_table
-from ordinalq.methods.default import Training
+from ordinalq.quantifiers.auto import Training
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.periods import with_period
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary

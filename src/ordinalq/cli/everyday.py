@@ -36,7 +36,7 @@ COLUMNS = 30
 def methods(json: JsonOption = False) -> None:
     """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
     from ordinalq._utils.terminal import table
-    from ordinalq.methods.catalog import catalog
+    from ordinalq.quantifiers.catalog import catalog
 
     rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
     if json:

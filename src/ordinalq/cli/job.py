@@ -24,9 +24,9 @@ from ordinalq.cli.app import (
 from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
-    from ordinalq.contract.quantifier import Quantifier
     from ordinalq.inference.options import Plan
     from ordinalq.io.many import Table
+    from ordinalq.quantifiers.base import Quantifier
     from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.reading import Finished
 

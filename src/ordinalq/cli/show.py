@@ -16,9 +16,9 @@ from ordinalq.cli.wording import QUIET, say
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ordinalq.contract.quantifier import Quantifier
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.facts import Smoothing
+    from ordinalq.quantifiers.base import Quantifier
     from ordinalq.samples.keys import Keys
     from ordinalq.search.comparing import MethodComparison
 

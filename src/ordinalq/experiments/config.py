@@ -17,7 +17,7 @@ from ordinalq.classifiers.registry import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
 from ordinalq.experiments import pairs
-from ordinalq.methods.catalog import BEYOND, import_method, known_methods
+from ordinalq.quantifiers.catalog import BEYOND, import_method, known_methods
 
 PROFILES = ("full", "quick")
 KINDS = ("quantifiers", "classifiers", "collection")

@@ -28,7 +28,7 @@ from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material
 from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
 from ordinalq.experiments.units import ScoredUnit, Setup, Trial, Unit
-from ordinalq.methods.catalog import find_method
+from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean

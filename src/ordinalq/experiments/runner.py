@@ -28,7 +28,7 @@ from ordinalq.experiments.outcome import Outcome
 from ordinalq.experiments.progress import Progress
 from ordinalq.experiments.store import Store, digest, key_of, machine, open_store, to_json, versions
 from ordinalq.experiments.units import Setup, Unit, units_of
-from ordinalq.methods.catalog import import_method
+from ordinalq.quantifiers.catalog import import_method
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
 

@@ -17,13 +17,13 @@ import pandas as pd
 
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.classifiers.registry import scoring_classifier
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.datasets.split import derived_seed
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Battery, Material
 from ordinalq.experiments.store import to_json
-from ordinalq.methods.catalog import find_method
 from ordinalq.ordinal import jaggedness
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.catalog import find_method
 from ordinalq.search import Attempt, configurations_of, describe, estimate_all
 
 

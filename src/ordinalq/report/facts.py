@@ -11,7 +11,7 @@ from ordinalq._utils.validation import Floats
 from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.experiments.pairs import split_pair
-from ordinalq.methods.catalog import BEYOND, known_methods
+from ordinalq.quantifiers.catalog import BEYOND, known_methods
 from ordinalq.report.formats import short
 
 LEVEL = 0.01

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ordinalq import reference
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.methods.catalog import BEYOND, known_methods
+from ordinalq.quantifiers.catalog import BEYOND, known_methods
 from ordinalq.report.facts import KEYS, compares_classifiers, display_name, group_of, parsed, selected
 from ordinalq.report.formats import MISSING, Table, settings_text, value_text
 from ordinalq.report.layout import Show, lay_out, number, words

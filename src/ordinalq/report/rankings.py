@@ -8,7 +8,7 @@ import pandas as pd
 
 from ordinalq import reference
 from ordinalq.experiments.outcome import Outcome
-from ordinalq.methods.catalog import known_methods
+from ordinalq.quantifiers.catalog import known_methods
 from ordinalq.report.facts import data_name, display_name, group_of, results
 from ordinalq.report.formats import Table
 from ordinalq.report.layout import Show, lay_out, number, words

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, Mask
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean

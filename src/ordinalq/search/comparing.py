@@ -14,10 +14,10 @@ from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, unscored
 from ordinalq.classifiers.folds import make_folds
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors, find_measure, p_against_best
-from ordinalq.methods.catalog import find_method
 from ordinalq.protocols import APP
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.quantifiers.base import Quantifier
 
 
 def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:

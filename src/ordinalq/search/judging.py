@@ -13,9 +13,9 @@ from sklearn.utils.validation import _num_samples
 from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.contract.fitting import group_codes
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.fitting import group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import find_measure
-from ordinalq.inference.services import Services
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.services import Services
 from ordinalq.samples.labels import encode_labels
 from ordinalq.search import judging
 from ordinalq.search.grid import configurations_of, configured

@@ -14,8 +14,8 @@ import numpy as np
 import sklearn
 
 from ordinalq._utils.text import plain
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.io.cells import short
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.version import __version__
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.

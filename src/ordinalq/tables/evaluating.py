@@ -10,12 +10,12 @@ import pandas as pd
 
 from ordinalq._utils.progress import each, tell
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.evaluation import errors
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.options import Plan
 from ordinalq.io.many import Table
 from ordinalq.protocols import APP, APPOQ, NPP
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.search.comparing import MethodComparison, checked_methods

@@ -6,9 +6,9 @@ from typing import Any
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import check_choice
 from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.io.many import Table
-from ordinalq.methods.catalog import find_method
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.catalog import find_method
 from ordinalq.tables.groups import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.tables.sampling import some_rows

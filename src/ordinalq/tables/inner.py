@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.quantifiers.base import Quantifier
 
 
 def fitted_quantifier(model: Any) -> Quantifier:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
@@ -24,7 +23,8 @@ from ordinalq.io.cells import as_pandas, where
 from ordinalq.io.columns import column_kinds, typed
 from ordinalq.io.encoder import with_name_arrays
 from ordinalq.io.names import UNNAMED, require_columns
-from ordinalq.methods.default import Default
+from ordinalq.quantifiers.auto import Default
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.text import nearest
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.verdict import Diagnosis
 from ordinalq.io.many import Table
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.groups import WHOLE, By, Grouping

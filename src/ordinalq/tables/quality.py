@@ -11,7 +11,7 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier
 from ordinalq.classifiers.folds import make_folds
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.quantifiers.base import Quantifier
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
 RARE = 30

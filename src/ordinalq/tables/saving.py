@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
 from ordinalq._utils.text import first_of, plain
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.io.writing import check_output, replacing
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.tables.contents import check_contents
 from ordinalq.tables.description import META, ModelInfo, check_meta, checksum, describe, plain_labels
 from ordinalq.tables.inner import fitted_quantifier, with_quantifier

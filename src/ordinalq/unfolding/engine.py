@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.solvers.sensitivity import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
 

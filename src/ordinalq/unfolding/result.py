@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.special import chndtrix, ndtri
 
 from ordinalq._utils.validation import Floats, check_real
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.plot import spectrum, strength_scan
 from ordinalq.plot.style import Axes
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.unfolding.engine import Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.scan import Scan

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from ordinalq._utils.validation import Floats
-from ordinalq.contract.quantifier import Quantifier
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.unfolding.engine import Unfolder
 
 # Strengths of a scan.

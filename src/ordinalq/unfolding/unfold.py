@@ -9,9 +9,9 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, check_choice, check_integer, check_random_state
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.methods.response import check_proportional
-from ordinalq.methods.unfolding import RUN
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.run_ibu import RUN
 from ordinalq.regularizers import differences
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.measurement import Measurement, read_measurement

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Floats, Index
-from ordinalq.bayes.priors import Prior
 from ordinalq.inference.group_model import multinomial
+from ordinalq.quantifiers.priors import Prior
 from ordinalq.simplex import clean
 from ordinalq.solvers.barrier import minimize_inside
 from ordinalq.solvers.definite import whiten

@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array, Codes, Floats
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.contract.quantifier import Quantifier
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
 from ordinalq.inference.facts import Facts, Replicates, Smoothing
 from ordinalq.inference.options import Draws
-from ordinalq.inference.services import Services
 from ordinalq.inference.splits import Split, ground
 from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
 from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
 from ordinalq.problem import Data
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.services import Services
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means

@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.base import clone
 
 from ordinalq.losses import Loss
-from ordinalq.methods.base import LinearQuantifier, Parts
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Regularizer
 from ordinalq.representations import Representation
 

@@ -9,18 +9,18 @@ from functools import cache
 from typing import Any
 
 from ordinalq._utils.validation import check_choice
-from ordinalq.contract.quantifier import Quantifier
-from ordinalq.methods.adjusted import ACC, OACC, OPACC, PACC
-from ordinalq.methods.aml import AML
-from ordinalq.methods.counting import CC, PCC
-from ordinalq.methods.default import Default
-from ordinalq.methods.energy import EDy, OEDy
-from ordinalq.methods.groups import BLP
-from ordinalq.methods.hellinger import HDx, HDy, OHDx, OHDy
-from ordinalq.methods.likelihood import OSLD, SLD
-from ordinalq.methods.ranking import OPDF, PDF
-from ordinalq.methods.trees import ARC, OQT
-from ordinalq.methods.unfolding import IBU, RUN
+from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
+from ordinalq.quantifiers.adjusted_ml import AML
+from ordinalq.quantifiers.auto import Default
+from ordinalq.quantifiers.base import Quantifier
+from ordinalq.quantifiers.counting import CC, PCC
+from ordinalq.quantifiers.energy import EDy, OEDy
+from ordinalq.quantifiers.group_blp import BLP
+from ordinalq.quantifiers.histogram import HDx, HDy, OHDx, OHDy
+from ordinalq.quantifiers.likelihood import OSLD, SLD
+from ordinalq.quantifiers.ranking import OPDF, PDF
+from ordinalq.quantifiers.run_ibu import IBU, RUN
+from ordinalq.quantifiers.trees import ARC, OQT
 
 TAUS = [1e-5, 1e-3, 1e-1]
 # "Until convergence", for which no number is printed: p changes by no more than this on average over the classes.

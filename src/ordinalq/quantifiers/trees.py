@@ -15,8 +15,8 @@ from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_
 from ordinalq.classifiers.cross_fitting import held_out, last_step
 from ordinalq.classifiers.weighting import fit_weighted, usable_weights
 from ordinalq.losses import LeastSquares
-from ordinalq.methods.base import Method, check_every_class, class_distribution
 from ordinalq.problem import Data
+from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.samples.samples import OneHot, Samples, class_means

@@ -14,7 +14,7 @@ from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.learn import learn, stated, weak
 from ordinalq.inference.predict import Prediction, is_unlike, predict
 from ordinalq.inference.sums import GroupSums
-from ordinalq.methods.base import Method, class_distribution
+from ordinalq.quantifiers.linear import Method, class_distribution
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution

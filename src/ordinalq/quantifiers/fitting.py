@@ -12,8 +12,8 @@ from ordinalq._utils.validation import Codes, Floats, check_choice
 from ordinalq.classifiers.cross_fitting import held_out, remember_features, unscored
 from ordinalq.classifiers.sharing import shared_scores
 from ordinalq.classifiers.weighting import usable_weights
-from ordinalq.contract.kept import Kept
-from ordinalq.contract.scores import check_features, check_items, check_scores
+from ordinalq.quantifiers.kept import Kept
+from ordinalq.quantifiers.scores import check_features, check_items, check_scores
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.weights import KINDS, Weights, handed_on

@@ -15,7 +15,7 @@ from ordinalq.inference.facts import Replicates
 from ordinalq.inference.options import Draws
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
-from ordinalq.methods.base import SmoothedMethod, check_every_class, class_distribution
+from ordinalq.quantifiers.linear import SmoothedMethod, check_every_class, class_distribution
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary

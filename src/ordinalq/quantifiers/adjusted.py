@@ -3,7 +3,7 @@
 from typing import Any
 
 from ordinalq.losses import LeastSquares
-from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts, smoothed
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import HardVotes, Posteriors
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ordinalq._utils.validation import Codes, Floats
-from ordinalq.methods.base import Method, class_distribution
+from ordinalq.quantifiers.linear import Method, class_distribution
 from ordinalq.representations import HardVotes, Posteriors, Representation
 from ordinalq.samples.samples import OneHot
 from ordinalq.samples.summary import Summary

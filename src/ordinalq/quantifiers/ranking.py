@@ -3,7 +3,7 @@
 from typing import Any
 
 from ordinalq.losses import CumulativeSquares, MatchDistance
-from ordinalq.methods.base import LinearQuantifier, Parts
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import RankHistogram
 

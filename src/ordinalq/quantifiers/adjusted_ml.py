@@ -7,16 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats, check_choice
-from ordinalq.bayes.intervals import normal_bounds
-from ordinalq.bayes.moments import LabelledRatios, error_shares
-from ordinalq.bayes.posterior import Observed, Posterior, first_shares, posterior, pull
-from ordinalq.bayes.priors import Prior, check_prior
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.facts import ClosedForm
 from ordinalq.inference.group_model import multinomial
-from ordinalq.methods.base import Method, check_every_class, class_distribution
-from ordinalq.methods.groups import BLP
+from ordinalq.quantifiers.group_blp import BLP
+from ordinalq.quantifiers.intervals import normal_bounds
+from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
+from ordinalq.quantifiers.moments import LabelledRatios, error_shares
+from ordinalq.quantifiers.posterior import Observed, Posterior, first_shares, posterior, pull
+from ordinalq.quantifiers.priors import Prior, check_prior
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean

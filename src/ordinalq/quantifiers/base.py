@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.contract.fitting import Fitting
-from ordinalq.contract.scoring import labelled_samples
 from ordinalq.inference.facts import Replicates
 from ordinalq.inference.labelled import label_totals
 from ordinalq.inference.options import Draws
 from ordinalq.metrics import nmd
+from ordinalq.quantifiers.fitting import Fitting
+from ordinalq.quantifiers.scoring import labelled_samples
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
@@ -33,7 +33,7 @@ class Quantifier(Fitting):
     both. Services (intervals, groups, diagnosis, search) use the facts and methods below; they never ask for the class
     of a quantifier.
 
-    A method derives from `ordinalq.methods.base.Method` and implements `learn` and `solve`, and, if they differ from
+    A method derives from `ordinalq.quantifiers.linear.Method` and implements `learn` and `solve`, and, if they differ from
     the defaults, `embed`, `resample`, `replicates` and the methods for smoothing: see docs/extend/method.md.
 
     Attributes

@@ -4,7 +4,7 @@ from typing import Any
 
 from ordinalq._utils.validation import check_choice
 from ordinalq.losses import Energy
-from ordinalq.methods.base import LinearQuantifier, Parts, smoothed
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts, smoothed
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import MeanDistances
 

@@ -10,7 +10,7 @@ from ordinalq.classifiers.cross_fitting import last_step
 from ordinalq.classifiers.members import BUDGETS
 from ordinalq.classifiers.stacking import OrdinalStack
 from ordinalq.inference.expected import expected_errors
-from ordinalq.methods.aml import AML
+from ordinalq.quantifiers.adjusted_ml import AML
 from ordinalq.samples.weights import Weights
 
 # Sizes of samples for which the expected error is told.

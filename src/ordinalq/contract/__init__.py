@@ -1,1 +1,0 @@
-"""The nouns of the middle floor: Quantifier, Summary, Estimates and Plan."""
