@@ -23,9 +23,9 @@ from ordinalq.experiments.progress import LogFile, Progress, Terminal
 from ordinalq.experiments.runner import identity, run, select
 from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
+from ordinalq.model_selection import Attempt
 from ordinalq.report import write_report
 from ordinalq.report.summary import best_sentences
-from ordinalq.search import Attempt
 
 NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
 TABLES = ("validation", "selected", "estimates", "truth")

@@ -11,6 +11,8 @@ from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
 from ordinalq.methods.response import solve
 from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
+from ordinalq.model_selection import SampleSearch
+from ordinalq.model_selection.compare import MethodComparison, compare_methods
 from ordinalq.numerical import NumericalLoss
 from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
@@ -30,8 +32,6 @@ from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.search import SampleSearch
-from ordinalq.search.comparing import MethodComparison, compare_methods
 from ordinalq.simplex import Derivatives
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.facts import Smoothing
+    from ordinalq.model_selection.compare import MethodComparison
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.samples.keys import Keys
-    from ordinalq.search.comparing import MethodComparison
 
 # More bar charts than this say less than a file does.
 MAX_CHARTS = 6

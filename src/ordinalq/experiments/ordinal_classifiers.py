@@ -28,9 +28,9 @@ from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Material
 from ordinalq.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
 from ordinalq.experiments.units import ScoredUnit, Setup, Trial, Unit
+from ordinalq.model_selection import Attempt, configurations_of, describe
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import OneHot, Samples
-from ordinalq.search import Attempt, configurations_of, describe
 from ordinalq.simplex import clean
 from ordinalq.solvers.objectives import Block, MixtureObjective
 

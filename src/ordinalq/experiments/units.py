@@ -21,10 +21,10 @@ from ordinalq.datasets.split import derived_seed
 from ordinalq.experiments.config import Config
 from ordinalq.experiments.material import POOLS, Battery, Material
 from ordinalq.experiments.store import to_json
+from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
 from ordinalq.ordinal import jaggedness
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
-from ordinalq.search import Attempt, configurations_of, describe, estimate_all
 
 
 class Trial(NamedTuple):

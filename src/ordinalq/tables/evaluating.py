@@ -14,11 +14,11 @@ from ordinalq.evaluation import errors
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.options import Plan
 from ordinalq.io.many import Table
+from ordinalq.model_selection.compare import MethodComparison, checked_methods
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
-from ordinalq.search.comparing import MethodComparison, checked_methods
 from ordinalq.tables.groups import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups

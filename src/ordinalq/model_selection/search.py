@@ -17,11 +17,11 @@ from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.evaluation import find_measure
+from ordinalq.model_selection import judging
+from ordinalq.model_selection.grid import configurations_of, configured
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services
 from ordinalq.samples.labels import encode_labels
-from ordinalq.search import judging
-from ordinalq.search.grid import configurations_of, configured
 
 # What a fit on items leaves besides the results.
 REMEMBERED = ("n_features_in_", "feature_names_in_")

@@ -14,11 +14,11 @@ from ordinalq._utils.parameters import same_parameters
 from ordinalq._utils.validation import Array
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.evaluation import find_measure
+from ordinalq.model_selection.attempts import Attempt, attempt, describe, estimate_all
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.fitting import group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
-from ordinalq.search.attempts import Attempt, attempt, describe, estimate_all
 
 # Name of the protocol where samples come without one.
 UNNAMED = "samples"
