@@ -15,7 +15,7 @@ import numpy as np
 import ordinalq as oq
 from ordinalq.unfolding.checks import unfold_toys
 from ordinalq.unfolding.engine import Unfolder
-from ordinalq.unfolding.scan import scan
+from ordinalq.unfolding.strength import scan
 
 N_BINS = 12
 N_OBSERVED = 50_000

@@ -9,7 +9,6 @@ from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
-from ordinalq.methods.response import solve
 from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 from ordinalq.model_selection import SampleSearch
 from ordinalq.model_selection.compare import MethodComparison, compare_methods
@@ -45,6 +44,7 @@ from ordinalq.unfolding import (
     coverage_test,
     unfold,
 )
+from ordinalq.unfolding.response import solve
 
 if TYPE_CHECKING:
     from ordinalq.classifiers.classify_ordinal import (

@@ -14,7 +14,7 @@ from ordinalq.plot import check
 from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
-from ordinalq.unfolding.scan import RULES, Strengths, scan
+from ordinalq.unfolding.strength import RULES, Strengths, scan
 from ordinalq.unfolding.unfold import judged_bias, pilot_scan
 
 # A closure is good where it is off by less than this part of the statistical error.

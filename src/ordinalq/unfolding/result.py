@@ -15,7 +15,7 @@ from ordinalq.plot.style import Axes
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.unfolding.engine import Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.unfolding.scan import Scan
+from ordinalq.unfolding.strength import Scan
 
 # The level of an interval of one standard error.
 ONE_SIGMA = 0.6827

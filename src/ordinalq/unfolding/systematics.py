@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_choice, check_numbers
-from ordinalq.methods.histograms import is_histogram
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
+from ordinalq.unfolding.histograms import is_histogram
 from ordinalq.unfolding.measurement import Measurement
 
 PARTS = ("response", "acceptance", "background")

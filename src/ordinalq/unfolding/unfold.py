@@ -9,14 +9,14 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, check_choice, check_integer, check_random_state
-from ordinalq.methods.response import check_proportional
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.run_ibu import RUN
 from ordinalq.regularizers import differences
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.measurement import Measurement, read_measurement
+from ordinalq.unfolding.response import check_proportional
 from ordinalq.unfolding.result import Unfolding
-from ordinalq.unfolding.scan import MORE, N_TOYS, RULES, Scan, Strengths, pilot, scan, toys
+from ordinalq.unfolding.strength import MORE, N_TOYS, RULES, Scan, Strengths, pilot, scan, toys
 from ordinalq.unfolding.systematics import Source, read_sources
 
 DEFAULT_RULE = "information"

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_real, real_numbers
-from ordinalq.methods.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 from ordinalq.problem import Data
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.run_ibu import RUN
 from ordinalq.samples.weights import effective_counts
 from ordinalq.solvers.solution import distributions
+from ordinalq.unfolding.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 
 # How far the sum of a column of M may be from what it should be.
 COLUMN_TOLERANCE = 1e-4
