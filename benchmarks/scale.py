@@ -29,7 +29,7 @@ from ordinalq.inference.estimate import estimate
 from ordinalq.io.many import open_table
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.summary import Summary
-from ordinalq.tables.predicting import summarize_table
+from ordinalq.tables.predict import summarize_table
 
 KINDS = ("numbers", "texts", "parquet")
 PARTS = ("speed", "memory", "groups", "growth")

@@ -26,8 +26,8 @@ from sklearn.svm import SVC
 
 import ordinalq as oq
 from ordinalq.tables.description import META, checksum
-from ordinalq.tables.fitting import build_quantifier
-from ordinalq.tables.saving import PAYLOAD
+from ordinalq.tables.fit import build_quantifier
+from ordinalq.tables.model_file import PAYLOAD
 
 SCHEMA = "schema.json"
 LONG = "x" * 10_000

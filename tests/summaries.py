@@ -3,7 +3,7 @@
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.predicting import summarize_table
+from ordinalq.tables.predict import summarize_table
 
 
 def intervals(quantifier, S, level=0.95, groups=None, **plan):

@@ -11,13 +11,13 @@ import pytest
 from engine_cases import GROUPS, assert_same, cases
 
 import ordinalq as oq
-from ordinalq import engines
 from ordinalq.cli import main
 from ordinalq.inference.options import Plan
 from ordinalq.io.many import open_table
 from ordinalq.samples.samples import summary as blocks
-from ordinalq.tables.groups import Grouping
-from ordinalq.tables.reading import Reading
+from ordinalq.tables import engines
+from ordinalq.tables.aggregate import Reading
+from ordinalq.tables.grouping import Grouping
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")

@@ -22,8 +22,8 @@ from ordinalq.cli import main, show
 from ordinalq.io import table as read
 from ordinalq.io.columns import column_kinds, typed
 from ordinalq.io.many import open_table
-from ordinalq.tables.fitting import build_quantifier, fit_table
-from ordinalq.tables.saving import read_info
+from ordinalq.tables.fit import build_quantifier, fit_table
+from ordinalq.tables.model_file import read_info
 
 ROOT = Path(__file__).parents[1]
 STARS = ["1", "2", "3", "4", "5"]

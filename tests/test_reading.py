@@ -16,7 +16,7 @@ from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
 from ordinalq.io import delimited
 from ordinalq.io.many import open_table
-from ordinalq.tables.reading import Finished
+from ordinalq.tables.aggregate import Finished
 
 
 def run(*arguments):

@@ -20,9 +20,9 @@ import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.io.many import open_table
-from ordinalq.tables.evaluating import evaluate_table
-from ordinalq.tables.predicting import summarize_table
-from ordinalq.tables.saving import read_info
+from ordinalq.tables.evaluate import evaluate_table
+from ordinalq.tables.model_file import read_info
+from ordinalq.tables.predict import summarize_table
 
 
 def rows(n=240):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ordinalq import engines as core
-from ordinalq.tables.groups import By
+from ordinalq.tables import engines as core
+from ordinalq.tables.grouping import By
 
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
     from ordinalq.io.many import Table
-    from ordinalq.tables.reading import Portion
+    from ordinalq.tables.aggregate import Portion
 
 
 def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_ITEMS, **how: Any) -> "Estimates":

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
     from ordinalq.datasets import Binning, Dataset, bin_target, load_dataset, make_dataset
     from ordinalq.tables.model import TableModel
-    from ordinalq.tables.saving import load_model, save_model
+    from ordinalq.tables.model_file import load_model, save_model
 
 __all__ = [  # noqa: RUF022 - plainly sorted, as `sorted` does
     "ACC",
@@ -151,7 +151,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(ordinal, name)
     if name in ("load_model", "save_model"):
-        from ordinalq.tables import saving
+        from ordinalq.tables import model_file as saving
 
         return getattr(saving, name)
     if name == "TableModel":

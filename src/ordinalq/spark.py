@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from ordinalq import engines as core
 from ordinalq.io.table import nullable
 from ordinalq.samples.periods import with_period
 from ordinalq.solvers.solution import warn_of_failed
-from ordinalq.tables.groups import By
-from ordinalq.tables.reading import together
+from ordinalq.tables import engines as core
+from ordinalq.tables.aggregate import together
+from ordinalq.tables.grouping import By
 
 if TYPE_CHECKING:
     from ordinalq.io.many import Table

@@ -26,7 +26,7 @@ def compare(
     from ordinalq.inference.estimate import estimate
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
-    from ordinalq.tables.predicting import chosen, summarize_table
+    from ordinalq.tables.predict import chosen, summarize_table
 
     files = list(takewhile(_is_table, groups))
     job, groups = job.and_files(files), groups[len(files) :]

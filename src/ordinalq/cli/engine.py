@@ -32,10 +32,10 @@ class Where(NamedTuple):
 
 def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "Summary | Estimates":
     """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
-    from ordinalq import engines
     from ordinalq.inference.estimates import Estimates
-    from ordinalq.tables.groups import Grouping
-    from ordinalq.tables.reading import Reading
+    from ordinalq.tables import engines
+    from ordinalq.tables.aggregate import Reading
+    from ordinalq.tables.grouping import Grouping
 
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.

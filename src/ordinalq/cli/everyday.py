@@ -99,8 +99,8 @@ def fit(
     from ordinalq.cli import show
     from ordinalq.io.many import open_table
     from ordinalq.io.writing import check_output
-    from ordinalq.tables import saving
-    from ordinalq.tables.fitting import build_quantifier, fit_table
+    from ordinalq.tables import model_file as saving
+    from ordinalq.tables.fit import build_quantifier, fit_table
 
     file = open_table(table, format, encoding, quoting)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
@@ -211,9 +211,9 @@ def evaluate(
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import show
     from ordinalq.io.many import open_table
-    from ordinalq.tables.evaluating import compare_table, evaluate_table
+    from ordinalq.tables.evaluate import compare_table, evaluate_table
+    from ordinalq.tables.model_file import load_model_and_info
     from ordinalq.tables.quality import unit
-    from ordinalq.tables.saving import load_model_and_info
 
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))

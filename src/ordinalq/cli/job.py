@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ordinalq.inference.options import Plan
     from ordinalq.io.many import Table
     from ordinalq.quantifiers.base import Quantifier
+    from ordinalq.tables.aggregate import Finished
     from ordinalq.tables.description import ModelInfo
-    from ordinalq.tables.reading import Finished
 
 
 MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]
@@ -115,7 +115,7 @@ class Job:
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
-        from ordinalq.tables.saving import load_model_and_info
+        from ordinalq.tables.model_file import load_model_and_info
 
         return load_model_and_info(self.model, trusted=listed(self.trust))
 
@@ -145,7 +145,7 @@ class Job:
 
     def finished(self, out: Path) -> "Finished":
         """Return the folder beside the output that keeps what is finished."""
-        from ordinalq.tables.reading import Finished
+        from ordinalq.tables.aggregate import Finished
         from ordinalq.version import __version__
 
         digest = hashlib.sha256(self.model.read_bytes()).hexdigest()

@@ -30,7 +30,7 @@ def plan(
     from ordinalq._utils.validation import check_real
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
-    from ordinalq.tables.planning import plan_labels, rows_to_label
+    from ordinalq.tables.label_plan import plan_labels, rows_to_label
 
     job = job.and_files(more)
     made = job.plan()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.options import Plan
     from ordinalq.inference.trend import Trend
-    from ordinalq.tables.predicting import Diagnoses
-    from ordinalq.tables.reading import Finished
+    from ordinalq.tables.aggregate import Finished
+    from ordinalq.tables.predict import Diagnoses
 
 # Groups without a good fit that are named.
 NAMED = 20
@@ -56,7 +56,7 @@ def predict(
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import show
     from ordinalq.inference.estimates import check_names
-    from ordinalq.tables.groups import names_of
+    from ordinalq.tables.grouping import names_of
 
     addresses = {"dask": scheduler, "spark": master}
     where = Where(engine, addresses.pop(engine, None))
@@ -137,7 +137,7 @@ def _answer(
     from ordinalq.inference.estimate import estimate
     from ordinalq.inference.selecting import select
     from ordinalq.samples.summary import Summary
-    from ordinalq.tables.predicting import diagnoses_of, summarize_table
+    from ordinalq.tables.predict import diagnoses_of, summarize_table
 
     quantifier = job.quantifier
     selects = any(option is not None for option in selection.values())

@@ -31,10 +31,10 @@ from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 from ordinalq.tables.columns import TypedColumns, unfitted_encoder
-from ordinalq.tables.groups import By, Grouping, names_of
+from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.model_file import save_model
 from ordinalq.tables.quality import quality
-from ordinalq.tables.saving import save_model
 
 
 class _Answers:

@@ -16,7 +16,7 @@ AGREE = 0.5
 class ReturnedLabels:
     """Labels of rows of a table, by the line (or row, in Parquet) that they are in.
 
-    They are in the column `target` of what :func:`ordinalq.tables.planning.rows_to_label` gave; rows without one are
+    They are in the column `target` of what :func:`ordinalq.tables.label_plan.rows_to_label` gave; rows without one are
     left out. A file is read with them if it is filled in by them, see :class:`ordinalq.io.table.TableFile`.
     """
 

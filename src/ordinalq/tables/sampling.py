@@ -10,7 +10,7 @@ import pandas as pd
 from ordinalq._utils.validation import Counts, check_integer, check_random_state
 from ordinalq.io.many import Table
 from ordinalq.samples.summary import Summary, gathered
-from ordinalq.tables.groups import By, Grouping
+from ordinalq.tables.grouping import By, Grouping
 
 logger = logging.getLogger("ordinalq")
 

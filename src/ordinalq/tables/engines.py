@@ -28,9 +28,9 @@ from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
-from ordinalq.tables.groups import By, Grouping, names_of
+from ordinalq.tables.aggregate import Portion, Reading, together
+from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.reading import Portion, Reading, together
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.

@@ -11,9 +11,9 @@ from ordinalq.inference.options import Plan
 from ordinalq.io.cells import as_words, where
 from ordinalq.io.many import Table
 from ordinalq.io.names import MISSING_WORDS
-from ordinalq.tables.groups import By, Grouping
+from ordinalq.tables.aggregate import Reading, read_summary
+from ordinalq.tables.grouping import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.reading import Reading, read_summary
 
 
 class LabelPlan(NamedTuple):
@@ -39,7 +39,7 @@ def plan_labels(
 ) -> LabelPlan:
     """Return how many rows of a table, or of each group of its rows, to label.
 
-    The parameters are those of :func:`ordinalq.tables.predicting.summarize_table` and
+    The parameters are those of :func:`ordinalq.tables.predict.summarize_table` and
     :func:`ordinalq.inference.label_plan.labels_needed`.
     """
     groups = Grouping(by, file.format)

@@ -23,7 +23,7 @@ from ordinalq.io.many import Table
 from ordinalq.io.table import TableFile
 from ordinalq.io.writing import replacing, write_bytes
 from ordinalq.samples.summary import Summary, gathered
-from ordinalq.tables.groups import Grouping
+from ordinalq.tables.grouping import Grouping
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.labels import known_labels
 from ordinalq.tables.model import needed_columns, scores_of
@@ -36,7 +36,7 @@ class Portion(NamedTuple):
     """What a block of rows has given."""
 
     summary: Summary
-    strings: tuple[bool, ...]  # whether each column of groups had strings, see `ordinalq.tables.groups.GroupColumn`
+    strings: tuple[bool, ...]  # whether each column of groups had strings, see `ordinalq.tables.grouping.GroupColumn`
     seen: frozenset[str]  # columns that some row had, where rows may lack columns
 
     @property

@@ -13,8 +13,8 @@ from ordinalq.io.many import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
-from ordinalq.tables.groups import WHOLE, By, Grouping
-from ordinalq.tables.reading import Reading, read_summary
+from ordinalq.tables.aggregate import Reading, read_summary
+from ordinalq.tables.grouping import WHOLE, By, Grouping
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
@@ -40,7 +40,7 @@ def summarize_table(
 
     The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
     of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
-    :func:`ordinalq.tables.reading.read_summary`.
+    :func:`ordinalq.tables.aggregate.read_summary`.
     """
     groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, weight=weight, weights=weights), file, **how)

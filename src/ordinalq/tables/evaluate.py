@@ -19,7 +19,7 @@ from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
-from ordinalq.tables.groups import By, Grouping, names_of
+from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.judging import NOTHING_CHANGED, judged, judged_groups
 from ordinalq.tables.labels import check_by, labelled_rows, parsed_classes

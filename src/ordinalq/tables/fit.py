@@ -9,7 +9,7 @@ from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.io.many import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
-from ordinalq.tables.groups import By, names_of
+from ordinalq.tables.grouping import By, names_of
 from ordinalq.tables.model import TableModel
 from ordinalq.tables.sampling import some_rows
 
