@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.datasets.fried import friedman
+from ordinalq.datasets.regression import friedman
 from ordinalq.datasets.text import tfidf
 from ordinalq.evaluation import errors
 from ordinalq.inference.estimate import estimate

@@ -32,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
-from ordinalq.datasets.fried import make_fried
+from ordinalq.datasets.regression import make_fried
 from ordinalq.samples.weights import Weights
 from ordinalq.simplex import uniform_simplex
 

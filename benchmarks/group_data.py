@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
-from ordinalq.datasets.fried import make_fried
+from ordinalq.datasets.regression import make_fried
 
 N_FOLDS = 3
 FLIGHT_CUTS = (-20, -10, 0, 10, 20, 40, 80)

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_predict
 
 import ordinalq as oq
-from ordinalq import reference
+from ordinalq.datasets import published as reference
 
 rng = np.random.default_rng(876)
 spectrum = reference.fact_spectrum()  # of the Crab nebula, over 12 bins of log10(energy / GeV)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
 from ordinalq.datasets import Sampling
-from ordinalq.datasets.fried import friedman, make_fried
+from ordinalq.datasets.regression import friedman, make_fried
 from ordinalq.datasets.split import split_items
 
 NAMES = ("low", "middle", "high")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.datasets.amazon import book_prevalences
-from ordinalq.datasets.fried import friedman
+from ordinalq.datasets.regression import friedman
 from ordinalq.datasets.text import tfidf
 
 FOLDER = Path(os.environ.get("ORDINALQ_DATA", "absent"))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from outcomes import make_outcome
 
+from ordinalq.datasets.published import results
 from ordinalq.experiments.config import load_config
-from ordinalq.reference import results
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

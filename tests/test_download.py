@@ -21,7 +21,8 @@ from hostile_archives import tar_of, zip_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import CATALOG, amazon, amazon_vectors, download, fact, fried, openml, text, uci
+from ordinalq.datasets import CATALOG, amazon, amazon_vectors, download, fact, openml, text, uci
+from ordinalq.datasets import regression as fried
 from ordinalq.datasets.download import fetch, find_local
 
 

@@ -75,7 +75,7 @@ def test_every_config_of_the_paper_is_valid(name, profile):
 
 
 def test_every_data_set_of_the_paper_has_a_config_that_names_its_printed_table():
-    from ordinalq.reference import results
+    from ordinalq.datasets.published import results
 
     named = {load_config(name).dataset.get("paper") for name in config_names()}
     assert set(results()["CC"]) <= named

@@ -15,6 +15,7 @@ import ordinalq as oq
 from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Sampling
+from ordinalq.datasets.published import ordinal_classifiers
 from ordinalq.experiments.config import load_config
 from ordinalq.experiments.material import prepare
 from ordinalq.experiments.ordinal_classifiers import (
@@ -29,7 +30,6 @@ from ordinalq.experiments.ordinal_classifiers import (
 )
 from ordinalq.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
 from ordinalq.experiments.runner import select
-from ordinalq.reference import ordinal_classifiers
 from ordinalq.samples.samples import Samples
 
 CONFIG = """

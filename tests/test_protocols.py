@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
-from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd, reference
+from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd
+from ordinalq.datasets import published as reference
 from ordinalq.drawing import round_counts
 from ordinalq.report.samples import protocol_table
 

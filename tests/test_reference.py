@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from ordinalq import reference
+from ordinalq.datasets import published as reference
 
 
 def test_spectrum_follows_from_flux_and_effective_areas():

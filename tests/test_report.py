@@ -18,7 +18,7 @@ from outside_methods import Steady
 from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
-from ordinalq import reference
+from ordinalq.datasets import published as reference
 from ordinalq.evaluation import p_against_best, wilcoxon
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.quantifiers.catalog import BEYOND, Entry

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq._utils.validation import Array, Floats, Index, check_distributions
+from ordinalq.datasets import published as reference
 from ordinalq.datasets.archives import FREE_BYTES, MAX_RATIO, too_large
 from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_dataset
 from ordinalq.datasets.download import fetch, find_local

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ordinalq.datasets import amazon, amazon_vectors, fact, fried, openml, uci
+from ordinalq.datasets import amazon, amazon_vectors, fact, openml, uci
+from ordinalq.datasets import regression as fried
 from ordinalq.datasets.dataset import Dataset, check_settings
 from ordinalq.datasets.download import find_local
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq._utils.validation import Floats
+from ordinalq.datasets import published as reference
 from ordinalq.datasets.binning import bin_target
 from ordinalq.datasets.dataset import Dataset, Sampling, split_dataset
 from ordinalq.datasets.download import fetch, find_local

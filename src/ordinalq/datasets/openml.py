@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets import fried
+from ordinalq.datasets import regression as fried
 from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import Regression

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq._utils.validation import Floats
+from ordinalq.datasets import published as reference
 from ordinalq.evaluation import p_against_best
 from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.experiments.pairs import split_pair

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from ordinalq import reference
+from ordinalq.datasets import published as reference
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
 from ordinalq.report.facts import KEYS, compares_classifiers, display_name, group_of, parsed, selected

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from ordinalq import reference
 from ordinalq._utils.validation import Floats
+from ordinalq.datasets import published as reference
 from ordinalq.ordinal import jaggedness
 from ordinalq.plot.distributions import bars
 from ordinalq.plot.style import BLUE, LOOKS, SOFT, handle, legend_below, tidy

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq import reference
+from ordinalq.datasets import published as reference
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.quantifiers.catalog import known_methods
 from ordinalq.report.facts import data_name, display_name, group_of, results

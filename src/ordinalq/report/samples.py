@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq import reference
 from ordinalq._utils.validation import Floats, check_distributions
+from ordinalq.datasets import published as reference
 from ordinalq.drawing import streams
 from ordinalq.experiments.outcome import Outcome
 from ordinalq.metrics import nmd

@@ -135,4 +135,4 @@ def app_oq_percent(data: str) -> int:
 
 def _load(name: str) -> Any:
     """Read a file anew each time, so that what a caller changes is his own copy."""
-    return json.loads((files("ordinalq") / "paper" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((files("ordinalq") / "datasets" / f"published_{name}.json").read_text(encoding="utf-8"))
