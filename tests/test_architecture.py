@@ -35,7 +35,7 @@ LAZY = {
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.classify_ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.inference.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
-    ("ordinalq.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.paper.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
     ("ordinalq.inference.verdict", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
 }
@@ -48,7 +48,7 @@ UPWARDS = {("ordinalq.inference.estimates", "ordinalq.plot")}
 # Modules that may name options, and why.
 OPTIONS = {
     "ordinalq.app.commands": "shows the command that does the same",
-    "ordinalq.experiments.runner": "records the command that repeats a run",
+    "ordinalq.paper.experiments.runner": "records the command that repeats a run",
 }
 
 

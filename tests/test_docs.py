@@ -12,7 +12,7 @@ import pytest
 from outcomes import make_outcome
 
 from ordinalq.datasets.published import results
-from ordinalq.experiments.config import load_config
+from ordinalq.paper.experiments.config import load_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

@@ -15,17 +15,17 @@ from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
 from ordinalq.evaluation import errors
-from ordinalq.experiments.backends import parallel
-from ordinalq.experiments.config import config_folder, config_names, load_config
-from ordinalq.experiments.material import prepare
-from ordinalq.experiments.outcome import read_outcome
-from ordinalq.experiments.progress import LogFile, Progress, Terminal
-from ordinalq.experiments.runner import identity, run, select
-from ordinalq.experiments.store import Store, check_folder, content_hash, key_of, open_store
-from ordinalq.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
 from ordinalq.model_selection import Attempt
-from ordinalq.report import write_report
-from ordinalq.report.summary import best_sentences
+from ordinalq.paper.experiments.backends import parallel
+from ordinalq.paper.experiments.config import config_folder, config_names, load_config
+from ordinalq.paper.experiments.material import prepare
+from ordinalq.paper.experiments.outcome import read_outcome
+from ordinalq.paper.experiments.progress import LogFile, Progress, Terminal
+from ordinalq.paper.experiments.runner import identity, run, select
+from ordinalq.paper.experiments.store import Store, check_folder, content_hash, key_of, open_store
+from ordinalq.paper.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
+from ordinalq.paper.report import write_report
+from ordinalq.paper.report.summary import best_sentences
 
 NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
 TABLES = ("validation", "selected", "estimates", "truth")
@@ -210,7 +210,7 @@ def test_methods_outside_the_catalog_are_run_like_others(tmp_path):
 
 
 def test_results_of_an_outside_method_depend_on_its_file(tmp_path, monkeypatch):
-    from ordinalq.experiments import runner
+    from ordinalq.paper.experiments import runner
 
     config = load_config(write_experiment(tmp_path, OUTSIDE))
     material = prepare(config)
@@ -370,7 +370,7 @@ def test_same_results_on_a_dask_cluster_of_two_processes(finished, tmp_path, mon
 
 
 def test_classifiers_are_compared_by_the_same_runner_and_resume(tmp_path):
-    from ordinalq.experiments.pairs import METHODS
+    from ordinalq.paper.experiments.pairs import METHODS
 
     config = (
         CONFIG[: CONFIG.index("[classifier]")].replace(
@@ -443,8 +443,8 @@ def test_killed_run_goes_on_and_ends_with_the_same_results(finished, tmp_path):
     config, _, outcome = finished
     path = write_experiment(tmp_path)
     code = (
-        "import sys; from ordinalq.experiments.config import load_config; "
-        "from ordinalq.experiments.runner import run; run(load_config(sys.argv[1]), sys.argv[2], n_jobs=1)"
+        "import sys; from ordinalq.paper.experiments.config import load_config; "
+        "from ordinalq.paper.experiments.runner import run; run(load_config(sys.argv[1]), sys.argv[2], n_jobs=1)"
     )
     folder = tmp_path / "killed"
     kills = 0
@@ -594,7 +594,7 @@ def test_terminal_shows_stage_and_share(terminal, monkeypatch):
 
     stream = io.StringIO()
     stream.isatty = lambda: terminal
-    monkeypatch.setattr("ordinalq.experiments.progress.SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr("ordinalq.paper.experiments.progress.SECONDS_BETWEEN_LINES", 0)
     shown = Terminal(stream)
     shown.stage("validation", 4, "4 units")
     shown.advance(1, "ARC")

@@ -16,9 +16,7 @@ from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Sampling
 from ordinalq.datasets.published import ordinal_classifiers
-from ordinalq.experiments.config import load_config
-from ordinalq.experiments.material import prepare
-from ordinalq.experiments.ordinal_classifiers import (
+from ordinalq.paper.experiments.classifiers import (
     Predictions,
     Scored,
     classifier_units,
@@ -28,8 +26,10 @@ from ordinalq.experiments.ordinal_classifiers import (
     invert,
     sld_until_stable,
 )
-from ordinalq.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
-from ordinalq.experiments.runner import select
+from ordinalq.paper.experiments.config import load_config
+from ordinalq.paper.experiments.material import prepare
+from ordinalq.paper.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
+from ordinalq.paper.experiments.runner import select
 from ordinalq.samples.samples import Samples
 
 CONFIG = """
@@ -226,7 +226,7 @@ def test_sld_makes_twelve_iterations_even_where_nothing_changes():
 
 
 def test_sld_tells_which_samples_still_move_after_the_last_iteration(monkeypatch):
-    monkeypatch.setattr("ordinalq.experiments.ordinal_classifiers.SLD_MAX_ITER", 15)
+    monkeypatch.setattr("ordinalq.paper.experiments.classifiers.SLD_MAX_ITER", 15)
     # The first item prefers its class by little, and p runs to that class in small steps.
     S = np.array([[0.52, 0.48, 0.0], [0.0, 0.0, 1.0]])
     P, converged = sld_until_stable(S, Samples.from_index([[0, 0], [1, 1]], 2), np.full(3, 1 / 3))
@@ -350,7 +350,7 @@ def test_test_estimates_come_from_the_classifiers_of_the_validation(run, quantif
     material, units, parts, _ = run
     unit, scores = units[1], parts[1]["scores"]
     P, _ = estimate(quantifier, scores_of_unit(material, unit), "test", material.test.samples)
-    monkeypatch.setattr("ordinalq.experiments.ordinal_classifiers.fit_scores", None)  # none is fitted again
+    monkeypatch.setattr("ordinalq.paper.experiments.classifiers.fit_scores", None)  # none is fitted again
     chosen = tuple(trial for trial in unit.trials if trial.method == f"LR-{quantifier}")
     found = replace(unit, trials=chosen).test(material, scores)["estimates"]
     assert set(found["method"]) == {f"LR-{quantifier}"}

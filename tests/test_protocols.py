@@ -11,7 +11,7 @@ from seeds import generator
 from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd
 from ordinalq.datasets import published as reference
 from ordinalq.drawing import round_counts
-from ordinalq.report.samples import protocol_table
+from ordinalq.paper.report.samples import protocol_table
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
 y_pool = generator(0).integers(1, 6, size=5000)

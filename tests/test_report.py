@@ -20,21 +20,21 @@ from scipy.stats import friedmanchisquare, rankdata
 import ordinalq as oq
 from ordinalq.datasets import published as reference
 from ordinalq.evaluation import p_against_best, wilcoxon
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report import figures, tables, write_report, write_summary
+from ordinalq.paper.report.claims import claim_table
+from ordinalq.paper.report.departures import applicable, departures
+from ordinalq.paper.report.facts import display_name
+from ordinalq.paper.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
+from ordinalq.paper.report.html import PAPER, duration
+from ordinalq.paper.report.paper_figures import jaggedness_ranges, paper_pictures
+from ordinalq.paper.report.rank_figures import rank_pictures
+from ordinalq.paper.report.rankings import paper_rankings, rankings
+from ordinalq.paper.report.results import collection_table
+from ordinalq.paper.report.significance import rank
+from ordinalq.paper.report.summary import summary
+from ordinalq.paper.report.tables import Show, lay_out, mean_and_std, number, words
 from ordinalq.quantifiers.catalog import BEYOND, Entry
-from ordinalq.report import figures, tables, write_report, write_summary
-from ordinalq.report.claims import claim_table
-from ordinalq.report.departures import applicable, departures
-from ordinalq.report.facts import display_name
-from ordinalq.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
-from ordinalq.report.html import PAPER, duration
-from ordinalq.report.layout import Show, lay_out, mean_and_std, number, words
-from ordinalq.report.paper_figures import jaggedness_ranges, paper_pictures
-from ordinalq.report.rank_figures import rank_pictures
-from ordinalq.report.rankings import paper_rankings, rankings
-from ordinalq.report.results import collection_table
-from ordinalq.report.significance import rank
-from ordinalq.report.summary import summary
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -9,9 +9,9 @@ import pytest
 from small_experiment import CONFIG, write_experiment
 
 from ordinalq.cli import main
-from ordinalq.experiments.config import load_config
-from ordinalq.experiments.runner import IDENTITY, run
-from ordinalq.experiments.store import open_store
+from ordinalq.paper.experiments.config import load_config
+from ordinalq.paper.experiments.runner import IDENTITY, run
+from ordinalq.paper.experiments.store import open_store
 
 SMALL = CONFIG.replace('"HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"', '"OPACC"')
 
@@ -72,7 +72,7 @@ def test_second_run_shows_progress_and_the_main_table_and_gives_the_same_tables(
 def test_report_again_gives_the_same_tables_without_computing(written, monkeypatch):
     before = tables_of(written)
     shutil.rmtree(written / "tables")
-    monkeypatch.setattr("ordinalq.experiments.runner.prepare", None)
+    monkeypatch.setattr("ordinalq.paper.experiments.runner.prepare", None)
     assert main(["report", str(written)]) == 0
     assert tables_of(written) == before
 

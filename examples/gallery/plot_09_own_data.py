@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ordinalq.experiments.config import load_config
-from ordinalq.experiments.runner import run
+from ordinalq.paper.experiments.config import load_config
+from ordinalq.paper.experiments.runner import run
 
 rng = np.random.default_rng(6)
 frame = pd.DataFrame(rng.normal(size=(3000, 4)), columns=["size", "age", "light", "noise"])

@@ -75,7 +75,7 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run an experiment of the paper and write its tables beside the printed figures, and a report."""
-    from ordinalq.report.reproduce import reproduce_experiment
+    from ordinalq.paper.report.reproduce import reproduce_experiment
 
     page = reproduce_experiment(
         name, profile=profile, settings=settings, data=data, folder=out, n_jobs=n_jobs, backend=backend, quiet=quiet
@@ -91,6 +91,6 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a finished experiment again, or compare several of them by ranks."""
-    from ordinalq.report.reproduce import report_experiments
+    from ordinalq.paper.report.reproduce import report_experiments
 
     say(str(report_experiments(folders, out)))

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.experiments.store import Store
-from ordinalq.report.figures import all_pictures
-from ordinalq.report.formats import Table
-from ordinalq.report.html import run_page, summary_page
-from ordinalq.report.picture import Picture
-from ordinalq.report.rank_figures import rank_pictures
-from ordinalq.report.rankings import rank_table, rankings
-from ordinalq.report.results import collection_table
-from ordinalq.report.tables import all_tables
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.experiments.store import Store
+from ordinalq.paper.report.figures import all_pictures
+from ordinalq.paper.report.formats import Table
+from ordinalq.paper.report.html import run_page, summary_page
+from ordinalq.paper.report.picture import Picture
+from ordinalq.paper.report.rank_figures import rank_pictures
+from ordinalq.paper.report.rankings import rank_table, rankings
+from ordinalq.paper.report.report_tables import all_tables
+from ordinalq.paper.report.results import collection_table
 
 __all__ = ["write_report", "write_summary"]
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from ordinalq._utils.text import cut
 from ordinalq._utils.validation import Floats
-from ordinalq.experiments.outcome import Outcome, rows_of
 from ordinalq.metrics import nmd
 from ordinalq.ordinal import jaggedness
+from ordinalq.paper.experiments.outcome import Outcome, rows_of
+from ordinalq.paper.report import facts
+from ordinalq.paper.report.claim_figures import claim_picture
+from ordinalq.paper.report.paper_figures import paper_pictures
+from ordinalq.paper.report.picture import Picture, looks_of, sheet
+from ordinalq.paper.report.rank_figures import rank_pictures
+from ordinalq.paper.report.rankings import rankings
 from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
-from ordinalq.report import facts
-from ordinalq.report.claim_figures import claim_picture
-from ordinalq.report.paper_figures import paper_pictures
-from ordinalq.report.picture import Picture, looks_of, sheet
-from ordinalq.report.rank_figures import rank_pictures
-from ordinalq.report.rankings import rankings
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel

@@ -6,9 +6,9 @@ from importlib.resources import files
 from typing import Any
 
 from ordinalq.datasets import CATALOG as DATASETS
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.experiments.pairs import split_pair
-from ordinalq.report.facts import parsed
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.experiments.pairs import split_pair
+from ordinalq.paper.report.facts import parsed
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Departure:
 
 def departures() -> list[Departure]:
     """Return the whole ledger, in the order of the numbers."""
-    text = (files("ordinalq") / "report" / "departures.json").read_text(encoding="utf-8")
+    text = (files("ordinalq") / "paper" / "report" / "departures.json").read_text(encoding="utf-8")
     return [Departure(**entry) for entry in json.loads(text)]
 
 

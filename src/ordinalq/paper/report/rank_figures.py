@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ordinalq._utils.text import cut
+from ordinalq.paper.report.facts import display_name
+from ordinalq.paper.report.picture import Picture, looks_of, sheet
+from ordinalq.paper.report.significance import Ranking
 from ordinalq.plot.style import INK, LETTER, NAME_LENGTH, SOFT, Axes, Look
-from ordinalq.report.facts import display_name
-from ordinalq.report.picture import Picture, looks_of, sheet
-from ordinalq.report.significance import Ranking
 
 WIDTH, STEP = 9.6, 0.065  # inches
 # Heights below the axis of ranks: the first bar, and the distances of bars and of names.

@@ -5,12 +5,12 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.report.departures import Departure, applicable
-from ordinalq.report.facts import data_name, display_name, failures
-from ordinalq.report.formats import Table, short
-from ordinalq.report.picture import Picture
-from ordinalq.report.summary import percent_kept, short_summary, summary
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.departures import Departure, applicable
+from ordinalq.paper.report.facts import data_name, display_name, failures
+from ordinalq.paper.report.formats import Table, short
+from ordinalq.paper.report.picture import Picture
+from ordinalq.paper.report.summary import percent_kept, short_summary, summary
 
 PAPER = {
     "authors": "Mirko Bunse, Alejandro Moreo, Fabrizio Sebastiani and Martin Senz",
@@ -123,7 +123,7 @@ def _render(**content: Any) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    text = (files("ordinalq") / "report" / "template.html").read_text(encoding="utf-8")
+    text = (files("ordinalq") / "paper" / "report" / "template.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     # The drawings are our own, and matplotlib escapes the text in them.
     environment.filters["drawing"] = lambda picture: Markup(picture.inline())  # noqa: S704

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ordinalq.paper.report.facts import group_of
 from ordinalq.plot.style import FILE_STYLE, GRID, INK, LOOKS, SOFT, Figure, Look
-from ordinalq.report.facts import group_of
 
 DPI = 150
 # On a page that may be light or dark, colours of lines and text are those of the page.

@@ -16,7 +16,7 @@ from ordinalq._utils.text import nearest
 from ordinalq.classifiers.registry import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.evaluation import MEASURES
-from ordinalq.experiments import pairs
+from ordinalq.paper.experiments import pairs
 from ordinalq.quantifiers.catalog import BEYOND, import_method, known_methods
 
 PROFILES = ("full", "quick")
@@ -67,7 +67,7 @@ def config_folder() -> Path:
     """Return the folder with the paper's experiments: inside an installed package, or at the top of a checkout."""
     here = Path(__file__).parent
     installed = here / "configs"
-    return installed if installed.is_dir() else here.parents[2] / "configs"
+    return installed if installed.is_dir() else here.parents[3] / "configs"
 
 
 def config_names() -> list[str]:

@@ -9,10 +9,10 @@ import numpy as np
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import published as reference
 from ordinalq.evaluation import p_against_best
-from ordinalq.experiments.outcome import Outcome, rows_of
-from ordinalq.experiments.pairs import split_pair
+from ordinalq.paper.experiments.outcome import Outcome, rows_of
+from ordinalq.paper.experiments.pairs import split_pair
+from ordinalq.paper.report.formats import short
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
-from ordinalq.report.formats import short
 
 LEVEL = 0.01
 BOLD = (

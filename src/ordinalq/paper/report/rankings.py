@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.datasets import published as reference
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.facts import data_name, display_name, group_of, results
+from ordinalq.paper.report.formats import Table
+from ordinalq.paper.report.significance import Ranking, rank
+from ordinalq.paper.report.tables import Show, lay_out, number, words
 from ordinalq.quantifiers.catalog import known_methods
-from ordinalq.report.facts import data_name, display_name, group_of, results
-from ordinalq.report.formats import Table
-from ordinalq.report.layout import Show, lay_out, number, words
-from ordinalq.report.significance import Ranking, rank
 
 COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
            "paper_rank", "paper_n_blocks", "bold"]  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ordinalq._utils.text import percent
-from ordinalq.experiments.store import MARK
+from ordinalq.paper.experiments.store import MARK
 
 SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
 

@@ -184,7 +184,7 @@ def to_json(value: Any) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions that results depend on; `code` is a hash of our own files that compute them."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] not in SHOWING:

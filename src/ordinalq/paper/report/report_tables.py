@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.report.claims import claim_table, claims
-from ordinalq.report.facts import compares_classifiers
-from ordinalq.report.formats import Table
-from ordinalq.report.grids import classifier_grid_table, hyperparameter_table, selected_table
-from ordinalq.report.rankings import rank_table
-from ordinalq.report.results import ordinal_classifier_table, results_table
-from ordinalq.report.samples import protocols_table, samples_table
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.claims import claim_table, claims
+from ordinalq.paper.report.facts import compares_classifiers
+from ordinalq.paper.report.formats import Table
+from ordinalq.paper.report.grids import classifier_grid_table, hyperparameter_table, selected_table
+from ordinalq.paper.report.rankings import rank_table
+from ordinalq.paper.report.results import ordinal_classifier_table, results_table
+from ordinalq.paper.report.samples import protocols_table, samples_table
 
 
 def result_tables(outcome: Outcome) -> list[Table]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.experiments.store import FORMAT, MARK, Store, to_json
+from ordinalq.paper.experiments.store import FORMAT, MARK, Store, to_json
 
 # The tables of an outcome, each a file of the folder.
 TABLES = ("validation", "selected", "estimates", "truth")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.report.formats import MISSING, Cell, Column, Row, plus_minus, short
+from ordinalq.paper.report.formats import MISSING, Cell, Column, Row, plus_minus, short
 
 Fact = Mapping[str, Any]
 

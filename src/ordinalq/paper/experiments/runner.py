@@ -20,14 +20,14 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ordinalq.evaluation import errors
-from ordinalq.experiments.backends import Workers, check_workers, parallel
-from ordinalq.experiments.config import Config
-from ordinalq.experiments.material import POOLS, Material, prepare
-from ordinalq.experiments.ordinal_classifiers import classifier_units
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.experiments.progress import Progress
-from ordinalq.experiments.store import Store, digest, key_of, machine, open_store, to_json, versions
-from ordinalq.experiments.units import Setup, Unit, units_of
+from ordinalq.paper.experiments.backends import Workers, check_workers, parallel
+from ordinalq.paper.experiments.classifiers import classifier_units
+from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.material import POOLS, Material, prepare
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.experiments.progress import Progress
+from ordinalq.paper.experiments.store import Store, digest, key_of, machine, open_store, to_json, versions
+from ordinalq.paper.experiments.units import Setup, Unit, units_of
 from ordinalq.quantifiers.catalog import import_method
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
@@ -47,7 +47,7 @@ def run(
 
     The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
     copy of the data set, see :func:`ordinalq.load_dataset`. Results do not depend on the number of workers, nor on the
-    backend of joblib, see :mod:`ordinalq.experiments.backends`. `progress` is told what goes on, and `finish` gets the
+    backend of joblib, see :mod:`ordinalq.paper.experiments.backends`. `progress` is told what goes on, and `finish` gets the
     outcome while the folder still belongs to this run, for example to write a report there.
     """
     check_workers(backend, n_jobs)  # before the work, not after it

@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 
 from ordinalq.datasets import published as reference
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.facts import KEYS, compares_classifiers, display_name, group_of, parsed, selected
+from ordinalq.paper.report.formats import MISSING, Table, settings_text, value_text
+from ordinalq.paper.report.tables import Show, lay_out, number, words
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
-from ordinalq.report.facts import KEYS, compares_classifiers, display_name, group_of, parsed, selected
-from ordinalq.report.formats import MISSING, Table, settings_text, value_text
-from ordinalq.report.layout import Show, lay_out, number, words
 
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.experiments.outcome import Outcome
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.claims import FAILS, HOLDS, OPEN, claim_facts, table_name
+from ordinalq.paper.report.facts import compares_classifiers
+from ordinalq.paper.report.picture import Picture, sheet
 from ordinalq.plot.style import BLUE, INK, SOFT, VERMILION, Axes, handle, legend_below, number_axis, tidy
-from ordinalq.report.claims import FAILS, HOLDS, OPEN, claim_facts, table_name
-from ordinalq.report.facts import compares_classifiers
-from ordinalq.report.picture import Picture, sheet
 
 # By the result of the test: colour and marker.
 LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}

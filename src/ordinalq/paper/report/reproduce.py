@@ -5,13 +5,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from ordinalq._utils.terminal import Bold, screen, table
-from ordinalq.experiments.config import Config, load_config
-from ordinalq.experiments.outcome import Outcome, read_outcome
-from ordinalq.experiments.progress import LogFile, Progress, Terminal
-from ordinalq.experiments.runner import IDENTITY, identity, run
-from ordinalq.experiments.store import open_store
-from ordinalq.report import write_report, write_summary
-from ordinalq.report.tables import result_tables
+from ordinalq.paper.experiments.config import Config, load_config
+from ordinalq.paper.experiments.outcome import Outcome, read_outcome
+from ordinalq.paper.experiments.progress import LogFile, Progress, Terminal
+from ordinalq.paper.experiments.runner import IDENTITY, identity, run
+from ordinalq.paper.experiments.store import open_store
+from ordinalq.paper.report import write_report, write_summary
+from ordinalq.paper.report.report_tables import result_tables
 
 PAGE = "report.html"
 MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
@@ -30,7 +30,7 @@ def reproduce_experiment(
 ) -> Path:
     """Run an experiment, or all of a collection, write the report, and return the path of its page.
 
-    See :func:`ordinalq.experiments.config.load_config` and :func:`ordinalq.experiments.runner.run` for the parameters.
+    See :func:`ordinalq.paper.experiments.config.load_config` and :func:`ordinalq.paper.experiments.runner.run` for the parameters.
     The folder None stands for ``results/NAME``, with profile and settings where they are not the default. `quiet` shows
     no progress and no table.
     """

@@ -6,10 +6,10 @@ from itertools import chain, product
 import numpy as np
 import pandas as pd
 
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.experiments.pairs import split_pair
-from ordinalq.report.claims import percent_change
-from ordinalq.report.facts import (
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.experiments.pairs import split_pair
+from ordinalq.paper.report.claims import percent_change
+from ordinalq.paper.report.facts import (
     BOLD,
     QUICK,
     bold_notes,
@@ -20,8 +20,8 @@ from ordinalq.report.facts import (
     missing_notes,
     sample_counts,
 )
-from ordinalq.report.formats import Table, short
-from ordinalq.report.layout import Show, known, lay_out, mean_and_std, number, words
+from ordinalq.paper.report.formats import Table, short
+from ordinalq.paper.report.tables import Show, known, lay_out, mean_and_std, number, words
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {

@@ -9,8 +9,8 @@ import numpy as np
 from ordinalq._utils.validation import Floats, Index
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
-from ordinalq.experiments.config import Config
-from ordinalq.experiments.store import content_hash
+from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.store import content_hash
 from ordinalq.samples.samples import Samples, smoothest_mask
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.experiments.outcome import Outcome
-from ordinalq.report import facts
-from ordinalq.report.claims import claim_sentences
-from ordinalq.report.formats import short
-from ordinalq.report.results import result_facts
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report import facts
+from ordinalq.paper.report.claims import claim_sentences
+from ordinalq.paper.report.formats import short
+from ordinalq.paper.report.results import result_facts
 
 NEW = "new ordinal"  # the paper's own group of methods
 # What the names of measures and protocols stand for, where they first occur.
