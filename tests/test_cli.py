@@ -113,7 +113,8 @@ def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
     import sys
     import time
 
-    from ordinalq.cli import everyday, show
+    from ordinalq.cli import display as show
+    from ordinalq.cli import fit as everyday
 
     def methods():
         with show.working("fitting on train.csv"):

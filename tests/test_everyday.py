@@ -18,7 +18,8 @@ from sklearn.naive_bayes import GaussianNB
 from summaries import predict_table
 
 import ordinalq as oq
-from ordinalq.cli import main, show
+from ordinalq.cli import display as show
+from ordinalq.cli import main
 from ordinalq.io import table as read
 from ordinalq.io.columns import column_kinds, typed
 from ordinalq.io.many import open_table

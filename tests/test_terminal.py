@@ -6,7 +6,7 @@ import pytest
 import ordinalq as oq
 from ordinalq._utils import terminal
 from ordinalq._utils.text import nearest, plain, shortened
-from ordinalq.cli import show
+from ordinalq.cli import display as show
 from ordinalq.samples.keys import Keys
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ordinalq.cli.app import app
-from ordinalq.cli.job import Job, asks
+from ordinalq.cli.options import Job, asks
 from ordinalq.cli.wording import say, say_json
 
 
@@ -22,7 +22,7 @@ def compare(
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
 ) -> None:
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
     from ordinalq.inference.estimate import estimate
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ordinalq.cli.job import Job
+    from ordinalq.cli.options import Job
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.options import Plan
     from ordinalq.samples.summary import Summary

@@ -7,7 +7,7 @@ import typer
 
 from ordinalq._utils.text import percent
 from ordinalq.cli.app import app
-from ordinalq.cli.job import Job, MoreArgument, asks
+from ordinalq.cli.options import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _say(needed: "LabelsNeeded") -> None:
     import numpy as np
 
     from ordinalq._utils.terminal import MAX_ROWS, table
-    from ordinalq.cli.show import key_columns
+    from ordinalq.cli.display import key_columns
 
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]

@@ -10,7 +10,9 @@ from typing import Any
 
 import typer
 
-from ordinalq.cli import comparing, everyday, labelling, page, paper, predicting
+from ordinalq.cli import comparing, labelling, page, paper
+from ordinalq.cli import fit as everyday
+from ordinalq.cli import predict as predicting
 from ordinalq.cli.app import app
 from ordinalq.cli.wording import QUIET, OneLine, one_line, say
 

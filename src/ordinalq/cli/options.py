@@ -169,7 +169,7 @@ class Job:
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:
         """Show how far the table is read; give what functions that read it are told."""
-        from ordinalq.cli import show
+        from ordinalq.cli import display as show
 
         with show.working(f"reading {self.file.name}"):
             yield {

@@ -21,7 +21,7 @@ from ordinalq.cli.app import (
     WeightsOption,
     app,
 )
-from ordinalq.cli.job import columns_of
+from ordinalq.cli.options import columns_of
 from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
     from ordinalq.io.many import open_table
     from ordinalq.io.writing import check_output
     from ordinalq.tables import model_file as saving
@@ -140,7 +140,7 @@ def fit(
 
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
-    from ordinalq.cli.show import smoothing_of
+    from ordinalq.cli.display import smoothing_of
     from ordinalq.tables.quality import absent
 
     smoothing = smoothing_of(model.fitted())
@@ -161,8 +161,8 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli import show
-    from ordinalq.cli.show import counted, percentages, smoothing_of
+    from ordinalq.cli import display as show
+    from ordinalq.cli.display import counted, percentages, smoothing_of
     from ordinalq.tables.quality import sentences, unit
 
     smoothing, strength = smoothing_of(model.fitted()), ""
@@ -209,7 +209,7 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
     from ordinalq.io.many import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table
     from ordinalq.tables.model_file import load_model_and_info

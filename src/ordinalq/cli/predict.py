@@ -9,7 +9,7 @@ import typer
 
 from ordinalq.cli.app import app
 from ordinalq.cli.engine import Where, on_engine
-from ordinalq.cli.job import Job, MoreArgument, asks
+from ordinalq.cli.options import Job, MoreArgument, asks
 from ordinalq.cli.wording import say, say_json
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def predict(
     ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
     from ordinalq.inference.estimates import check_names
     from ordinalq.tables.grouping import names_of
 
@@ -102,7 +102,7 @@ def _say(
     job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
 ) -> None:
     """State what there is below the table."""
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
 
     if trend is not None:
         show.sentences(f"\n{trend}")
@@ -217,7 +217,7 @@ def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | N
 
 
 def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
-    from ordinalq.cli import show
+    from ordinalq.cli import display as show
 
     say("" if by is None else f"\nof the whole table, not of each {by}:")
     show.sentences(f"{found.whole}")
