@@ -482,7 +482,7 @@ def test_the_program_removes_its_files_when_it_is_ended(tmp_path, number):
 
 
 def test_files_of_a_program_that_was_killed_are_removed_by_the_next(tmp_path, monkeypatch):
-    from ordinalq.app.serving import private_folder
+    from ordinalq.app.server import private_folder
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with private_folder() as alive:

@@ -15,7 +15,7 @@ def page(
 ) -> None:
     """Serve a page for this machine alone: tables in, distributions with error bars out, in the browser."""
     try:
-        from ordinalq.app.serving import serve
+        from ordinalq.app.server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "ordinalq":
             raise
