@@ -51,14 +51,14 @@ def plan(
         with writing.replacing(out) as path:
             writing.write_table(rows, path, kind)
     if job.json:
-        say_json(_result(found.needed))
+        say_json(_needed_result(found.needed))
         return
-    _say(found.needed)
+    _say_needed(found.needed)
     if out is not None:
         say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
 
 
-def _result(needed: "LabelsNeeded") -> dict[str, Any]:
+def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:
     """Return what `plan --json` prints."""
     rows = needed.frame().astype(object).to_dict("records")
     return {
@@ -70,7 +70,7 @@ def _result(needed: "LabelsNeeded") -> dict[str, Any]:
     }
 
 
-def _say(needed: "LabelsNeeded") -> None:
+def _say_needed(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
 

@@ -29,7 +29,7 @@ VECTOR_FILES = (
 )
 RECORD = 8405476  # on Zenodo
 N_FEATURES = 768
-MAX_LINE = 2**16  # bytes of a line: a label and 768 numbers have some 8000
+MAX_VECTOR_LINE = 2**16  # bytes of a line: a label and 768 numbers have some 8000
 MAX_PREVALENCES = 2**22  # bytes of a table of prevalences, which has some 5000 short lines
 MERGE_ROWS = 2**18  # newest rows that are kept in a dictionary, see _DistinctRows
 PROTOCOLS = {"app": "APP", "app-oq": "APP-OQ", "real": "real"}
@@ -152,7 +152,7 @@ class _DistinctRows:
     def add(self, stream: IO[bytes], where: str) -> npt.NDArray[np.int32]:
         """Store the rows of a file that are new; return the place of each row, (m,)."""
         places = []
-        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
+        for number, line in enumerate(iter(lambda: stream.readline(MAX_VECTOR_LINE), b""), start=1):
             line = line.strip()
             key = int.from_bytes(hashlib.blake2b(line, digest_size=8).digest(), "little")
             place = self._newest.get(key, self._old(key))

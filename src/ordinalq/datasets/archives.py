@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 from ordinalq.io.cells import short
 from ordinalq.io.writing import replacing
 
-CHUNK_BYTES = 2**16  # copied at once
+COPY_BYTES = 2**16  # copied at once
 # What an archive may unpack to: this many bytes, this many times its size. Tables of numbers shrink to a thirtieth at
 # most (BlogFeedback), zeros to a thousandth.
 FREE_BYTES = 2**25
@@ -62,7 +62,7 @@ class _Content(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         with _readable(self.archive):
-            data = self.stream.read(min(len(buffer), CHUNK_BYTES))
+            data = self.stream.read(min(len(buffer), COPY_BYTES))
         buffer[: len(data)] = data
         return len(data)
 
@@ -78,7 +78,7 @@ def extract(archive: Path, name: str, path: Path) -> Path:
             if member.name == name and not found:
                 found = True
                 with partial.open("wb") as file:
-                    while chunk := stream.read(CHUNK_BYTES):
+                    while chunk := stream.read(COPY_BYTES):
                         file.write(chunk)
         if not found:
             raise ValueError(f"{archive}: expected an archive with {name}, but it has none.")
@@ -136,7 +136,7 @@ def members(archive: Path) -> Iterator[tuple[PurePosixPath, io.BufferedReader]]:
             if reason:
                 raise Refused(f"{archive}: refused, because its member {short(member.name)} {reason}.")
             names.add(name)
-            yield name, io.BufferedReader(_Content(archive, member.stream), CHUNK_BYTES)
+            yield name, io.BufferedReader(_Content(archive, member.stream), COPY_BYTES)
     if not names:
         raise _damaged(archive, "it holds no file")
 
@@ -245,7 +245,7 @@ class _Blocks:
     def skip(self, padding: int) -> None:
         """Pass over what is left of the file, and what fills its last block."""
         while self.left:
-            self.read(CHUNK_BYTES)
+            self.read(COPY_BYTES)
         self.take(padding)
 
 

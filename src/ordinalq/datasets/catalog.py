@@ -42,13 +42,13 @@ class Entry:
 
 def _load_fried(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Regenerate fried, unless a file is named."""
-    return (fried.FRIED if data is None else openml.FRIED).load(data, settings, random_state)
+    return (fried.FRIED if data is None else openml.FRIED_OPENML).load(data, settings, random_state)
 
 
 CATALOG = (
     Entry("fried", "Friedman #1 function, regenerated", 40_768, 10, 10, "free", (), _load_fried),
     Entry("fried-openml", "the same, as OpenML publishes it", 40_768, 10, 10, "public", openml.FRIED_FILES,
-          openml.FRIED.load),
+          openml.FRIED_OPENML.load),
     Entry("yolanda", "year of a song, OpenML 42705", 400_000, 100, 10, "public", openml.YOLANDA_FILES,
           openml.YOLANDA.load),
     Entry("blog-feedback", "comments on a blog post, UCI 304", 52_397, 280, 10, "CC BY 4.0", uci.BLOG_FILES,

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets import regression as fried
+from ordinalq.datasets.regression import SPAN
 from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import Regression
@@ -34,8 +34,8 @@ def _read(
     return numeric_columns(frame, columns, str(path)), columns[:-1], ()
 
 
-FRIED = Regression(
-    "fried-openml", "OpenML 564, fried; public", fried.SPAN, partial(_read, 564, FRIED_FILES, FRIED_COLUMNS)
+FRIED_OPENML = Regression(
+    "fried-openml", "OpenML 564, fried; public", SPAN, partial(_read, 564, FRIED_FILES, FRIED_COLUMNS)
 )
 YOLANDA = Regression(
     "yolanda", "OpenML 42705, Yolanda; public", YOLANDA_SPAN, partial(_read, 42705, YOLANDA_FILES, YOLANDA_COLUMNS)

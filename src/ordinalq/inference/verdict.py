@@ -118,7 +118,7 @@ def as_text(diagnosis: Diagnosis) -> str:
     """Return a diagnosis as a short text, one statement per line."""
     training = "" if diagnosis.n_training is None else f", {diagnosis.n_training:,} training items"
     lines = [f"{diagnosis.method} on {diagnosis.n_items:,} items ({len(diagnosis.classes)} classes{training})"]
-    lines += [_fit(diagnosis), *_precision(diagnosis), _matrix(diagnosis), _smoothing(diagnosis), _shape(diagnosis)]
+    lines += [_fit(diagnosis), *_precision(diagnosis), _matrix_line(diagnosis), _smoothing_line(diagnosis), _shape(diagnosis)]
     return "\n".join(line for line in [*lines, *diagnosis.notes] if line)
 
 
@@ -173,7 +173,7 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     return [f"{text} {verdict}", f"{which}change sides unnoticed."]
 
 
-def _matrix(diagnosis: Diagnosis) -> str:
+def _matrix_line(diagnosis: Diagnosis) -> str:
     condition = diagnosis.condition_number
     if condition is None:
         return ""
@@ -181,7 +181,7 @@ def _matrix(diagnosis: Diagnosis) -> str:
     return f"Matrix: condition number {condition:.3g}, {verdict}."
 
 
-def _smoothing(diagnosis: Diagnosis) -> str:
+def _smoothing_line(diagnosis: Diagnosis) -> str:
     effect = diagnosis.smoothing
     if effect is None:
         return "Smoothing: none; this method has no regularizer."

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import check_choice
-from ordinalq.io import cells
+from ordinalq.io.cells import categories, dates, gaps, is_words, numbers, parsed_numbers, place, short, texts, where
 from ordinalq.io.names import MISSING_WORDS, require_columns
 
 logger = logging.getLogger("ordinalq")
@@ -74,7 +74,7 @@ def check_kind(name: str, kind: str) -> None:
 
 def _all_numbers(column: "pd.Series[Any]") -> bool:
     """Return whether every cell is a number in words: nearly always, and to find any other kind is slow."""
-    return len(column) > 0 and cells.is_words(column) and not np.isnan(cells.parsed_numbers(column)).any()
+    return len(column) > 0 and is_words(column) and not np.isnan(parsed_numbers(column)).any()
 
 
 def _kind(frame: pd.DataFrame, name: str) -> str:
@@ -89,7 +89,7 @@ def _kind(frame: pd.DataFrame, name: str) -> str:
         return "category"
     if pd.api.types.is_numeric_dtype(column):
         return "number"
-    if not np.isnan(cells.parsed_numbers(column)[column.notna().to_numpy()]).any():
+    if not np.isnan(parsed_numbers(column)[column.notna().to_numpy()]).any():
         return "number"
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
@@ -98,14 +98,14 @@ def _kind(frame: pd.DataFrame, name: str) -> str:
     if not len(words):
         logger.warning("column %r is left out: it has no value at all, but words such as %s", name, values.iloc[0])
         return ""
-    unreadable = pd.Series(cells.parsed_numbers(values.loc[words.index] if values.index.is_unique else words)).isna()
+    unreadable = pd.Series(parsed_numbers(values.loc[words.index] if values.index.is_unique else words)).isna()
     if not unreadable.any():
         return "number"
     if (part := float((~unreadable).mean())) >= MOSTLY:
         at = int(unreadable.to_numpy().argmax())
         raise ValueError(
-            f"{cells.place(frame, words.index[at])}: expected a number in column {name!r}, as in {percent(part, 0)} of "
-            f"its rows, got {cells.short(words.iloc[at])}; correct it, or name the column in categories=[...]."
+            f"{place(frame, words.index[at])}: expected a number in column {name!r}, as in {percent(part, 0)} of "
+            f"its rows, got {short(words.iloc[at])}; correct it, or name the column in categories=[...]."
         )
     if re.fullmatch(ISO_DATE, words.iloc[0]) and words.str.fullmatch(ISO_DATE).all():
         return "date"
@@ -139,13 +139,13 @@ def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
 
     Where both may be the day that is an error, which shows the `example` of a name with a format.
     """
-    if not cells.is_words(frame[name]):
+    if not is_words(frame[name]):
         return ""
     words = _words(frame[name].dropna())
     style = _other_style(words) if len(words) else ""
     if style is None:
         raise ValueError(
-            f"{cells.where(frame)}: column {name!r} looks like dates, but the day may come before or after the month: "
+            f"{where(frame)}: column {name!r} looks like dates, but the day may come before or after the month: "
             f"name the format, as in {example}."
         )
     return style
@@ -212,14 +212,14 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     Texts: strings, empty where missing. Numbers: floats, NaN where missing. Dates: UTC, NaT where missing. Categories:
     strings, NaN where missing.
     """
-    require_columns(frame.columns, list(kinds), cells.where(frame))
+    require_columns(frame.columns, list(kinds), where(frame))
     data: dict[str, Any] = {}
     for name, described in kinds.items():
         kind, _, style = described.partition(":")
         if kind == "date":
-            data[name] = cells.dates(frame, name, style)
+            data[name] = dates(frame, name, style)
         else:
-            convert = {"text": cells.texts, "number": cells.numbers, "category": cells.categories}[kind]
+            convert = {"text": texts, "number": numbers, "category": categories}[kind]
             data[name] = convert(frame, name)
     return pd.DataFrame(data, index=frame.index, columns=list(kinds))
 
@@ -236,16 +236,16 @@ def natural(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _natural(frame: pd.DataFrame, name: str) -> Any:
     column = frame[name]
-    if not cells.is_words(column) or not column.notna().any():
+    if not is_words(column) or not column.notna().any():
         return column
-    values = cells.parsed_numbers(column)
-    missing = cells.gaps(column, np.isnan(values))
+    values = parsed_numbers(column)
+    missing = gaps(column, np.isnan(values))
     words = column.notna().to_numpy() & missing
     if not (np.isnan(values) & ~missing).any() and not missing.all():
         if n_words := int(words.sum()):
             logger.info(
                 "%s: column %r holds numbers and %d words such as NA, which are missing values",
-                cells.where(frame),
+                where(frame),
                 name,
                 n_words,
             )
@@ -255,5 +255,5 @@ def _natural(frame: pd.DataFrame, name: str) -> Any:
         return pd.Series(values.astype(np.int64) if plain else values, index=column.index)
     known = column[~missing].astype(str).str.strip()
     if len(known) and re.fullmatch(ISO_DATE, known.iloc[0]) and known.str.fullmatch(ISO_DATE).all():
-        return cells.dates(frame, name)
+        return dates(frame, name)
     return column

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv
+from pyarrow import compute
+from pyarrow import csv as arrow_csv
 
 from ordinalq.io.blocks import BLOCK, Block, Part, Wanted
 from ordinalq.io.files import Source, Utf8
@@ -179,13 +180,13 @@ class _Reader:
     def _fast(self, text: bytes, numbers: Collection[int]) -> pa.Table:
         quoted = self.dialect.quoted and b'"' in text
         kinds = {str(j): pa.float64() if j in numbers else pa.string() for j in self.chosen}
-        table = csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.py_buffer(text),
-            read_options=csv.ReadOptions(column_names=[str(j) for j in range(self.n_columns)]),
-            parse_options=csv.ParseOptions(
+            read_options=arrow_csv.ReadOptions(column_names=[str(j) for j in range(self.n_columns)]),
+            parse_options=arrow_csv.ParseOptions(
                 delimiter=self.dialect.separator, quote_char='"' if quoted else False, newlines_in_values=quoted
             ),
-            convert_options=csv.ConvertOptions(
+            convert_options=arrow_csv.ConvertOptions(
                 column_types=kinds,
                 include_columns=list(kinds),
                 null_values=["", *MISSING_WORDS] if numbers else [""],

@@ -17,7 +17,7 @@ from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.evaluation import find_measure
-from ordinalq.model_selection import judging
+from ordinalq.model_selection.judging import Judgement, Material, Outcome, Task, check_measures, check_samples, classifier_part, judge, results, run, units
 from ordinalq.model_selection.grid import configurations_of, configured
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services
@@ -121,9 +121,9 @@ class SampleSearch(Services, BaseEstimator):
             probe.check_items(X, reset=True)
             probe.check_items(X_pool, reset=False)
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
-        parts = judging.units(task)
+        parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(Watched(judging.run))(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
+            delayed(Watched(run))(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
         )
         return self._collect(task, zip([chosen for _, chosen in parts], outcomes, strict=True))
 
@@ -144,14 +144,14 @@ class SampleSearch(Services, BaseEstimator):
         task = prepared(self, y, S_pool, classes)
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
-            if given := judging.classifier_part(configuration):
+            if given := classifier_part(configuration):
                 raise ValueError(f"grid must not have {next(iter(given))!r}: with scores there is no classifier.")
             if not quantifier.fits_scores:
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
-        return self._collect(task, [(everything, judging.judge(task, judging.Material(None, S, S_pool)))])
+        return self._collect(task, [(everything, judge(task, Material(None, S, S_pool)))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
         """Return the parameters of the smallest mean error (ties: first in the order of the grid).
@@ -200,11 +200,11 @@ class SampleSearch(Services, BaseEstimator):
         """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
         return self.fitted().predict_scores(S, samples)
 
-    def _collect(self, task: judging.Task, outcomes: Iterable[tuple[list[int], judging.Outcome]]) -> Self:
+    def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
         table, best, fitted = gathered(task, outcomes)
         self.classes_ = task.classes
-        self.results_ = judging.results(task, table)
+        self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
         self.__dict__.pop("best_params_", None)
         if len(best) == 1:
@@ -226,13 +226,13 @@ class SampleSearch(Services, BaseEstimator):
         return chosen[0], chosen[1]
 
 
-def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> judging.Task:
+def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
     """Check the arguments and return the task."""
     if not isinstance(search.quantifier, Quantifier):
         raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
     ordered, _ = encode_labels(y, classes, every_class=True)
-    protocols = judging.check_samples(search.samples, pool, ordered)
-    measures = judging.check_measures(search.measure)
+    protocols = check_samples(search.samples, pool, ordered)
+    measures = check_measures(search.measure)
     configurations = list(configurations_of(search.grid))
     quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
@@ -243,14 +243,14 @@ def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> judging.T
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""
             raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-    return judging.Task(configurations, quantifiers, y, ordered, protocols, measures, search.refit)
+    return Task(configurations, quantifiers, y, ordered, protocols, measures, search.refit)
 
 
 def gathered(
-    task: judging.Task, outcomes: Iterable[tuple[list[int], judging.Outcome]]
-) -> tuple[dict[int, judging.Judgement], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
+    task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
+) -> tuple[dict[int, Judgement], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
     """Return each configuration's judgement, error and position of the best of each column, and the best, fitted."""
-    table: dict[int, judging.Judgement] = {}
+    table: dict[int, Judgement] = {}
     best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
     fitted: dict[int, Quantifier] = {}
     for chosen, outcome in outcomes:

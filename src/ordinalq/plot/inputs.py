@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.text import plain
+from ordinalq.inference.estimates import Estimates
 from ordinalq._utils.validation import Floats, Index, check_numbers, check_vectors
-
-if TYPE_CHECKING:
-    from ordinalq.inference.estimates import Estimates as Estimates
-else:  # it would load all that estimates need
-    Estimates = Any
 
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.

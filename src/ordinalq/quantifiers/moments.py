@@ -22,7 +22,7 @@ MOST_ITEMS = 2**15
 # Numbers in an array over items and samples, 4 megabytes.
 NUMBERS = 2**19
 # Part of the mean variance that is added to each, where covariances are inverted.
-RIDGE = 1e-6
+COVARIANCE_RIDGE = 1e-6
 # Variance that rounding errors make of an f that does not vary.
 NOISE = 1e-12
 
@@ -50,7 +50,7 @@ class LabelledRatios:
         M, C = self.at(np.full(n, 1 / n))
         F = self.R / self.R.mean(axis=1, keepdims=True)
         apart = (F.T @ own - M).T
-        C += (RIDGE * np.trace(C, axis1=1, axis2=2)[:, None, None] / n + NOISE) * np.eye(n)
+        C += (COVARIANCE_RIDGE * np.trace(C, axis1=1, axis2=2)[:, None, None] / n + NOISE) * np.eye(n)
         x2 = self.counts * (apart * np.linalg.solve(C, apart[:, :, None])[:, :, 0]).sum(axis=1)
         self.trust = x2 / (x2 + n - 1)
         self.W = model + self.trust * (own - model)

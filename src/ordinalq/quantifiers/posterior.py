@@ -25,7 +25,7 @@ from ordinalq.solvers.definite import whiten
 from ordinalq.solvers.solution import Solution
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.
-RIDGE = 1e-9
+POSTERIOR_RIDGE = 1e-9
 # Part of an item that is seen at best.
 LEAST_SEEN = 1e-3
 # A part of a prior with less weight does not count.
@@ -138,7 +138,7 @@ def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
     For means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
     """
     AM = A @ M.T
-    gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=RIDGE, hermitian=True)
+    gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=POSTERIOR_RIDGE, hermitian=True)
     n = len(M)
     return clean((Q - M.mean(axis=1)) @ gain.T + 1 / n)
 
@@ -181,5 +181,5 @@ def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     R = Omega / (scale[:, :, None] * scale[:, None, :])
     R[:, np.arange(n), np.arange(n)] = 1.0
-    R += along[:, :, None] * along[:, None, :] + RIDGE * np.eye(n)
+    R += along[:, :, None] * along[:, None, :] + POSTERIOR_RIDGE * np.eye(n)
     return scale, R

@@ -100,11 +100,11 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
     if len(starts) * 4 < B and not alone:
         for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
             members = order[start : start + size]
-            x[members] = _refined(K[i], inverse[i], rhs[members])
+            x[members] = _refine_solutions(K[i], inverse[i], rhs[members])
     else:
         group = np.empty(B, dtype=np.intp)
         group[order] = np.repeat(np.arange(len(starts)), sizes)
-        x = _refined(K[group], inverse[group], rhs[:, None, :])[:, 0]
+        x = _refine_solutions(K[group], inverse[group], rhs[:, None, :])[:, 0]
     return np.where(free, x[:, :n], 0), -x[:, n]
 
 
@@ -129,7 +129,7 @@ def _same_rows(free: Mask) -> tuple[Index, Index]:
     return order, np.flatnonzero(new)
 
 
-def _refined(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
+def _refine_solutions(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
     """Return the solutions x of K x = rhs for symmetric K, with one step of refinement; rhs (..., n + 1) in rows."""
     x = np.matmul(rhs, inverse)
     return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))

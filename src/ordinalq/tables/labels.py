@@ -44,7 +44,7 @@ def labelled_rows(
     rows = frame[~missing]
     rows.attrs |= frame.attrs
     kept = np.array([word for word in words if word not in gaps], dtype=object)
-    y = _values(rows, target, classes, kept)
+    y = _label_values(rows, target, classes, kept)
     if classes is not None:
         known = set(parsed_classes(classes, y).tolist())
         strange = np.array([label not in known for label in y.tolist()])
@@ -71,7 +71,7 @@ def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
     return np.array([known.get(word) for word in words], dtype=object)
 
 
-def _values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None, words: Array) -> Array:
+def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None, words: Array) -> Array:
     """Return labels as numbers where all of them are such, else as words."""
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     unreadable = ~np.isfinite(numbers)

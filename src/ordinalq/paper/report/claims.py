@@ -22,7 +22,7 @@ from ordinalq.paper.report.tables import Show, known, lay_out, number, words
 REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
 LOGISTIC = "LR"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
-COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value", "result",
+CLAIM_COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value", "result",
            "first_smoothing", "second_smoothing", "paper_first", "paper_second", "paper_change"]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def claim_facts(outcome: Outcome) -> pd.DataFrame:
         for errors, printed in [(results(outcome, protocol, measure), printed_cells(outcome, protocol, measure))]
         for claim in claims(outcome)
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
 def claim_table(outcome: Outcome) -> Table:
@@ -161,7 +161,7 @@ def _tested(
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the row of one claim; what cannot be known is NaN, and its result is empty."""
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, np.nan) | {
+    row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
         "pair": f"{display_name(claim.first)} → {display_name(claim.second)}",
         "first": claim.first,
         "second": claim.second,

@@ -14,7 +14,7 @@ from ordinalq.paper.report.significance import Ranking, rank
 from ordinalq.paper.report.tables import Show, lay_out, number, words
 from ordinalq.quantifiers.catalog import known_methods
 
-COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
+RANK_COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
            "paper_rank", "paper_n_blocks", "bold"]  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking
                     "bold": bool(value == best or value - best <= ranking.difference),
                 }
             )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=RANK_COLUMNS)
 
 
 def rank_table(outcomes: Sequence[Outcome]) -> Table:
