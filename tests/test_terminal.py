@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ordinalq as oq
-from ordinalq._utils import terminal
+from ordinalq._utils import text as terminal
 from ordinalq._utils.text import nearest, plain, shortened
 from ordinalq.cli import display as show
 from ordinalq.samples.keys import Keys

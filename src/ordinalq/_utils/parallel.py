@@ -2,13 +2,15 @@
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import joblib
 
@@ -106,3 +108,27 @@ def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any
 def _shared(path: str) -> Any:
     """Return what all calls of a run need, which is read once by each worker."""
     return joblib.load(path)
+
+
+# Locks between processes that end with the process, however it ends.
+
+
+def try_lock(path: Path) -> IO[bytes] | None:
+    """Lock a file and return it; None if another one has the lock."""
+    file = path.open("ab")
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The last holder may have removed the file between our opening and our locking it.
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+    except (BlockingIOError, PermissionError, FileNotFoundError):
+        pass
+    file.close()
+    return None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
-from ordinalq._utils.locking import try_lock
+from ordinalq._utils.parallel import try_lock
 from ordinalq.app import jobs, work
 from ordinalq.app.routes import build
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq._utils.terminal import GAP, MAX_ROWS, Bold, screen, table
-from ordinalq._utils.text import cut, percent, plain, shortened
+from ordinalq._utils.text import GAP, MAX_ROWS, Bold, cut, percent, plain, screen, shortened, table
 from ordinalq.cli.wording import QUIET, say
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ COLUMNS = 30
 @app.command()
 def methods(json: JsonOption = False) -> None:
     """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
-    from ordinalq._utils.terminal import table
+    from ordinalq._utils.text import table
     from ordinalq.quantifiers.catalog import catalog
 
     rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]

@@ -74,7 +74,7 @@ def _say_needed(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
 
-    from ordinalq._utils.terminal import MAX_ROWS, table
+    from ordinalq._utils.text import MAX_ROWS, table
     from ordinalq.cli.display import key_columns
 
     groups = key_columns(needed.keys, len(needed.labels))

@@ -14,7 +14,7 @@ def datasets(
     data: Annotated[Path | None, typer.Option(help="Folder with local copies; default: ORDINALQ_DATA.")] = None,
 ) -> None:
     """List the data sets: what exists, how large, under which licence, and whether it is here."""
-    from ordinalq._utils.terminal import table
+    from ordinalq._utils.text import table
     from ordinalq.datasets import CATALOG
     from ordinalq.datasets.download import find_local
 

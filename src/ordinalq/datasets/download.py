@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ordinalq._utils.locking import try_lock
+from ordinalq._utils.parallel import try_lock
 from ordinalq.io.writing import write_bytes
 
 logger = logging.getLogger("ordinalq")

@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets.regression import SPAN
 from ordinalq.datasets.download import find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_table
+from ordinalq.datasets.regression import SPAN
 from ordinalq.datasets.tables import Regression
 
 FRIED_FILES = ("fried.parquet", "fried.csv", "dataset_564.pq", "fried.arff")

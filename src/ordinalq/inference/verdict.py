@@ -118,7 +118,13 @@ def as_text(diagnosis: Diagnosis) -> str:
     """Return a diagnosis as a short text, one statement per line."""
     training = "" if diagnosis.n_training is None else f", {diagnosis.n_training:,} training items"
     lines = [f"{diagnosis.method} on {diagnosis.n_items:,} items ({len(diagnosis.classes)} classes{training})"]
-    lines += [_fit(diagnosis), *_precision(diagnosis), _matrix_line(diagnosis), _smoothing_line(diagnosis), _shape(diagnosis)]
+    lines += [
+        _fit(diagnosis),
+        *_precision(diagnosis),
+        _matrix_line(diagnosis),
+        _smoothing_line(diagnosis),
+        _shape(diagnosis),
+    ]
     return "\n".join(line for line in [*lines, *diagnosis.notes] if line)
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from ordinalq._utils.parameters import same_parameters
-from ordinalq._utils.validation import Array
+from ordinalq._utils.validation import Array, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.evaluation import find_measure
 from ordinalq.model_selection.attempts import Attempt, attempt, describe, estimate_all

@@ -17,8 +17,20 @@ from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.evaluation import find_measure
-from ordinalq.model_selection.judging import Judgement, Material, Outcome, Task, check_measures, check_samples, classifier_part, judge, results, run, units
 from ordinalq.model_selection.grid import configurations_of, configured
+from ordinalq.model_selection.judging import (
+    Judgement,
+    Material,
+    Outcome,
+    Task,
+    check_measures,
+    check_samples,
+    classifier_part,
+    judge,
+    results,
+    run,
+    units,
+)
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services
 from ordinalq.samples.labels import encode_labels

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.text import plain
-from ordinalq.inference.estimates import Estimates
 from ordinalq._utils.validation import Floats, Index, check_numbers, check_vectors
+from ordinalq.inference.estimates import Estimates
 
 Values = npt.ArrayLike
 # The parts of Distributions that have one entry per distribution.

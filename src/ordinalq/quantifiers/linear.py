@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalq._utils.parameters import same_parameters
-from ordinalq._utils.validation import Array, Codes, Floats
+from ordinalq._utils.validation import Array, Codes, Floats, same_parameters
 from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
 from ordinalq.inference.facts import Facts, Replicates, Smoothing

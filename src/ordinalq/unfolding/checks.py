@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from ordinalq._utils.parameters import same_parameters
-from ordinalq._utils.validation import Floats, Mask, check_integer, check_random_state, check_real
+from ordinalq._utils.validation import Floats, Mask, check_integer, check_random_state, check_real, same_parameters
 from ordinalq.plot import check
 from ordinalq.plot.style import Axes
 from ordinalq.unfolding.engine import Fit, Unfolder

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.locking import try_lock
+from ordinalq._utils.parallel import try_lock
 from ordinalq.io.writing import write_bytes
 
 logger = logging.getLogger("ordinalq")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from ordinalq._utils.terminal import Bold, screen, table
+from ordinalq._utils.text import Bold, screen, table
 from ordinalq.paper.experiments.config import Config, load_config
 from ordinalq.paper.experiments.outcome import Outcome, read_outcome
 from ordinalq.paper.experiments.progress import LogFile, Progress, Terminal
