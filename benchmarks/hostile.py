@@ -29,9 +29,8 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from ordinalq.losses import CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.ordinal import difference_matrix
-from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.simplex import Data, difference_matrix
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.objectives import LinearObjective
 

@@ -143,7 +143,7 @@ def linear_objective(q: Any, Q: Any, sizes: Any) -> Any:
         return None
     blocks = q.representation_.n_blocks_
     try:
-        from ordinalq.problem import Data
+        from ordinalq.simplex import Data
     except ImportError:
         return LinearObjective(q.loss_, regularizer, Q, q.M_, sizes, blocks)
     return LinearObjective(q.loss_, regularizer, Data(Q, q.M_, sizes, n_blocks=blocks))

@@ -6,8 +6,8 @@ import time
 import numpy as np
 
 from ordinalq.losses import CumulativeSquares, Hellinger, LeastSquares, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.simplex import Data
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.objectives import LinearObjective
 

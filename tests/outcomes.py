@@ -7,9 +7,8 @@ import pandas as pd
 
 import ordinalq as oq
 from ordinalq.evaluation import MEASURES
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.experiments.outcome import Outcome
-from ordinalq.simplex import uniform_simplex
+from ordinalq.simplex import jaggedness, uniform_simplex
 
 GROUP_NOISE = {"non-ordinal": 0.08, "ordinal": 0.06, "new ordinal": 0.04}
 CLASSIFIERS = ("LR", "OLR-AT", "OLR-IT", "ORidge", "LAD")

@@ -7,10 +7,9 @@ import scipy
 from scipy.optimize import minimize
 
 from ordinalq.losses import Energy
-from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
 from ordinalq.representations import MeanDistances
-from ordinalq.simplex import softmax, softmax_derivatives
+from ordinalq.simplex import Data, softmax, softmax_derivatives
 from ordinalq.solvers.objectives import LinearObjective
 
 TAUS = (0.0, 1e-5, 1e-3, 1e-1, 1.0, 10.0)

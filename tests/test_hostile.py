@@ -12,8 +12,8 @@ from seeds import SEED
 
 import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, Energy, LeastSquares, MatchDistance, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.simplex import Data
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.objectives import LinearObjective
 

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose
 from problems import mean_distances
 
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import Entropy, LogTikhonov, NoPenalty, Tikhonov
-from ordinalq.simplex import softmax, softmax_derivatives
+from ordinalq.simplex import Data, softmax, softmax_derivatives
 from ordinalq.solvers.objectives import LinearObjective
 
 ALL_REGULARIZERS = [

@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq import losses
-from ordinalq.problem import Data
 from ordinalq.quantifiers.scoring import drawn_samples
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.simplex import Data
 
 METHODS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.name != "Default"}
 

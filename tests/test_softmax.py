@@ -7,8 +7,8 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.losses import CumulativeSquares, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import Entropy, NoPenalty, Tikhonov
+from ordinalq.simplex import Data
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.softmax import SoftmaxSolver

@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, Hellinger, LeastSquares, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
+from ordinalq.simplex import Data
 from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.stopping import STOPS

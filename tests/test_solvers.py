@@ -9,9 +9,8 @@ from problems import random_objective, scipy_runs
 from scipy.optimize import linprog, minimize
 
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
-from ordinalq.problem import Data
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Data, Derivatives
 from ordinalq.solvers import active_set
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver

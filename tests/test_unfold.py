@@ -9,8 +9,8 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq import plot
-from ordinalq.ordinal import grid_difference_matrix
 from ordinalq.regularizers import LogTikhonov, Tikhonov
+from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.stopping import STOPS
 from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys

@@ -16,8 +16,7 @@ from scipy.special import xlogy
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Floats, Mask, check_choice, check_real
-from ordinalq.problem import Data, reference_column, row_product, weighted_gram
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Data, Derivatives, reference_column, row_product, weighted_gram
 
 # A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 5 had a better
 # minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.

@@ -6,8 +6,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 from ordinalq.losses import Loss
-from ordinalq.problem import Data
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Data, Derivatives
 
 # Steps of differences: of values, about the cube root of the rounding error, and of gradients that come from those.
 STEP, GRADIENT_STEP = 6e-6, 1e-4

@@ -19,10 +19,9 @@ from ordinalq._utils.validation import (
     check_real,
 )
 from ordinalq.drawing import draw_items, round_counts, streams
-from ordinalq.ordinal import jaggedness
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples, smoothest_mask
-from ordinalq.simplex import uniform_simplex
+from ordinalq.simplex import jaggedness, uniform_simplex
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

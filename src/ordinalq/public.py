@@ -13,7 +13,6 @@ from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 from ordinalq.model_selection import SampleSearch
 from ordinalq.model_selection.compare import MethodComparison, compare_methods
 from ordinalq.numerical import NumericalLoss
-from ordinalq.ordinal import difference_matrix, jaggedness
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
 from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.quantifiers.adjusted_ml import AML
@@ -31,7 +30,7 @@ from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Derivatives, difference_matrix, jaggedness
 from ordinalq.solvers.solution import Solution
 from ordinalq.strength import Auto
 from ordinalq.unfolding import (

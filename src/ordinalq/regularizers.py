@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_integer, check_vectors
-from ordinalq.ordinal import existing_differences, grid_difference_matrix
-from ordinalq.problem import row_product
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Derivatives, existing_differences, grid_difference_matrix, row_product
 from ordinalq.strength import Smoother
 
 # Values of tau that are tried first, per unit of the loss.

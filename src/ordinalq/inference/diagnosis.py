@@ -16,10 +16,9 @@ from ordinalq.inference.mixture import Moments, class_moments, compare
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
 from ordinalq.metrics import nmd
-from ordinalq.ordinal import jaggedness
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
-from ordinalq.simplex import clean
+from ordinalq.simplex import clean, jaggedness
 from ordinalq.solvers.solution import distributions
 
 # Items per function in the test.

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.bounds import Bounds
-from ordinalq.problem import Data
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
+from ordinalq.simplex import Data
 from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution
 

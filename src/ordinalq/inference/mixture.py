@@ -8,10 +8,9 @@ from scipy.special import chdtrc
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.bootstrap import composition
-from ordinalq.ordinal import existing_differences
 from ordinalq.representations import one_hot
 from ordinalq.samples.weights import Weights, item_counts, worth
-from ordinalq.simplex import clean
+from ordinalq.simplex import clean, existing_differences
 from ordinalq.solvers.quadratic import simplex_qp
 
 # Half the width of a 95 % interval in standard errors, and the half width that a sample should allow.

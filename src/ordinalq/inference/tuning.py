@@ -18,9 +18,8 @@ from ordinalq._utils.validation import Floats
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.splits import FRACTION
 from ordinalq.metrics import nmd
-from ordinalq.ordinal import jaggedness
 from ordinalq.samples.summary import Summary
-from ordinalq.simplex import clean
+from ordinalq.simplex import clean, jaggedness
 from ordinalq.strength import Smoother
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from ordinalq.inference.splits import Split, ground
 from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
 from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
-from ordinalq.problem import Data
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services
 from ordinalq.regularizers import Regularizer, Tikhonov
@@ -26,6 +25,7 @@ from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, handed_on, item_counts
+from ordinalq.simplex import Data
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.sensitivity import Move, tangent_inverse

@@ -14,7 +14,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats, check_distributions, check_real
 from ordinalq.inference.group_model import multinomial
-from ordinalq.ordinal import existing_differences
+from ordinalq.simplex import existing_differences
 
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
 # variance 3/2 / (n (n + 1)).

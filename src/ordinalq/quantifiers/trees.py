@@ -15,13 +15,13 @@ from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_
 from ordinalq.classifiers.cross_fitting import held_out, last_step
 from ordinalq.classifiers.weighting import fit_weighted, usable_weights
 from ordinalq.losses import LeastSquares
-from ordinalq.problem import Data
 from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, item_counts
+from ordinalq.simplex import Data
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ordinalq._utils.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
-from ordinalq.ordinal import jaggedness
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.weights import Weights
+from ordinalq.simplex import jaggedness
 
 # Drawn items treated at once: what belongs to them stays in the cache, and memory does not grow with the samples.
 CHUNK_ITEMS = 2**16

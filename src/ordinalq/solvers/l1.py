@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer
-from ordinalq.problem import reference_column, weighted_gram
+from ordinalq.simplex import reference_column, weighted_gram
 from ordinalq.solvers.objectives import HESSIANS, Objective
 from ordinalq.solvers.path_systems import normal_equations, whole_system
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution

@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_real
-from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
-from ordinalq.simplex import Derivatives, centred_gradient
+from ordinalq.simplex import Derivatives, centred_gradient, row_product
 from ordinalq.solvers.curvature import (
     along_face,
     along_simplex,

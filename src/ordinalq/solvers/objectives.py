@@ -13,10 +13,9 @@ import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.losses import Loss
-from ordinalq.problem import Data
 from ordinalq.regularizers import NoPenalty, Penalty, Regularizer
 from ordinalq.samples.samples import Samples
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Data, Derivatives
 
 # Samples of a linear objective that are treated in one pass: their Hessians stay in the cache.
 PASS = 2048

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.problem import weighted_gram
+from ordinalq.simplex import weighted_gram
 
 
 def normal_equations(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Floats:

@@ -11,9 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
-from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
-from ordinalq.simplex import Derivatives
+from ordinalq.simplex import Derivatives, row_product
 from ordinalq.solvers.active_set import active_set
 from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap

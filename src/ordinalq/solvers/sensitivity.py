@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.problem import Data
+from ordinalq.simplex import Data
 from ordinalq.solvers.objectives import Objective
 
 # From data ahead and data behind to the difference (B, n) of their estimates.

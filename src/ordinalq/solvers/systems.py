@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from ordinalq._utils.validation import Floats, Index, Mask
-from ordinalq.problem import row_product
 from ordinalq.regularizers import Penalty
+from ordinalq.simplex import row_product
 
 # A penalty is stiff where its curvature is more than this times that of A along the simplex: A keeps twelve digits.
 STIFF = 1e4

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_numbers
-from ordinalq.problem import Data
+from ordinalq.simplex import Data
 from ordinalq.unfolding.histograms import bin_contents, bin_variances, check_axes, is_histogram
 from ordinalq.unfolding.response import read_background, read_response
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_real, real_numbers
-from ordinalq.problem import Data
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.run_ibu import RUN
 from ordinalq.samples.weights import effective_counts
+from ordinalq.simplex import Data
 from ordinalq.solvers.solution import distributions
 from ordinalq.unfolding.histograms import bin_contents, bin_variances, check_axes, is_histogram, result_type
 

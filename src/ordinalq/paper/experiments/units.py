@@ -19,12 +19,12 @@ from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.datasets.split import derived_seed
 from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.experiments.config import Config
 from ordinalq.paper.experiments.material import POOLS, Battery, Material
 from ordinalq.paper.experiments.store import to_json
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
+from ordinalq.simplex import jaggedness
 
 
 class Trial(NamedTuple):

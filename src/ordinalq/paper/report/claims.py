@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ordinalq.evaluation import wilcoxon
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.experiments.pairs import split_pair
 from ordinalq.paper.report.facts import LEVEL, compares_classifiers, data_name, display_name, printed_cells, results
 from ordinalq.paper.report.formats import Table, short
 from ordinalq.paper.report.tables import Show, known, lay_out, number, words
+from ordinalq.simplex import jaggedness
 
 # Each plain method of the paper and its regularized form.
 REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}

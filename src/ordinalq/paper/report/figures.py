@@ -9,7 +9,6 @@ import numpy as np
 from ordinalq._utils.text import cut
 from ordinalq._utils.validation import Floats
 from ordinalq.metrics import nmd
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
 from ordinalq.paper.report import facts
 from ordinalq.paper.report.claim_figures import claim_picture
@@ -18,6 +17,7 @@ from ordinalq.paper.report.picture import Picture, looks_of, sheet
 from ordinalq.paper.report.rank_figures import rank_pictures
 from ordinalq.paper.report.rankings import rankings
 from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
+from ordinalq.simplex import jaggedness
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel

@@ -7,10 +7,10 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import published as reference
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.report.picture import Picture, sheet
 from ordinalq.plot.distributions import bars
 from ordinalq.plot.style import BLUE, LOOKS, SOFT, handle, legend_below, tidy
+from ordinalq.simplex import jaggedness
 
 SIGMA, SUBSCRIPTS = "\N{GREEK SMALL LETTER SIGMA}", "₀₁₂₃₄₅"
 FOLD = "The paper's example distributions, and how smooth real ones are"

@@ -10,12 +10,12 @@ from ordinalq._utils.validation import Floats, check_distributions
 from ordinalq.datasets import published as reference
 from ordinalq.drawing import streams
 from ordinalq.metrics import nmd
-from ordinalq.ordinal import jaggedness
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report.facts import data_name
 from ordinalq.paper.report.formats import Table
 from ordinalq.paper.report.tables import Show, lay_out, number, words
 from ordinalq.protocols import APP, RealPrevalences
+from ordinalq.simplex import jaggedness
 
 N_FACT = 12  # classes of Fact-OQ
 
