@@ -25,8 +25,8 @@ import ordinalq as oq
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.regression import friedman
 from ordinalq.datasets.text import tfidf
-from ordinalq.evaluation import errors
 from ordinalq.inference.estimate import estimate
+from ordinalq.metrics import errors
 from ordinalq.samples.samples import smoothest_mask
 
 TABLES = {"beijing_pm25": "pm2.5", "diamonds": "price", "metro_traffic": "traffic_volume"}

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 import ordinalq as oq
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.regression import SPAN, friedman
-from ordinalq.evaluation import errors
+from ordinalq.metrics import errors
 from ordinalq.samples.samples import smoothest_mask
 
 SEEDS = (876, 1, 2, 3, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalq as oq
-from ordinalq.evaluation import MEASURES
+from ordinalq.metrics import MEASURES
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.simplex import jaggedness, uniform_simplex
 

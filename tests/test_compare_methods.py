@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.evaluation import wilcoxon
+from ordinalq.metrics import wilcoxon
 
 
 class Counted(LogisticRegression):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import wilcoxon as scipy_wilcoxon
 
 import ordinalq as oq
-from ordinalq.evaluation import MEASURES, errors, find_measure, p_against_best, wilcoxon
+from ordinalq.metrics import MEASURES, errors, find_measure, p_against_best, wilcoxon
 
 P_TRUE = [[1, 0, 0], [0, 0.5, 0.5]]
 P_HAT = [[0, 1, 0], [0, 0.5, 0.5]]

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
-from ordinalq.evaluation import errors
+from ordinalq.metrics import errors
 from ordinalq.model_selection import Attempt
 from ordinalq.paper.experiments.backends import parallel
 from ordinalq.paper.experiments.config import config_folder, config_names, load_config

@@ -19,7 +19,7 @@ from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
 from ordinalq.datasets import published as reference
-from ordinalq.evaluation import p_against_best, wilcoxon
+from ordinalq.metrics import p_against_best, wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report import figures, tables, write_report, write_summary
 from ordinalq.paper.report.claims import claim_table

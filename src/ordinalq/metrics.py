@@ -6,9 +6,11 @@ its symmetric form; RNADW looks at all classes. All are 0 for a perfect estimate
 Paper: the section on evaluation measures.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import erfc
 
 from ordinalq._utils.validation import Floats, check_distributions
 
@@ -122,3 +124,125 @@ def _checked(p: Any, p_hat: Any, distances: Any) -> tuple[Floats, Floats, Floats
 
 def _result(value: Floats) -> Any:
     return float(value) if value.ndim == 0 else value
+
+
+# Errors of estimates, and whether the errors of two methods differ.
+#
+# What to use when: `errors` gives one error per sample; `wilcoxon` compares two methods on the same samples;
+# `p_against_best` compares a column of a table with its best method: bold in the paper's tables is p >= 0.01.
+
+
+Measure = Callable[[Any, Any], Any]
+
+MEASURES: dict[str, Measure] = {"nmd": nmd, "rnod": rnod, "md": md, "rsnod": rsnod, "rnadw": rnadw}
+
+# Errors that differ by less are equal: the same estimate, computed in another order.
+RELATIVE_ROUNDING = 1e-12
+ABSOLUTE_ROUNDING = 1e-15
+
+
+def find_measure(measure: Any) -> tuple[str, Measure]:
+    """Return name and function of a measure that is given by its name or as a function (p, p_hat) -> (B,).
+
+    >>> find_measure("nmd")[0], find_measure(rnod)[0]
+    ('nmd', 'rnod')
+    """
+    if isinstance(measure, str) and measure in MEASURES:
+        return measure, MEASURES[measure]
+    if callable(measure):
+        return getattr(measure, "__name__", type(measure).__name__), measure
+    names = ", ".join(map(repr, MEASURES))
+    raise ValueError(f"measure must be one of {names}, or a function of p and p_hat, got {measure!r}.")
+
+
+def errors(P_hat: Any, P_true: Any, measure: Any = "nmd") -> Floats:
+    """Return the error of each estimate.
+
+    Parameters
+    ----------
+    P_hat : array-like (B, n)
+        Estimated distributions.
+    P_true : array-like (B, n) or (n,)
+        True distributions; a vector is paired with every estimate.
+    measure : {"nmd", "rnod", "md", "rsnod", "rnadw"} or callable, default="nmd"
+        A function takes the true distributions first, as :func:`ordinalq.nmd` does, and returns (B,).
+
+    Returns
+    -------
+    ndarray (B,)
+
+    Examples
+    --------
+    >>> errors([[0, 1, 0], [0, 0, 1]], [1, 0, 0])
+    array([0.5, 1. ])
+    """
+    name, function = find_measure(measure)
+    P_hat = np.asarray(P_hat, dtype=np.float64)
+    if P_hat.ndim != 2:
+        raise ValueError(f"P_hat must have shape (B, n), one row per sample, got {P_hat.shape}.")
+    result = np.asarray(function(np.asarray(P_true, dtype=np.float64), P_hat), dtype=np.float64)
+    if result.shape != (len(P_hat),):
+        raise ValueError(f"measure {name} must return one error per sample, ({len(P_hat)},), got shape {result.shape}.")
+    if np.isnan(result).any():
+        raise ValueError(f"measure {name} must return numbers, got NaN for sample {np.isnan(result).argmax()}.")
+    return result
+
+
+def wilcoxon(a: Any, b: Any) -> float:
+    """Return the p-value of Wilcoxon's signed-rank test between paired errors, two-sided.
+
+    With the ranks r_i of |a_i - b_i| != 0 (ties share their mean rank) and the signs s_i of a_i - b_i,
+    z = sum_i s_i r_i / sqrt(sum_i r_i^2) is nearly normal if neither is better; p = P(|Z| >= |z|). Pairs that are
+    equal, up to rounding, are left out; p = 1 if none is left.
+
+    Parameters
+    ----------
+    a, b : array-like (B,)
+        Errors of two methods on the same samples.
+
+    Examples
+    --------
+    Five samples, the first method better on all but one, by 1 to 5 units; z = (-1 - 2 - 3 - 5 + 4) / sqrt(55).
+
+    >>> round(wilcoxon([0.1, 0.1, 0.1, 0.5, 0.1], [0.2, 0.3, 0.4, 0.1, 0.6]), 4)
+    0.3452
+    """
+    # Imported here because it takes longer to load than all of ordinalq.
+    from scipy.stats import rankdata
+
+    a, b = _check_errors("a", a), _check_errors("b", b)
+    if len(a) != len(b):
+        raise ValueError(f"a and b must be errors on the same samples, got {len(a)} and {len(b)}.")
+    different = ~np.isclose(a, b, rtol=RELATIVE_ROUNDING, atol=ABSOLUTE_ROUNDING)
+    if not different.any():
+        return 1.0
+    difference = a[different] - b[different]
+    ranks = rankdata(np.abs(difference))
+    z = (np.sign(difference) * ranks).sum() / np.sqrt(np.square(ranks).sum())
+    return float(erfc(np.abs(z) / np.sqrt(2)))
+
+
+def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
+    """Return the p-value of each method against the one of the smallest mean error (ties: the first), itself 1.
+
+    The columns are errors (B,) on the same samples, by the names of the methods. There is no correction for their
+    number.
+
+    >>> good, bad = np.linspace(0.1, 0.2, 20), np.linspace(0.2, 0.4, 20)
+    >>> [p >= 0.01 for p in p_against_best({"PACC": good, "CC": bad, "SLD": good[::-1]}).values()]
+    [True, False, True]
+    """
+    if not columns:
+        raise ValueError("columns must hold the errors of at least one method, got none.")
+    values = {name: _check_errors(name, column) for name, column in columns.items()}
+    best = min(values, key=lambda name: values[name].mean())
+    return {name: wilcoxon(column, values[best]) for name, column in values.items()}
+
+
+def _check_errors(name: str, value: Any) -> Floats:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"{name} must hold one error per sample, (B,), got shape {array.shape}.")
+    if np.isnan(array).any():
+        raise ValueError(f"{name} must not have NaN, got one at sample {np.isnan(array).argmax()}.")
+    return array

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalq.classifiers.cross_fitting import CrossFitted, InSample
 from ordinalq.classifiers.stacking import OrdinalProbit, OrdinalStack
-from ordinalq.evaluation import errors, wilcoxon
 from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
-from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
+from ordinalq.metrics import errors, md, nmd, rnadw, rnod, rsnod, wilcoxon
 from ordinalq.model_selection import SampleSearch
 from ordinalq.model_selection.compare import MethodComparison, compare_methods
 from ordinalq.numerical import NumericalLoss

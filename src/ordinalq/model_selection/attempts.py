@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, Mask
-from ordinalq.evaluation import errors
+from ordinalq.metrics import errors
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary

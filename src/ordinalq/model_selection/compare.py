@@ -14,7 +14,7 @@ from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, unscored
 from ordinalq.classifiers.folds import make_folds
-from ordinalq.evaluation import errors, find_measure, p_against_best
+from ordinalq.metrics import errors, find_measure, p_against_best
 from ordinalq.protocols import APP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
@@ -147,7 +147,7 @@ def compare_methods(
     protocol : Protocol, default=None
         Draws the samples of each half; None stands for ``APP(250, 100, small_pool="repeat")``.
     measure : str or callable, default="nmd"
-        Error of an estimate, see :func:`ordinalq.evaluation.errors`.
+        Error of an estimate, see :func:`ordinalq.metrics.errors`.
     random_state : int, default=0
         Seed of the halves and of the default protocol.
 

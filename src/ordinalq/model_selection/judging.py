@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ordinalq._utils.validation import Array, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.evaluation import find_measure
+from ordinalq.metrics import find_measure
 from ordinalq.model_selection.attempts import Attempt, attempt, describe, estimate_all
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.fitting import group_codes

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.evaluation import find_measure
+from ordinalq.metrics import find_measure
 from ordinalq.model_selection.grid import configurations_of, configured
 from ordinalq.model_selection.judging import (
     Judgement,
@@ -59,7 +59,7 @@ class SampleSearch(Services, BaseEstimator):
     samples : Samples or dict of names to Samples
         Samples of the pool, with prevalences; a dict has one entry per protocol.
     measure : str, callable or list of them, default="nmd"
-        Error measures, see :func:`ordinalq.evaluation.errors`.
+        Error measures, see :func:`ordinalq.metrics.errors`.
     n_jobs : int, default=None
         Number of classifier configurations that are fitted at the same time.
     refit : bool, default=True

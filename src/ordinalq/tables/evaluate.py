@@ -10,10 +10,10 @@ import pandas as pd
 
 from ordinalq._utils.progress import each, tell
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
-from ordinalq.evaluation import errors
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.options import Plan
 from ordinalq.io.many import Table
+from ordinalq.metrics import errors
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier

@@ -9,8 +9,8 @@ from scipy.special import stdtr
 
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
-from ordinalq.evaluation import errors
 from ordinalq.inference.estimates import Estimates
+from ordinalq.metrics import errors
 from ordinalq.samples.samples import Samples
 
 MEASURES = ("nmd", "rnod", "mean_class")

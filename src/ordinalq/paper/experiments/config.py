@@ -15,7 +15,7 @@ from typing import Any
 from ordinalq._utils.text import nearest
 from ordinalq.classifiers.registry import FAMILIES, classifier_class
 from ordinalq.datasets import CATALOG as DATASETS
-from ordinalq.evaluation import MEASURES
+from ordinalq.metrics import MEASURES
 from ordinalq.paper.experiments import pairs
 from ordinalq.quantifiers.catalog import BEYOND, import_method, known_methods
 

@@ -19,7 +19,7 @@ from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ordinalq.evaluation import errors
+from ordinalq.metrics import errors
 from ordinalq.paper.experiments.backends import Workers, check_workers, parallel
 from ordinalq.paper.experiments.classifiers import classifier_units
 from ordinalq.paper.experiments.config import Config

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.evaluation import wilcoxon
+from ordinalq.metrics import wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.experiments.pairs import split_pair
 from ordinalq.paper.report.facts import LEVEL, compares_classifiers, data_name, display_name, printed_cells, results
