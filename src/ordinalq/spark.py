@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ordinalq.io.table import nullable
-from ordinalq.samples.periods import with_period
+from ordinalq.samples.keys import with_period
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables import engines as core
 from ordinalq.tables.aggregate import together

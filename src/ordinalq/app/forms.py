@@ -9,7 +9,7 @@ from ordinalq.app.work import MAX_COMPARED, Asked, Choices
 from ordinalq.classifiers.members import BUDGETS
 from ordinalq.inference.options import OF
 from ordinalq.quantifiers.catalog import catalog
-from ordinalq.samples.periods import PERIODS, with_period
+from ordinalq.samples.keys import PERIODS, with_period
 from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]

@@ -21,7 +21,7 @@ from ordinalq.io.many import open_table
 from ordinalq.io.writing import save_picture, write_table
 from ordinalq.quantifiers.auto import Training
 from ordinalq.quantifiers.base import Quantifier
-from ordinalq.samples.periods import with_period
+from ordinalq.samples.keys import with_period
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.description import ModelInfo

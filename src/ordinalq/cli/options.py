@@ -86,7 +86,7 @@ class Job:
     @property
     def in_time(self) -> bool:
         """Whether the last of the columns of groups are periods of time."""
-        from ordinalq.samples.periods import with_period
+        from ordinalq.samples.keys import with_period
 
         return self.by is not None and with_period(self.by.strip())[1] is not None
 

@@ -10,8 +10,7 @@ from scipy.special import chdtrc, ndtri
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.inference.comparison import listed
-from ordinalq.samples.keys import Keys
-from ordinalq.samples.periods import numbered
+from ordinalq.samples.keys import Keys, numbered
 
 # Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
 # where there are many classes, and errors in their direction are far from normal.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ordinalq._utils.text import first_of
-from ordinalq.samples.periods import PERIODS
+from ordinalq.samples.keys import PERIODS
 
 # What pandas takes for a missing value by default.
 MISSING_WORDS = (

@@ -11,8 +11,7 @@ from ordinalq._utils.validation import Counts, Floats
 from ordinalq.plot import style
 from ordinalq.plot.inputs import Distributions, Estimates, Values, array, distributions
 from ordinalq.plot.style import Axes
-from ordinalq.samples.keys import Keys
-from ordinalq.samples.periods import named, numbered
+from ordinalq.samples.keys import Keys, named, numbered
 
 AxesArray = npt.NDArray[np.object_]
 

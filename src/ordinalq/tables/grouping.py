@@ -13,8 +13,7 @@ from ordinalq._utils.validation import Index
 from ordinalq.io.cells import as_pandas, coded_words, dates, is_words, where
 from ordinalq.io.columns import date_style
 from ordinalq.io.names import MISSING_WORDS
-from ordinalq.samples.keys import UNNAMED, Column, Keys
-from ordinalq.samples.periods import PERIODS, with_period
+from ordinalq.samples.keys import PERIODS, UNNAMED, Column, Keys, with_period
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 
