@@ -11,8 +11,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.classifiers.calibration import Calibration
-from ordinalq.regularizers import NoPenalty, Tikhonov
-from ordinalq.smoothing import PolynomialSmoothing
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.objectives import MixtureObjective

@@ -10,8 +10,8 @@ from seeds import generator
 
 from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd
 from ordinalq.datasets import published as reference
-from ordinalq.drawing import round_counts
 from ordinalq.paper.report.samples import protocol_table
+from ordinalq.protocols import round_counts
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
 y_pool = generator(0).integers(1, 6, size=5000)

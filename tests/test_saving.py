@@ -30,7 +30,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
-from ordinalq import losses, regularizers, representations, smoothing
+from ordinalq import losses, regularizers, representations
+from ordinalq import regularizers as smoothing
 from ordinalq.classifiers import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.tuning import Tuning

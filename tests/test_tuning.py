@@ -17,10 +17,9 @@ from ordinalq.inference.splits import ground, thirds
 from ordinalq.inference.tuning import Trial, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.quantifiers.run_ibu import degrees_of_freedom, tau_for
-from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.representations import MeanDistances, Partition, Posteriors
 from ordinalq.simplex import Data, difference_matrix
-from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution
 

@@ -8,10 +8,10 @@ from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
+from ordinalq.losses import NumericalLoss
 from ordinalq.metrics import errors, md, nmd, rnadw, rnod, rsnod, wilcoxon
 from ordinalq.model_selection import SampleSearch
 from ordinalq.model_selection.compare import MethodComparison, compare_methods
-from ordinalq.numerical import NumericalLoss
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction
 from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.quantifiers.adjusted_ml import AML
@@ -27,11 +27,11 @@ from ordinalq.quantifiers.likelihood import OSLD, SLD
 from ordinalq.quantifiers.ranking import OPDF, PDF
 from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
+from ordinalq.regularizers import Auto
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import Derivatives, difference_matrix, jaggedness
 from ordinalq.solvers.solution import Solution
-from ordinalq.strength import Auto
 from ordinalq.unfolding import (
     Alternative,
     SimulatedEvents,

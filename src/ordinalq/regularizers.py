@@ -10,10 +10,101 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
 
-from ordinalq._utils.validation import Floats, check_integer, check_vectors
-from ordinalq.simplex import Derivatives, existing_differences, grid_difference_matrix, row_product
-from ordinalq.strength import Smoother
+from ordinalq._utils.validation import (
+    Floats,
+    check_choice,
+    check_distributions,
+    check_integer,
+    check_real,
+    check_vectors,
+)
+from ordinalq.simplex import Derivatives, clean, existing_differences, grid_difference_matrix, row_product
+
+# How much to smooth: what regularizers and the smoothing of an EM have in common.
+
+
+# The strength that is chosen in `fit`.
+AUTO = "auto"
+WEIGHTS = ("groups", "items")
+
+
+class Auto(BaseEstimator):
+    """A strength that is chosen in `fit`; the word "auto" stands for ``Auto()``.
+
+    It is chosen on samples that look like those to come. These are, in this order: samples of the given `prevalences`,
+    drawn from the training items; the training groups of ``fit(..., groups=)``; smooth samples of the training items
+    (APP-OQ).
+
+    Parameters
+    ----------
+    prevalences : array-like (k, n), default=None
+        Expected distributions, such as those of earlier groups; all are equally likely.
+    weight : {"groups", "items"}, default="groups"
+        With training groups: whether errors of all groups count alike, or by their number of items.
+    min_items : int, default=20
+        With training groups: smaller ones are left out; what is best for them smooths large ones too much.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> oq.OPACC(tau=oq.Auto(weight="items")).tau
+    Auto(weight='items')
+    """
+
+    def __init__(self, *, prevalences: Any = None, weight: str = "groups", min_items: int = 20) -> None:
+        self.prevalences = prevalences
+        self.weight = weight
+        self.min_items = min_items
+
+    def check(self, n_classes: int) -> None:
+        """Refuse parameters out of range."""
+        check_choice("weight", self.weight, WEIGHTS)
+        check_integer("min_items", self.min_items, minimum=1)
+        if self.prevalences is not None:
+            shape = np.atleast_2d(check_distributions("prevalences", self.prevalences)).shape
+            if shape[1] != n_classes:
+                raise ValueError(f"prevalences must have one entry per class, {n_classes}, got {shape[1]}.")
+
+
+class Smoother(BaseEstimator):
+    """Something that smooths; `strength` is the name of the parameter that says how much, None where there is none."""
+
+    strength: str | None = None
+
+    @property
+    def auto(self) -> Auto | None:
+        """How the strength is to be chosen; None where it is a number, or there is none."""
+        value = getattr(self, self.strength) if self.strength else None
+        if isinstance(value, Auto):
+            return value
+        return Auto() if isinstance(value, str) and value == AUTO else None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the strength is yet to be chosen."""
+        return self.auto is not None
+
+    def with_strength(self, value: float) -> Any:
+        """Return a copy with another strength."""
+        return clone(self).set_params(**{str(self.strength): value})
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return the strengths to try first, ascending, for a loss whose values are of size `unit`."""
+        return ()
+
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return the smallest strength above zero and the largest one that are worth trying."""
+        return 0.0, np.inf
+
+    def check_strength(self, n_classes: int, high: float = np.inf) -> None:
+        """Refuse a strength that is neither to be chosen nor a number in [0, high]."""
+        if self.auto is None:
+            check_real(str(self.strength), getattr(self, str(self.strength)), low=0, high=high)
+        else:
+            self.auto.check(n_classes)
+
 
 # Values of tau that are tried first, per unit of the loss.
 TAUS = (0.0, *(10.0**k for k in range(-6, 3)))
@@ -334,3 +425,59 @@ def _check_tau(regularizer: Regularizer, n_classes: int) -> None:
     tau = getattr(regularizer, str(regularizer.strength))
     if not regularizer.is_auto and tau > MAX_TAU:
         raise ValueError(f"tau must be at most {MAX_TAU:g}, got {tau!r}: its multiples would overflow.")
+
+
+# Smoothing between the iterations of an EM (IBU, o-SLD). It is no penalty: nothing is minimised.
+
+
+# Weights of the polynomial that are tried first.
+INTERPOLATIONS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+class PolynomialSmoothing(Smoother):
+    """lam u + (1 - lam) p, with u the least-squares polynomial through the points (i, p_i), made a distribution.
+
+    Parameters
+    ----------
+    order : int, default=0
+        Degree of the polynomial; 0 makes u uniform.
+    interpolation : float, "auto" or Auto, default=0.1
+        lam in [0, 1], the weight of the polynomial; "auto" is chosen when a quantifier is fitted.
+    """
+
+    strength = "interpolation"
+
+    def __init__(self, order: int = 0, interpolation: Any = 0.1) -> None:
+        self.order = order
+        self.interpolation = interpolation
+
+    def check(self, n_classes: int) -> None:
+        """Refuse parameters that do not fit n classes."""
+        check_integer("order", self.order, minimum=0)
+        self.check_strength(n_classes, high=1)
+        if self.order > n_classes - 1:
+            raise ValueError(
+                f"order must be at most n - 1 = {n_classes - 1} for {n_classes} classes, got {self.order}."
+            )
+
+    def strengths(self, unit: float) -> tuple[float, ...]:
+        """Return weights of the polynomial; they have no unit."""
+        return INTERPOLATIONS
+
+    def limits(self, unit: float) -> tuple[float, float]:
+        """Return where the grid ends: a weight of one is the polynomial itself, less than the smallest is none."""
+        return INTERPOLATIONS[1], INTERPOLATIONS[-1]
+
+    def smooth(self, P: Floats) -> Floats:
+        """Return the smoothed distributions, (B, n); negative values of the polynomial become 0."""
+        if self.interpolation == 0:
+            return P
+        U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
+        return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
+
+
+@lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times
+def polynomial_projection(n: int, order: int) -> Floats:
+    """Return the (n, n) matrix that takes p to the values of its least-squares polynomial: that fit is linear in p."""
+    Z, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, n), order + 1))
+    return np.asarray(Z @ Z.T)

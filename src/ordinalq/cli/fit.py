@@ -267,7 +267,7 @@ def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
 
 def _word(value: str) -> Any:
     """Return a word as it is, or the choice of a strength that auto:items stands for."""
-    from ordinalq.strength import Auto
+    from ordinalq.regularizers import Auto
 
     head, colon, weight = value.partition(":")
     return Auto(weight=weight) if (head, colon) == ("auto", ":") else value

@@ -17,9 +17,9 @@ import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.protocols import APPOQ, Protocol, RealPrevalences
+from ordinalq.regularizers import Auto
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.weights import Weights
-from ordinalq.strength import Auto
 
 # How often V is split, and samples of each split. Where a single sample takes a millisecond, fewer have to do, in
 # larger batches; they are the same for all strengths.

@@ -18,9 +18,9 @@ from ordinalq._utils.validation import Floats
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.splits import FRACTION
 from ordinalq.metrics import nmd
+from ordinalq.regularizers import Smoother
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean, jaggedness
-from ordinalq.strength import Smoother
 
 if TYPE_CHECKING:
     import pandas as pd

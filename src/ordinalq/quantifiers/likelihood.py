@@ -16,18 +16,16 @@ from ordinalq.inference.options import Draws
 from ordinalq.inference.splits import Split
 from ordinalq.inference.tuning import Trial
 from ordinalq.quantifiers.linear import SmoothedMethod, check_every_class, class_distribution
-from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Regularizer, Smoother, Tikhonov
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
-from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.objectives import HESSIANS, MixtureObjective
 from ordinalq.solvers.quadratic import simplex_qp
 from ordinalq.solvers.solution import Solution
-from ordinalq.strength import Smoother
 
 # Added to correlations and, relative to its mean diagonal, to the information: what V leaves open stays solvable.
 RIDGE = 1e-8

@@ -20,7 +20,7 @@ from ordinalq.inference.widths import width_correction
 from ordinalq.losses import Loss
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services
-from ordinalq.regularizers import Regularizer, Tikhonov
+from ordinalq.regularizers import Regularizer, Smoother, Tikhonov
 from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
@@ -30,7 +30,6 @@ from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.sensitivity import Move, tangent_inverse
 from ordinalq.solvers.solution import Solution
-from ordinalq.strength import Smoother
 
 Parts = tuple[Representation, Loss, Regularizer]
 

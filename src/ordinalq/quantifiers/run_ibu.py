@@ -8,11 +8,18 @@ import numpy as np
 from ordinalq._utils.validation import Floats, check_choice, check_integer, check_real, check_vectors
 from ordinalq.losses import Loss, Poisson
 from ordinalq.quantifiers.linear import LinearQuantifier, MatrixMethod, Parts, refuse_auto
-from ordinalq.regularizers import LogTikhonov, NoPenalty, Regularizer, Tikhonov, check_acceptance, differences
+from ordinalq.regularizers import (
+    LogTikhonov,
+    NoPenalty,
+    PolynomialSmoothing,
+    Regularizer,
+    Tikhonov,
+    check_acceptance,
+    differences,
+)
 from ordinalq.representations import HardVotes
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import Data
-from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.em import em_counts
 from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Array, Floats
-from ordinalq.drawing import draw_items, streams
-from ordinalq.protocols import APP
+from ordinalq.protocols import APP, draw_items, streams
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.weights import Weights

@@ -10,9 +10,8 @@ import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Mask, check_integer, check_real
 from ordinalq.losses import Poisson
-from ordinalq.regularizers import NoPenalty
+from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
 from ordinalq.simplex import Data, clean
-from ordinalq.smoothing import PolynomialSmoothing
 from ordinalq.solvers.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
 from ordinalq.solvers.solution import Solution, kkt_residual
 from ordinalq.solvers.stopping import Stop, mean_change

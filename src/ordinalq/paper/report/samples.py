@@ -8,13 +8,12 @@ import pandas as pd
 
 from ordinalq._utils.validation import Floats, check_distributions
 from ordinalq.datasets import published as reference
-from ordinalq.drawing import streams
 from ordinalq.metrics import nmd
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report.facts import data_name
 from ordinalq.paper.report.formats import Table
 from ordinalq.paper.report.tables import Show, lay_out, number, words
-from ordinalq.protocols import APP, RealPrevalences
+from ordinalq.protocols import APP, RealPrevalences, streams
 from ordinalq.simplex import jaggedness
 
 N_FACT = 12  # classes of Fact-OQ
