@@ -12,7 +12,7 @@ from ordinalq.inference.estimate import estimate
 from ordinalq.quantifiers.moments import LabelledRatios, thinned
 from ordinalq.quantifiers.posterior import Observed, posterior
 from ordinalq.quantifiers.priors import Prior
-from ordinalq.solvers import definite
+from ordinalq.solvers import barrier as definite
 from ordinalq.solvers.barrier import minimize_inside
 
 N = 4

@@ -20,9 +20,8 @@ from ordinalq.losses import ALL_LOSSES, Hellinger, LeastSquares, Poisson
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.simplex import Data
-from ordinalq.solvers.em import em_counts
+from ordinalq.solvers.em import STOPS, em_counts
 from ordinalq.solvers.newton import NewtonSolver
-from ordinalq.solvers.stopping import STOPS
 
 # Expected counts, whose answer is known, are not whole numbers.
 pytestmark = pytest.mark.filterwarnings("ignore:q has counts that are not whole numbers")

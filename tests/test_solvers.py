@@ -11,14 +11,13 @@ from scipy.optimize import linprog, minimize
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import Data, Derivatives
-from ordinalq.solvers import active_set
+from ordinalq.solvers import quadratic as active_set
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
 from ordinalq.solvers.objectives import LinearObjective, Objective
-from ordinalq.solvers.quadratic import QuadraticSolver, simplex_qp
+from ordinalq.solvers.quadratic import QuadraticSolver, Systems, simplex_qp
 from ordinalq.solvers.solution import kkt_residual
-from ordinalq.solvers.systems import Systems
 
 ROW = np.zeros(1, dtype=int)
 

@@ -11,7 +11,7 @@ import ordinalq as oq
 from ordinalq import plot
 from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.simplex import grid_difference_matrix
-from ordinalq.solvers.stopping import STOPS
+from ordinalq.solvers.em import STOPS
 from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys
 from ordinalq.unfolding.engine import Unfolder

@@ -20,8 +20,7 @@ from ordinalq._utils.validation import Floats, Index
 from ordinalq.inference.group_model import multinomial
 from ordinalq.quantifiers.priors import Prior
 from ordinalq.simplex import clean
-from ordinalq.solvers.barrier import minimize_inside
-from ordinalq.solvers.definite import whiten
+from ordinalq.solvers.barrier import minimize_inside, whiten
 from ordinalq.solvers.solution import Solution
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.

@@ -20,10 +20,9 @@ from ordinalq.regularizers import (
 from ordinalq.representations import HardVotes
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import Data
-from ordinalq.solvers.em import em_counts
+from ordinalq.solvers.em import STOPS, em_counts
 from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution
-from ordinalq.solvers.stopping import STOPS
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12

@@ -7,6 +7,7 @@ In SLD the x are the items of the sample and r their score ratios, in IBU the ob
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import betaln
 
 from ordinalq._utils.validation import Counts, Floats, Mask, check_integer, check_real
 from ordinalq.losses import Poisson
@@ -14,7 +15,61 @@ from ordinalq.regularizers import NoPenalty, PolynomialSmoothing
 from ordinalq.simplex import Data, clean
 from ordinalq.solvers.objectives import TINY, LinearObjective, MixtureObjective, negative_log_likelihood
 from ordinalq.solvers.solution import Solution, kkt_residual
-from ordinalq.solvers.stopping import Stop, mean_change
+
+# When iterations have changed the estimate little enough: statistics of two successive histograms.
+#
+# Each takes the numbers of items of the last and of the new estimate, (b, n), and returns one number per row (b,); the
+# iteration ends where it is at most the tolerance.
+
+
+Stop = Callable[[Floats, Floats], Floats]
+
+
+def mean_change(old: Floats, new: Floats) -> Floats:
+    """Mean absolute change of the shares."""
+    return np.asarray(np.abs(_shares(new) - _shares(old)).mean(axis=1))
+
+
+def kolmogorov_smirnov(old: Floats, new: Floats) -> Floats:
+    """Largest difference of the cumulated shares."""
+    return np.asarray(np.abs(np.cumsum(_shares(new) - _shares(old), axis=1)).max(axis=1))
+
+
+def chi_square(old: Floats, new: Floats) -> Floats:
+    """Chi-square of two histograms per class: (1/n) sum_i (sqrt(A/B) b_i - sqrt(B/A) a_i)^2 / (a_i + b_i)."""
+    A, B = (counts.sum(axis=1, keepdims=True) for counts in (old, new))
+    difference = np.sqrt(A / B) * new - np.sqrt(B / A) * old
+    total = old + new
+    return np.asarray((difference**2 / np.where(total > 0, total, 1.0)).mean(axis=1))
+
+
+def bayes_factor(old: Floats, new: Floats) -> Floats:
+    """Logarithm of the odds that the ratio of two histograms is not the same in all classes (BenZvi et al., 2011).
+
+    sum_i ln B(a_i + 1, b_i + 1) - ln B(A + 1, B + 1), with the beta function B and the totals A, B: each ratio, and the
+    common one, is as likely as any other.
+    """
+    return np.asarray(betaln(old + 1, new + 1).sum(axis=1) - betaln(old.sum(axis=1) + 1, new.sum(axis=1) + 1))
+
+
+def maximum_change(old: Floats, new: Floats) -> Floats:
+    """Largest relative change: max_i |b_i - a_i| / (a_i + b_i)."""
+    total = old + new
+    return np.asarray((np.abs(new - old) / np.where(total > 0, total, 1.0)).max(axis=1))
+
+
+STOPS: dict[str, Stop] = {
+    "mean": mean_change,
+    "ks": kolmogorov_smirnov,
+    "chi-square": chi_square,
+    "bayes-factor": bayes_factor,
+    "max-change": maximum_change,
+}
+
+
+def _shares(counts: Floats) -> Floats:
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
 
 NO_SMOOTHING = PolynomialSmoothing(0, 0.0)
 
@@ -64,7 +119,7 @@ def em_counts(
 
     It begins with `start` (n,), None being the uniform one, and ends as :func:`em_mixture` does, after a number of
     iterations that may be each sample's own (B,), or where the statistic `stop` of two successive estimates (see
-    `ordinalq.solvers.stopping`) is at most `tol`. With an acceptance a (n,) that looks at N p_i / a_i.
+    `ordinalq.solvers.em`) is at most `tol`. With an acceptance a (n,) that looks at N p_i / a_i.
     """
     objective = LinearObjective(Poisson(), NoPenalty(), data)
     data = objective.data

@@ -13,19 +13,164 @@ from sklearn.base import BaseEstimator
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_real
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, centred_gradient, row_product
-from ordinalq.solvers.curvature import (
-    along_face,
-    along_simplex,
-    bent_upwards,
-    gain_by_each_class,
-    largest_curvature,
-    positive_definite,
-    with_ridge,
-)
-from ordinalq.solvers.flat import move_to_uniform
 from ordinalq.solvers.objectives import HESSIANS, Objective
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
+
+# Curvatures of the models of Newton's method, and what they promise.
+
+
+# Curvatures below this part of the largest are raised to it.
+MIN_CURVATURE = 1e-14
+# The same where curvatures are bent upwards: there the model is rough anyway, and the steps should not be wild.
+MIN_BENT_CURVATURE = 1e-9
+
+
+def gain_by_each_class(P: Floats, at: Derivatives) -> Floats:
+    """Return by how much (B,) the second-order model at P (B, n) could fall, each class alone trading with all others.
+
+    Along e_i - p, with slope ghat_i and curvature c_i, the fall is largest at -ghat_i / c_i or where a mass ends; the
+    falls of all classes are added.
+    """
+    slope = centred_gradient(P, at.gradient)
+    HP = np.matmul(at.hessian, P[:, :, None])[:, :, 0]
+    curvature = np.einsum("bii->bi", at.hessian) - 2 * HP + (P * HP).sum(axis=1, keepdims=True)
+    longest = np.where(slope < 0, 1.0, P / np.maximum(1 - P, np.finfo(float).tiny))
+    safe = np.where(curvature > 0, curvature, 1.0)
+    step = np.where(curvature > 0, np.minimum(np.abs(slope) / safe, longest), longest)
+    return np.asarray((step * (np.abs(slope) - curvature * step / 2)).sum(axis=1))
+
+
+def largest_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, a class against all."""
+    means = H.mean(axis=2)
+    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
+
+
+def with_ridge(H: Floats, G: Floats) -> Floats:
+    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions.
+
+    Where there is no curvature at all, as where no bin with items counts, it is relative to the gradients G (B, n).
+    """
+    n = H.shape[1]
+    diagonal = np.abs(np.einsum("bii->bi", H))
+    mean = diagonal.mean(axis=1, keepdims=True)
+    mean = np.where(mean > 0, mean, np.abs(G).max(axis=1, keepdims=True))
+    H = H.copy()
+    H[:, np.arange(n), np.arange(n)] += MIN_CURVATURE * (diagonal + mean) + np.finfo(float).tiny
+    return H
+
+
+def along_simplex(H: Floats) -> Floats:
+    """Return H (B, n, n) with a tiny ridge, and positive curvature along (1, ..., 1), where no step goes."""
+    n = H.shape[1]
+    H = H - H.mean(axis=1, keepdims=True)
+    H = H - H.mean(axis=2, keepdims=True)
+    mean = np.maximum(np.trace(H, axis1=1, axis2=2) / n, np.finfo(float).tiny)[:, None, None]
+    return np.asarray(H + mean * (1e2 * MIN_CURVATURE * np.eye(n) + 1 / n))
+
+
+def along_face(H: Floats, P: Floats, G: Floats) -> Floats:
+    """Return H (B, n, n) along the face of P (B, n) that the gradient G (B, n) leads to, else with positive curvature.
+
+    A class without mass, and which should get none, takes no part in a step. Beside a kink its curvature can be so
+    large and negative that those which count are lost in it.
+    """
+    n = H.shape[1]
+    free = (P > 0) | (centred_gradient(P, G) < 0)
+    free |= free.sum(axis=1, keepdims=True) < 2
+    inside = free[:, :, None] * np.eye(n) - (free / free.sum(axis=1, keepdims=True))[:, :, None] * free[:, None, :]
+    # Where no curvature is left, it is below the rounding errors of H.
+    least = np.finfo(float).eps * np.abs(H).max(axis=(1, 2)) + np.finfo(float).tiny
+    H = np.matmul(np.matmul(inside, H), inside)
+    size = np.abs(np.einsum("bii->bi", H)).mean(axis=1)
+    size = np.where(size > 0, size, least)[:, None, None]
+    return np.asarray(H + size * (1e2 * MIN_CURVATURE * np.eye(n) + np.eye(n) - inside))
+
+
+def bent_upwards(H: Floats) -> Floats:
+    """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
+    curvature, axes = np.linalg.eigh(H)
+    size = np.abs(curvature)
+    size = np.maximum(size, MIN_BENT_CURVATURE * size.max(axis=1, keepdims=True))
+    return np.asarray(np.matmul(axes * size[:, None, :], axes.transpose(0, 2, 1)))
+
+
+def positive_definite(H: Floats) -> Mask:
+    """Return which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
+    H = H.copy()
+    good = np.ones(len(H), dtype=bool)
+    for k in range(H.shape[1]):
+        good &= H[:, k, k] > 0
+        column = np.where(good[:, None], H[:, k + 1 :, k], 0.0)
+        pivot = np.where(good, H[:, k, k], 1.0)
+        # Of a positive definite H, column^2 <= pivot * diagonal: what overflows is not, and its next pivot says so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            H[:, k + 1 :, k + 1 :] -= column[:, :, None] * (column / pivot[:, None])[:, None, :]
+    return good
+
+
+# Among several optima of a smooth objective the one nearest to uniform.
+#
+# Where columns of M depend on each other, or bins are empty, p may move without any change of the objective. Which
+# optimum Newton's method ends at is then an accident of its steps. All optima have the same M p in the bins that count,
+# so that the nearest one is the projection of the uniform p onto {p >= 0 : p - p* in the flat directions}.
+
+
+# Directions are flat where what is seen of them is below this part of what is seen of the others.
+FLAT = 1e-14
+# Weight of the condition that p moves along flat directions only, beside the distance from uniform; each step on its
+# multipliers removes all but one part in this many of what is left.
+WEIGHT = 1e4
+MULTIPLIER_STEPS = 5
+
+
+def move_to_uniform(objective: Objective, solution: Solution) -> None:
+    """Replace the optima of samples that have several by those nearest to uniform, in place."""
+    rows = np.arange(len(solution.p))
+    seen = objective.seen(rows)
+    if seen is None:
+        return
+    n = objective.n_classes
+    T = np.eye(n) - 1 / n
+    size, axes = np.linalg.eigh(T @ seen.matrices @ T)
+    kept = (size > FLAT * size[:, -1:]) & (size > 0)
+    # (1, ..., 1), which the projection has set to zero, is not along the simplex.
+    flat = kept.sum(axis=1) < n - 1
+    chosen = np.flatnonzero(flat[seen.which] & solution.converged)
+    if len(chosen) == 0:
+        return
+    R = (axes * kept[:, None, :])[seen.which[chosen]]
+    P = _projected(R, solution.p[chosen])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = objective.derivatives(P, chosen)
+    allowed = solution.value[chosen] + np.maximum(EXCESS * np.abs(solution.value[chosen]), SMALL_EXCESS) / 2
+    # A mass of 1e-17 that rounding has taken away may have been all that a bin had: the slope is infinite there.
+    good = (at.value <= allowed) & np.isfinite(at.gradient).all(axis=1)
+    rows = chosen[good]
+    solution.p[rows], solution.value[rows] = P[good], at.value[good]
+    solution.kkt[rows] = kkt_residual(P[good], at.gradient[good]) / objective.scale[rows]
+
+
+def _projected(R: Floats, P: Floats) -> Floats:
+    """Return the points nearest to uniform among those of the simplex with R'p as at P (B, n).
+
+    R (B, n, n) has orthonormal columns, some of them zero. Minimises ||p - 1/n||^2 by the method of multipliers.
+    """
+    B, n = P.shape
+    RR = np.matmul(R, R.transpose(0, 2, 1))
+    u = np.full((B, n), 1 / n)
+    # Without a class at its limit this is all.
+    X = P + (u - P) - np.matmul(RR, (u - P)[:, :, None])[:, :, 0]
+    left = np.flatnonzero((X < 0).any(axis=1))
+    A = np.eye(n) + WEIGHT * RR[left]
+    fixed = u[left] + WEIGHT * np.matmul(RR[left], P[left][:, :, None])[:, :, 0]
+    pull = np.zeros((len(left), n))
+    for _ in range(MULTIPLIER_STEPS if len(left) else 0):
+        X[left] = solve_qp(A, fixed - pull, P[left] > 0).p
+        pull += WEIGHT * np.matmul(RR[left], (X[left] - P[left])[:, :, None])[:, :, 0]
+    return np.asarray(X)
+
 
 # The optimum of a stage is only a start for the next.
 STAGE_TOL = 1e-4

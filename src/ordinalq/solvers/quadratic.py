@@ -5,6 +5,8 @@ sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their re
 its own (the steps of Newton's method). `active_set` finds the classes with mass, `systems` solves for given ones.
 """
 
+from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,16 +15,420 @@ from sklearn.base import BaseEstimator
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.regularizers import Penalty
 from ordinalq.simplex import Derivatives, row_product
-from ordinalq.solvers.active_set import active_set
 from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
-from ordinalq.solvers.systems import (
-    INFINITE,
-    RANK,
-    STIFF,
-    PlainSystems,
-    StiffSystems,
-)
+
+# Equality-constrained steps of the quadratic program min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over the simplex.
+#
+# For a guess which classes have mass, the minimum over {sum p = 1, p = 0 elsewhere} is one linear system. `PlainSystems`
+# adds the penalty to A. `StiffSystems` keeps the two apart, for penalties so strong that A would be lost in their
+# rounding errors.
+
+
+# A penalty is stiff where its curvature is more than this times that of A along the simplex: A keeps twelve digits.
+STIFF = 1e4
+# From this ratio on p no longer changes in floating point: a larger tau is the same as the limit.
+INFINITE = 1e22
+# Singular values of C below this part of the largest are zero: C has small integers as entries.
+RANK = 1e-10
+# Part of ||C|| below which the penalty of the best p on a face is zero up to rounding.
+NO_PENALTY = 1e-13
+
+
+class Systems(ABC):
+    """The linear systems of B problems."""
+
+    b: Floats
+
+    @abstractmethod
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
+        """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
+
+        Return p (B', n) and the multipliers mu (B', n) of p >= 0: the gradient less its value on the free classes.
+        """
+
+    @abstractmethod
+    def size(self, P: Floats, rows: Index) -> Floats:
+        """Return the size (B', n) of the terms that mu at P is the sum of, hence of its rounding errors."""
+
+    @abstractmethod
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
+        """Return what no size of a problem exceeds, (B',)."""
+
+
+class PlainSystems(Systems):
+    """A of one matrix (n, n) for all problems, or of one for each (B, n, n); the penalty is part of it.
+
+    With ``alone`` every problem is treated by itself, so that its result has the same last digits in any batch;
+    problems that share their free classes share a product otherwise, which is faster.
+    """
+
+    def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
+        self.A, self.b, self.alone = A, b, alone
+
+    @cached_property
+    def _largest(self) -> tuple[Floats, Floats]:
+        """The largest entries of A and b of each problem, (B,)."""
+        A = np.abs(self.A).max(axis=(-2, -1))
+        return np.broadcast_to(A, len(self.b)), np.abs(self.b).max(axis=1)
+
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
+        """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
+        A, b = self.A, self.b[rows]
+        if A.ndim == 3:
+            A = A if len(rows) == len(A) else A[rows]
+            P, lam = _own_systems(A, b, free)
+            AP = np.matmul(A, P[:, :, None])[:, :, 0]
+        else:
+            P, lam = _shared_systems(A, b, free, alone=self.alone)
+            AP = row_product(P, A) if self.alone else P @ A
+        return P, 2 * (AP - b - lam[:, None])
+
+    def size(self, P: Floats, rows: Index) -> Floats:
+        """Return |A| |p| + |b|, and its mean over p for lam."""
+        A, P = self.A, np.abs(P)
+        terms = row_product(P, np.abs(A)) if A.ndim == 2 else np.matmul(np.abs(A[rows]), P[:, :, None])[:, :, 0]
+        terms = terms + np.abs(self.b[rows])
+        return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
+
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
+        """Return the same with the largest entries of A and b in place of each."""
+        A, b = self._largest
+        mass = np.abs(P).sum(axis=1)
+        return np.asarray((1 + mass) * (A[rows] * mass + b[rows]))
+
+
+def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[Floats, Floats]:
+    """One inverse for all problems with the same free classes."""
+    B, n = b.shape
+    order, starts = _same_rows(free)
+    K = _systems(A, free[order[starts]])
+    inverse = _inverse(K)
+    rhs = np.ones((B, n + 1))
+    rhs[:, :n] = np.where(free, b, 0)
+    x = np.empty((B, n + 1))
+    sizes = np.diff(starts, append=B)
+    if len(starts) * 4 < B and not alone:
+        for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+            members = order[start : start + size]
+            x[members] = _refine_solutions(K[i], inverse[i], rhs[members])
+    else:
+        group = np.empty(B, dtype=np.intp)
+        group[order] = np.repeat(np.arange(len(starts)), sizes)
+        x = _refine_solutions(K[group], inverse[group], rhs[:, None, :])[:, 0]
+    return np.where(free, x[:, :n], 0), -x[:, n]
+
+
+def _inverse(K: Floats) -> Floats:
+    """Return the inverses of K (B, m, m), or pseudo-inverses of those whose ridge is lost beside larger entries."""
+    try:
+        return np.linalg.inv(K).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return np.array([solve_or_least_squares(each, np.eye(len(each))) for each in K])
+
+
+def _same_rows(free: Mask) -> tuple[Index, Index]:
+    """Return an order of the rows (B,) in which equal ones follow each other, and where each kind starts in it."""
+    B = len(free)
+    packed = np.packbits(free, axis=1)
+    words = np.zeros((B, -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    words[:, : packed.shape[1]] = packed
+    keys = words.view(np.uint64)  # 64 classes each
+    order = np.lexsort(keys.T)
+    new = np.ones(B, dtype=bool)
+    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    return order, np.flatnonzero(new)
+
+
+def _refine_solutions(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
+    """Return the solutions x of K x = rhs for symmetric K, with one step of refinement; rhs (..., n + 1) in rows."""
+    x = np.matmul(rhs, inverse)
+    return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))
+
+
+def _systems(A: Floats, free: Mask) -> Floats:
+    """Return the bordered matrices (B, n + 1, n + 1), with unit vectors for the classes that are not free."""
+    B, n = free.shape
+    K = np.zeros((B, n + 1, n + 1))
+    K[:, :n, n] = K[:, n, :n] = free
+    if free.all():  # as in most first rounds
+        K[:, :n, :n] = A
+        return K
+    K[:, :n, :n] = np.where(free[:, :, None] & free[:, None, :], A, 0)
+    K[:, np.arange(n), np.arange(n)] += ~free
+    return K
+
+
+def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
+    """One system per problem."""
+    B, n = b.shape
+    rhs = np.ones((B, n + 1, 1))
+    rhs[:, :n, 0] = np.where(free, b, 0)
+    K = _systems(A, free)
+    try:
+        x = np.linalg.solve(K, rhs)[:, :, 0].astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        x = np.array([solve_or_least_squares(each, right[:, 0]) for each, right in zip(K, rhs, strict=True)])
+    return x[:, :n], -x[:, n]
+
+
+class StiffSystems(Systems):
+    """A (n, n) or (B, n, n) beside a penalty whose curvature is larger by orders of magnitude.
+
+    On each face the directions are split into those that the penalty sees and those that it does not; scaled by the
+    root of their curvatures, both are of the same size. r = tau (C p - c), (B, m), the multiplier of the penalty, comes
+    from the scaled solution: as a difference of nearly equal numbers, C p - c itself has no digits left.
+    """
+
+    def __init__(self, A: Floats, b: Floats, penalty: Penalty) -> None:
+        self.A, self.b, self.penalty = A, b, penalty
+        self.r = np.zeros((len(b), len(penalty.c)))
+        self._faces: dict[bytes, _Face] = {}
+
+    def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
+        """Return p and mu, and keep r."""
+        P, mu = np.zeros(free.shape), np.zeros(free.shape)
+        for i, (row, chosen) in enumerate(zip(rows, free, strict=True)):
+            key = chosen.tobytes()
+            if key not in self._faces:
+                self._faces[key] = _Face(chosen, self.penalty)
+            A = self.A if self.A.ndim == 2 else self.A[row]
+            P[i], self.r[row] = self._faces[key].solve(A, self.b[row])
+            pull = self.r[row] @ self.penalty.C
+            gradient = 2 * (A @ P[i] - self.b[row]) + pull
+            mu[i] = np.where(chosen, 0.0, gradient - gradient[chosen].mean())
+        return P, mu
+
+    def size(self, P: Floats, rows: Index) -> Floats:
+        """Return |A| |p| + |b| + |C|'|r|, and its mean over p for the value on the free classes."""
+        P = np.abs(P)
+        A = np.broadcast_to(self.A, (len(self.b), *self.A.shape[-2:]))[rows]
+        terms = np.matmul(np.abs(A), P[:, :, None])[:, :, 0] + np.abs(self.b[rows])
+        terms = terms + np.abs(self.r[rows]) @ np.abs(self.penalty.C)
+        return np.asarray(terms + (P * terms).sum(axis=1, keepdims=True))
+
+    def largest_size(self, P: Floats, rows: Index) -> Floats:
+        """Return the largest of the sizes: there is nothing to be saved."""
+        return np.asarray(self.size(P, rows).max(axis=1))
+
+
+class _Face:
+    """One set of free classes (k of n): coordinates y with p = p0 + W y, p0 a point of least penalty."""
+
+    def __init__(self, free: Mask, penalty: Penalty) -> None:
+        k = int(free.sum())
+        self.free, self.penalty = free, penalty
+        C = penalty.C[:, free]
+        Z = np.linalg.qr(np.column_stack([np.ones(k), np.eye(k)[:, : k - 1]]))[0][:, 1:]
+        U, S, Vt = np.linalg.svd(C @ Z, full_matrices=True)
+        seen = int((np.max(S, initial=0.0) * RANK < S).sum())
+        self.U, self.S, self.W = U[:, :seen], S[:seen], Z @ Vt.T
+        uniform = np.full(k, 1 / k)
+        missing = penalty.c - C @ uniform
+        along = self.U.T @ missing
+        self.p0 = uniform + self.W[:, :seen] @ (along / self.S)
+        self.rest = self.U @ along - missing  # C p0 - c
+        if np.abs(self.rest).max(initial=0.0) <= NO_PENALTY * (np.abs(C).max() + np.abs(penalty.c).max(initial=0.0)):
+            self.rest = np.zeros_like(self.rest)
+        self.root = np.ones(k - 1)
+        self.root[:seen] = np.sqrt(penalty.tau / 2) * self.S
+        self.seen = seen
+
+    def solve(self, A: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """Return p (n,) and r (m,)."""
+        A, b = A[np.ix_(self.free, self.free)], b[self.free]
+        G = (self.W.T @ A @ self.W) / (self.root[:, None] * self.root)
+        G[np.arange(self.seen), np.arange(self.seen)] += 1
+        h = self.W.T @ (b - A @ self.p0) / self.root
+        # A diagonal of ones: directions that only the data see have their own scale.
+        unit = np.sqrt(np.maximum(G.diagonal(), np.finfo(float).tiny))
+        z = solve_or_least_squares(G / (unit[:, None] * unit), h / unit) / unit
+        p = np.zeros(len(self.free))
+        p[self.free] = self.p0 + self.W @ (z / self.root)
+        return p, self.penalty.tau * self.rest + self.U @ (np.sqrt(2 * self.penalty.tau) * z[: self.seen])
+
+
+def solve_or_least_squares(K: Floats, rhs: Floats) -> Floats:
+    """Return the solution of K x = rhs, that of least norm where K is singular."""
+    try:
+        return np.asarray(np.linalg.solve(K, rhs))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(K, rhs, rcond=None)[0])
+
+
+# Which classes have mass: active-set methods for quadratic programs over the simplex, a whole batch at once.
+#
+# A primal-dual active set guesses which classes have mass, solves the equality-constrained problem for that guess, and
+# corrects the guess where p < 0 or where a multiplier is negative. Problems with the same guess share one factorization.
+# It nearly always ends after a few rounds. What cycles moves on from its last guess one class at a time, which cannot
+# cycle. The few that need many such moves start again from the guess of an interior point method, whose number of steps
+# hardly depends on the number of classes.
+
+
+# A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the size of the
+# terms it is the sum of: well above the errors of the small linear systems, far below what is seen in a result.
+ROUNDING = 1e-13
+# The primal-dual rounds end after 2 to 5 unless they cycle.
+MAX_ROUNDS = 6
+# Moves of one class from the last guess, before interior points look for a better one: they cost about as much.
+MAX_MOVES = 12
+# Interior points end when their duality gap is below this part of the problem's size; about 12 steps are needed.
+GAP = 1e-15
+MAX_STEPS = 40
+# How far an interior point may go towards the boundary.
+TO_BOUNDARY = 0.995
+
+
+def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
+    """Return the minima (B, n), the rounds needed, and who came to an end (B,).
+
+    The guess `free` (B, n) has at least one class in every row. Without end are problems whose curvatures are rounding
+    errors.
+    """
+    b = systems.b
+    P = np.zeros(b.shape)
+    n_iter = np.full(len(b), MAX_ROUNDS, dtype=np.int64)
+    free = free.copy()
+    open_ = np.arange(len(b))
+    for round_ in range(1, MAX_ROUNDS + 1):
+        guess = free[open_]
+        X, mu = systems.solve(guess, open_)
+        P[open_] = X
+        wrong = np.where(guess, X < -ROUNDING, _negative(systems, X, mu, guess, open_))
+        done = ~wrong.any(axis=1)
+        n_iter[open_[done]] = round_
+        open_, wrong = open_[~done], wrong[~done]
+        if len(open_) == 0:
+            break
+        free[open_] ^= wrong
+        # Every class may be wrong at once; p sums to one, so the class with most mass never is.
+        empty = open_[~free[open_].any(axis=1)]
+        free[empty] = True
+    for better, most in ((_last_guess, MAX_MOVES), (_better_guess, 10 * b.shape[1])):
+        if len(open_):
+            P[open_], steps, done = one_at_a_time(systems, open_, better(systems, P[open_], open_), most)
+            n_iter[open_] += steps
+            open_ = open_[~done]
+    ended = np.ones(len(b), dtype=bool)
+    ended[open_] = False
+    P = np.maximum(P, 0)
+    return P / P.sum(axis=1, keepdims=True), n_iter, ended
+
+
+def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Index) -> Mask:
+    """Return which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
+    negative = (mu < 0) & ~free
+    some = np.flatnonzero(negative.any(axis=1))
+    if len(some):
+        # Only multipliers next to zero depend on how large the errors are.
+        limit = -ROUNDING * systems.largest_size(P[some], rows[some])
+        some = some[(negative[some] & (mu[some] >= limit[:, None])).any(axis=1)]
+    if len(some):
+        negative[some] &= mu[some] < -ROUNDING * systems.size(P[some], rows[some])
+    return negative
+
+
+def _last_guess(_systems: Systems, P: Floats, _rows: Index) -> Floats:
+    """Return the last points (B', n) without what is negative; the largest of each is positive."""
+    P = np.maximum(P, 0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
+    """Return interior points, without classes that have next to no mass, or uniform ones where there is a penalty."""
+    if not isinstance(systems, PlainSystems):
+        return np.full(P.shape, 1 / P.shape[1])
+    P = interior_points(systems.A, systems.b, rows)
+    P = np.where(np.minimum(1e-9, P.max(axis=1, keepdims=True) / 2) < P, P, 0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def one_at_a_time(systems: Systems, rows: Index, P: Floats, most: int) -> tuple[Floats, Counts, Mask]:
+    """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls.
+
+    Starts at P (B', n) of the problems `rows` (B',) and takes at most this many moves. Returns p (B', n), the number of
+    moves (B',), and who came to an end (B',).
+    """
+    P, free = P.copy(), P > 0
+    moves = np.zeros(len(rows), dtype=np.int64)
+    open_ = np.arange(len(rows))
+    for _ in range(most):
+        X, mu = systems.solve(free[open_], rows[open_])
+        moves[open_] += 1
+        inside = ~(free[open_] & (X < 0)).any(axis=1)
+        # Feasible: take it; done unless a multiplier is negative, whose class then gets mass.
+        P[open_[inside]] = X[inside]
+        missing = _negative(systems, X, mu, free[open_], rows[open_])
+        entering = np.where(missing, mu, 0).argmin(axis=1)
+        done = inside & ~missing.any(axis=1)
+        grow = open_[inside & ~done]
+        free[grow, entering[inside & ~done]] = True
+        # Infeasible: go as far as p >= 0 allows; the class that stops the step loses its mass.
+        out = open_[~inside]
+        here, there = P[out], X[~inside]
+        falling = free[out] & (there < 0)
+        step = np.where(falling, here / np.where(falling, here - there, 1.0), np.inf)
+        blocking = step.argmin(axis=1)
+        P[out] += step.min(axis=1)[:, None] * (there - here)
+        P[out, blocking] = 0
+        free[out, blocking] = False
+        open_ = open_[~done]
+        if len(open_) == 0:
+            break
+    ended = np.ones(len(rows), dtype=bool)
+    ended[open_] = False
+    return P, moves, ended
+
+
+def interior_points(A: Floats, b: Floats, rows: Index) -> Floats:
+    """Return nearly optimal interior points (B', n) of the problems `rows` (B',), by Mehrotra's method.
+
+    With multipliers m of p >= 0 and t of sum p = 1, optimal are points with 2 A p - 2 b - m + t = 0 and p m = 0.
+    """
+    b = b[rows]
+    A = np.broadcast_to(A, (len(b), *A.shape)) if A.ndim == 2 else A[rows]
+    B, n = b.shape
+    # In units of the problem's own size.
+    size = np.abs(A).max(axis=(1, 2)) + np.abs(b - b.mean(axis=1, keepdims=True)).max(axis=1)
+    size = np.where(size > 0, size, 1.0)
+    A, b = 2 * A / size[:, None, None], 2 * (b - b.mean(axis=1, keepdims=True)) / size[:, None]
+    P, m, t = np.full((B, n), 1 / n), np.ones((B, n)), np.zeros((B, 1))
+    open_ = np.arange(B)
+    diagonal = np.arange(n)
+    for _ in range(MAX_STEPS):
+        p, q = P[open_], m[open_]
+        gap = (p * q).sum(axis=1)
+        dual = b[open_] - np.matmul(A[open_], p[:, :, None])[:, :, 0] + q - t[open_]
+        going = (gap > GAP) | (np.abs(dual).max(axis=1) > GAP)
+        going &= gap > np.finfo(float).eps ** 2
+        if not going.any():
+            break
+        open_, p, q, gap, dual = open_[going], p[going], q[going], gap[going], dual[going]
+        K = np.zeros((len(open_), n + 1, n + 1))
+        K[:, :n, :n] = A[open_]
+        K[:, diagonal, diagonal] += q / p
+        K[:, :n, n] = K[:, n, :n] = 1
+        aim: Floats | float = 0.0
+        for corrector in (False, True):
+            rhs = np.zeros((len(open_), n + 1, 1))
+            rhs[:, :n, 0] = dual + aim / p - q
+            rhs[:, n, 0] = 1 - p.sum(axis=1)
+            try:
+                x = np.linalg.solve(K, rhs)[:, :, 0]
+            except np.linalg.LinAlgError:
+                return P
+            dp, dt = x[:, :n], x[:, n:]
+            dq = aim / p - q - q / p * dp
+            reach = np.minimum(1, TO_BOUNDARY / np.maximum(np.maximum(-dp / p, -dq / q).max(axis=1), TO_BOUNDARY))
+            if corrector:
+                break
+            ahead = ((p + reach[:, None] * dp) * (q + reach[:, None] * dq)).sum(axis=1)
+            aim = (gap / n * (ahead / gap) ** 3)[:, None] - dp * dq
+        P[open_] = p + reach[:, None] * dp
+        m[open_] = q + reach[:, None] * dq
+        t[open_] += reach[:, None] * dt
+    return P
+
 
 # A curvature along the simplex below this part of the largest is rounding error: A counts as singular.
 SINGULAR = 1e-14

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Floats, Index, Mask, check_integer, check_real
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
-from ordinalq.solvers.curvature import bent_upwards
+from ordinalq.solvers.newton import bent_upwards
 from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.solution import Solution, kkt_residual
 
