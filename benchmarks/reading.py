@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 
 NUMBERS = [f"x{i}" for i in range(7)]
 

@@ -26,7 +26,7 @@ from pyarrow import compute, csv
 
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.predict import summarize_table

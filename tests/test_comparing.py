@@ -19,7 +19,7 @@ from ordinalq.cli import main
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.selecting import OTHER, select
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
 from ordinalq.samples.keys import Keys
 

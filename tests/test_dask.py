@@ -13,7 +13,7 @@ from engine_cases import GROUPS, assert_same, cases
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.options import Plan
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.samples.samples import summary as blocks
 from ordinalq.tables import engines
 from ordinalq.tables.aggregate import Reading

@@ -22,7 +22,7 @@ from ordinalq.cli import display as show
 from ordinalq.cli import main
 from ordinalq.io import table as read
 from ordinalq.io.columns import column_kinds, typed
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables.fit import build_quantifier, fit_table
 from ordinalq.tables.model_file import read_info
 

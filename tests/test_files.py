@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from ordinalq.io import cells, columns, delimited, writing
-from ordinalq.io.columns import column_kinds, natural, typed
-from ordinalq.io.many import open_table
-from ordinalq.io.names import MAX_COLUMNS
-from ordinalq.io.rows import MAX_CELL
+from ordinalq.io import columns, delimited, writing
+from ordinalq.io import columns as cells
+from ordinalq.io.columns import MAX_COLUMNS, column_kinds, natural, typed
+from ordinalq.io.files import MAX_CELL
+from ordinalq.io.table import open_table
 
 
 def written(path, content):
@@ -242,7 +242,7 @@ def test_pipes_are_read_like_files(tmp_path):
 
 def test_standard_input_is_a_table(tmp_path):
     code = (
-        "from ordinalq.io.many import open_table\n"
+        "from ordinalq.io.table import open_table\n"
         "file = open_table('-', 'csv'); print(file.name, file.columns(), len(file.read()))\n"
         "try: file.read(['c'])\n"
         "except ValueError as error: print(error)"

@@ -158,7 +158,7 @@ def test_every_kind_of_file_has_both_columns(files, tmp_path, capsys, ending):
 
 
 def test_days_are_dates_also_beside_another_column(files):
-    from ordinalq.io.many import open_table
+    from ordinalq.io.table import open_table
 
     found = predict_table(oq.load_model(files / "model.oq"), open_table(files / "new.csv"), by=["day", "shop"])
     assert found.keys.tolist()[0] == (dt.date(2024, 1, 31), 7)

@@ -14,7 +14,7 @@ from test_real_groups import N_CLASSES, make
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables import fit as fitting
 from ordinalq.tables.evaluate import evaluate_table
 from ordinalq.tables.judging import compared_with, verdict

@@ -15,8 +15,8 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.io import delimited, json_lines
-from ordinalq.io.blocks import Wanted
-from ordinalq.io.many import open_table
+from ordinalq.io.files import Wanted
+from ordinalq.io.table import open_table
 
 
 def rows(n=90, rng=None):

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables.preview import preview_table
 
 

@@ -15,7 +15,7 @@ import ordinalq as oq
 from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
 from ordinalq.io import delimited
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables.aggregate import Finished
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables.returned import ReturnedLabels
 
 ROWS = pd.DataFrame(

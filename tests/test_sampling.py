@@ -8,7 +8,7 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.cli import predict as predicting
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables import sampling
 from ordinalq.tables.sampling import shares, some_rows
 

@@ -35,7 +35,7 @@ from ordinalq import regularizers as smoothing
 from ordinalq.classifiers import calibration, held_out, probit, rounded, stack, thresholds
 from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.tuning import Tuning
-from ordinalq.io.words import Words
+from ordinalq.io.encoder import Words
 from ordinalq.quantifiers.auto import Training
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax

@@ -19,7 +19,7 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
-from ordinalq.io.many import open_table
+from ordinalq.io.table import open_table
 from ordinalq.tables.evaluate import evaluate_table
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table

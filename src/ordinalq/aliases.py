@@ -47,7 +47,7 @@ ALIASES = _places(
         "classifiers.ordinal": "OrdinalLogisticAT OrdinalLogisticIT",
         "classifiers.probit": "OrderedProbit",
         "classifiers.stacking": "OrdinalProbit OrdinalStack",
-        "io.words": "Words",
+        "io.encoder": "Words",
         "tables.model": "TableModel",
         "tables.columns": "TypedColumns",
     }

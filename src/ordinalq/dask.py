@@ -12,7 +12,7 @@ from ordinalq.tables.grouping import By
 
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
-    from ordinalq.io.many import Table
+    from ordinalq.io.table import Table
     from ordinalq.tables.aggregate import Portion
 
 

@@ -20,7 +20,7 @@ from ordinalq.tables.aggregate import together
 from ordinalq.tables.grouping import By
 
 if TYPE_CHECKING:
-    from ordinalq.io.many import Table
+    from ordinalq.io.table import Table
 
 # A row between two steps: the block of groups that it belongs to, where it comes from, and what it holds.
 ROW = "block long, origin string, body binary"

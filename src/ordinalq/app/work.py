@@ -16,8 +16,8 @@ from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.inference.options import Plan
 from ordinalq.inference.trend import Trend
-from ordinalq.io.many import Table as Read
-from ordinalq.io.many import open_table
+from ordinalq.io.table import Table as Read
+from ordinalq.io.table import open_table
 from ordinalq.io.writing import save_picture, write_table
 from ordinalq.quantifiers.auto import Training
 from ordinalq.quantifiers.base import Quantifier

@@ -97,7 +97,7 @@ def fit(
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.cli import display as show
-    from ordinalq.io.many import open_table
+    from ordinalq.io.table import open_table
     from ordinalq.io.writing import check_output
     from ordinalq.tables import model_file as saving
     from ordinalq.tables.fit import build_quantifier, fit_table
@@ -210,7 +210,7 @@ def evaluate(
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
     from ordinalq.cli import display as show
-    from ordinalq.io.many import open_table
+    from ordinalq.io.table import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table
     from ordinalq.tables.model_file import load_model_and_info
     from ordinalq.tables.quality import unit

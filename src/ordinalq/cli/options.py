@@ -25,7 +25,7 @@ from ordinalq.cli.wording import listed
 
 if TYPE_CHECKING:
     from ordinalq.inference.options import Plan
-    from ordinalq.io.many import Table
+    from ordinalq.io.table import Table
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.tables.aggregate import Finished
     from ordinalq.tables.description import ModelInfo
@@ -109,7 +109,7 @@ class Job:
         return self._opened(self.table)
 
     def _opened(self, path: Any) -> "Table":
-        from ordinalq.io.many import open_table
+        from ordinalq.io.table import open_table
 
         return open_table(path, self.format, self.encoding, self.quoting)
 

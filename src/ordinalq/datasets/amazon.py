@@ -19,8 +19,8 @@ from ordinalq.datasets.dataset import Dataset, Sampling, check_settings, split_d
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import read_table
 from ordinalq.datasets.split import derived_seed
+from ordinalq.io.columns import require_columns
 from ordinalq.io.files import open_binary
-from ordinalq.io.names import require_columns
 
 logger = logging.getLogger("ordinalq")
 

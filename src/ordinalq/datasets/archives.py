@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
-from ordinalq.io.cells import short
+from ordinalq.io.columns import short
 from ordinalq.io.writing import replacing
 
 COPY_BYTES = 2**16  # copied at once

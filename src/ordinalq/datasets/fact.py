@@ -13,7 +13,7 @@ from ordinalq.datasets.dataset import Dataset, Sampling, split_dataset
 from ordinalq.datasets.download import fetch, find_local
 from ordinalq.datasets.files import numeric_columns, read_table
 from ordinalq.datasets.tables import interval_names
-from ordinalq.io.names import require_columns
+from ordinalq.io.columns import require_columns
 
 logger = logging.getLogger("ordinalq")
 

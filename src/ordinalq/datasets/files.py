@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.io.cells import place, short
-from ordinalq.io.columns import natural
-from ordinalq.io.many import open_table
-from ordinalq.io.names import require_columns
+from ordinalq.io.columns import natural, place, require_columns, short
+from ordinalq.io.table import open_table
 
 logger = logging.getLogger("ordinalq")
 

@@ -14,8 +14,7 @@ from ordinalq._utils.validation import Floats, Index, check_choice, check_intege
 from ordinalq.datasets.binning import Binning, bin_target
 from ordinalq.datasets.dataset import Dataset, Sampling, repetition_note, split_dataset
 from ordinalq.datasets.files import read_table
-from ordinalq.io.cells import as_pandas
-from ordinalq.io.names import UNNAMED, require_columns
+from ordinalq.io.columns import UNNAMED, as_pandas, require_columns
 from ordinalq.samples.labels import check_label_count, encode_labels
 
 logger = logging.getLogger("ordinalq")

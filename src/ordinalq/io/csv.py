@@ -12,10 +12,23 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import csv as arrow_csv
 
-from ordinalq.io.blocks import BLOCK, Block, Part, Wanted
-from ordinalq.io.files import Source, Utf8
-from ordinalq.io.names import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
-from ordinalq.io.rows import MAX_ROW, Dialect, Rows, endless, exact_rows, first_row, row_lines, rows_end
+from ordinalq.io.columns import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
+from ordinalq.io.files import (
+    BLOCK,
+    MAX_ROW,
+    Block,
+    Dialect,
+    Part,
+    Rows,
+    Source,
+    Utf8,
+    Wanted,
+    endless,
+    exact_rows,
+    first_row,
+    row_lines,
+    rows_end,
+)
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
@@ -26,7 +39,7 @@ class Delimited:
     """A table in a CSV or TSV file.
 
     Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma. Whether quotes protect
-    what is in a cell is said by :func:`ordinalq.io.many.open_table`.
+    what is in a cell is said by :func:`ordinalq.io.table.open_table`.
     """
 
     def __init__(self, source: Source, encoding: str, tabs: bool, quoting: str) -> None:

@@ -10,10 +10,8 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import json as reader
 
-from ordinalq.io.blocks import BLOCK, Block, Part, Wanted
-from ordinalq.io.files import Source, Utf8
-from ordinalq.io.names import MAX_COLUMNS, require_columns
-from ordinalq.io.rows import MAX_ROW
+from ordinalq.io.columns import MAX_COLUMNS, require_columns
+from ordinalq.io.files import BLOCK, MAX_ROW, Block, Part, Source, Utf8, Wanted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 # Larger whole numbers are those of a double.

@@ -6,9 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ordinalq.io.blocks import Block, Part, Wanted
-from ordinalq.io.files import Source
-from ordinalq.io.names import check_names, require_columns
+from ordinalq.io.columns import check_names, require_columns
+from ordinalq.io.files import Block, Part, Source, Wanted
 
 
 class Parquet:

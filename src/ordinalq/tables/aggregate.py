@@ -17,10 +17,9 @@ import pandas as pd
 
 from ordinalq._utils.parallel import in_order
 from ordinalq._utils.progress import along
-from ordinalq.io import cells
-from ordinalq.io.blocks import Block, Wanted
-from ordinalq.io.many import Table
-from ordinalq.io.table import TableFile
+from ordinalq.io import columns as cells
+from ordinalq.io.files import Block, Wanted
+from ordinalq.io.table import Table, TableFile
 from ordinalq.io.writing import replacing, write_bytes
 from ordinalq.samples.summary import Summary, gathered
 from ordinalq.tables.grouping import Grouping

@@ -9,10 +9,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
-from ordinalq.io.cells import as_pandas, some
-from ordinalq.io.columns import check_kind, typed
-from ordinalq.io.encoder import names_array, table_encoder
-from ordinalq.io.words import Words
+from ordinalq.io.columns import as_pandas, check_kind, some, typed
+from ordinalq.io.encoder import Words, names_array, table_encoder
 
 MAX_TERMS = 50_000
 

@@ -14,7 +14,7 @@ import numpy as np
 import sklearn
 
 from ordinalq._utils.text import plain
-from ordinalq.io.cells import short
+from ordinalq.io.columns import short
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.version import __version__
 

@@ -19,10 +19,9 @@ import sklearn
 from ordinalq.inference.estimate import estimate_block
 from ordinalq.inference.estimates import check_names, united
 from ordinalq.inference.options import Plan, check_level
-from ordinalq.io.blocks import Block
-from ordinalq.io.many import Table
-from ordinalq.io.names import require_columns
-from ordinalq.io.table import TableFile
+from ordinalq.io.columns import require_columns
+from ordinalq.io.files import Block
+from ordinalq.io.table import Table, TableFile
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import Keys

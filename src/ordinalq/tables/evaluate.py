@@ -12,7 +12,7 @@ from ordinalq._utils.progress import each, tell
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.options import Plan
-from ordinalq.io.many import Table
+from ordinalq.io.table import Table
 from ordinalq.metrics import errors
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
 from ordinalq.protocols import APP, APPOQ, NPP

@@ -6,7 +6,7 @@ from typing import Any
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import check_choice
 from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
-from ordinalq.io.many import Table
+from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.tables.grouping import By, names_of

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Index
-from ordinalq.io.cells import as_pandas, coded_words, dates, is_words, where
-from ordinalq.io.columns import date_style
-from ordinalq.io.names import MISSING_WORDS
+from ordinalq.io.columns import MISSING_WORDS, as_pandas, coded_words, date_style, dates, is_words, where
 from ordinalq.samples.keys import PERIODS, UNNAMED, Column, Keys, with_period
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary

@@ -8,9 +8,8 @@ import pandas as pd
 from ordinalq._utils.validation import Index, Mask, check_random_state
 from ordinalq.inference.label_plan import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.inference.options import Plan
-from ordinalq.io.cells import as_words, where
-from ordinalq.io.many import Table
-from ordinalq.io.names import MISSING_WORDS
+from ordinalq.io.columns import MISSING_WORDS, as_words, where
+from ordinalq.io.table import Table
 from ordinalq.tables.aggregate import Reading, read_summary
 from ordinalq.tables.grouping import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Array
-from ordinalq.io.cells import as_words, place, short, where
-from ordinalq.io.names import MISSING_WORDS
+from ordinalq.io.columns import MISSING_WORDS, as_words, place, short, where
 from ordinalq.samples.labels import MAX_LABELS, check_label_count
 
 # More numbers among the labels than this, and the words are mistakes.

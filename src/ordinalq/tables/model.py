@@ -18,11 +18,9 @@ from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import Plan, check_level
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.io import cells
-from ordinalq.io.cells import as_pandas, where
-from ordinalq.io.columns import column_kinds, typed
+from ordinalq.io import columns as cells
+from ordinalq.io.columns import UNNAMED, as_pandas, column_kinds, require_columns, typed, where
 from ordinalq.io.encoder import with_name_arrays
-from ordinalq.io.names import UNNAMED, require_columns
 from ordinalq.quantifiers.auto import Default
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars

@@ -9,7 +9,7 @@ import pandas as pd
 from ordinalq._utils.text import nearest
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.verdict import Diagnosis
-from ordinalq.io.many import Table
+from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary

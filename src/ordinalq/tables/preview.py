@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq.io.cells import as_words, is_words
-from ordinalq.io.columns import column_kinds
-from ordinalq.io.many import Table
-from ordinalq.io.names import MISSING_WORDS, UNNAMED
+from ordinalq.io.columns import MISSING_WORDS, UNNAMED, as_words, column_kinds, is_words
+from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
 # Rows and characters of a cell that are shown.

@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from ordinalq.io.cells import as_words, short
-from ordinalq.io.many import Table
-from ordinalq.io.names import MISSING_WORDS, require_columns
+from ordinalq.io.columns import MISSING_WORDS, as_words, require_columns, short
+from ordinalq.io.table import Table
 
 # Names that `rows_to_label` gives the column of places, which is the first one.
 PLACES = ("line", "row", "line of the file", "row of the file")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Counts, check_integer, check_random_state
-from ordinalq.io.many import Table
+from ordinalq.io.table import Table
 from ordinalq.samples.summary import Summary, gathered
 from ordinalq.tables.grouping import By, Grouping
 
