@@ -57,7 +57,7 @@ def test_errors_are_those_of_the_halves(items):
     X, y = items
     protocol = oq.NPP(40, 30, random_state=3)
     found = oq.compare_methods({"mine": oq.PACC()}, X, y, protocol=protocol, measure="rnod", random_state=5)
-    from ordinalq.classifiers.folds import make_folds
+    from ordinalq.classifiers.cross_fitting import make_folds
 
     S = oq.CrossFitted(random_state=5).fit(X, y - 1).held_out_scores_
     expected = []

@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordinalq.classifiers import thresholds
-from ordinalq.classifiers.classify_ordinal import (
+from ordinalq.classifiers.ordinal import (
     LeastAbsoluteDeviation,
     OrdinalLogisticAT,
     OrdinalLogisticIT,

@@ -32,7 +32,9 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
 from ordinalq import regularizers as smoothing
-from ordinalq.classifiers import calibration, held_out, probit, rounded, stack, thresholds
+from ordinalq.classifiers import calibration, held_out, stack, thresholds
+from ordinalq.classifiers import ordinal as rounded
+from ordinalq.classifiers import stacking as probit
 from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.tuning import Tuning
 from ordinalq.io.encoder import Words

@@ -20,8 +20,15 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ordinalq as oq
-from ordinalq.classifiers.probit import OrderedProbit, log_mass, probit_loss
-from ordinalq.classifiers.stacking import OrdinalProbit, OrdinalStack, balanced_loss, balanced_weights
+from ordinalq.classifiers.stacking import (
+    OrderedProbit,
+    OrdinalProbit,
+    OrdinalStack,
+    balanced_loss,
+    balanced_weights,
+    log_mass,
+    probit_loss,
+)
 
 CUTS = (-1.5, -0.5, 0.5, 1.5)
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier, is_regressor
 
 import ordinalq as oq
-from ordinalq.classifiers.members import BUDGETS, FEW, MEMBERS, WIDE, choose, kind_of
+from ordinalq.classifiers.stacking import BUDGETS, FEW, MEMBERS, WIDE, choose, kind_of
 from ordinalq.inference.expected import expected_errors
 
 

@@ -45,7 +45,7 @@ from ordinalq.unfolding import (
 from ordinalq.unfolding.response import solve
 
 if TYPE_CHECKING:
-    from ordinalq.classifiers.classify_ordinal import (
+    from ordinalq.classifiers.ordinal import (
         LeastAbsoluteDeviation,
         OrdinalLogisticAT,
         OrdinalLogisticIT,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ordinalq.app.uploads import Refused
 from ordinalq.app.work import MAX_COMPARED, Asked, Choices
-from ordinalq.classifiers.members import BUDGETS
+from ordinalq.classifiers.stacking import BUDGETS
 from ordinalq.inference.options import OF
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import PERIODS, with_period

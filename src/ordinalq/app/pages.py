@@ -10,7 +10,7 @@ from ordinalq.app.jobs import RUNNING
 from ordinalq.app.sessions import Session, Walk
 from ordinalq.app.site import Site, go
 from ordinalq.app.uploads import MAX_FILE
-from ordinalq.classifiers.members import BUDGETS
+from ordinalq.classifiers.stacking import BUDGETS
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 

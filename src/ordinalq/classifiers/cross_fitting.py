@@ -18,17 +18,114 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.progress import each
 from ordinalq._utils.text import percent
-from ordinalq._utils.validation import Array, Codes, Floats, Mask
-from ordinalq.classifiers.folds import make_folds
-from ordinalq.classifiers.weighting import fit_weighted, usable_weights
+from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_integer
+from ordinalq.samples.weights import check_weights
+
+# Folds of the training items: every item is held out once, groups together.
+
+
+def make_folds(
+    cv: Any, codes: Codes, groups: Codes | None = None, *, random_state: Any = 0, seen: bool = True
+) -> list[tuple[Codes, Codes]]:
+    """Return the training and the held-out items of each fold of items with codes and groups (N,).
+
+    `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer if no class has that many items;
+    folds of whole groups where there are groups). With groups, `seen` refuses folds in which a class is held out that
+    is not among their training items.
+    """
+    with warnings.catch_warnings():
+        # A class with fewer items than folds is small, not wrong.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        folds = list(_splitter(cv, codes, groups, random_state).split(np.zeros(len(codes)), codes, groups))
+    held = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(codes))
+    if (held != 1).any():
+        raise ValueError(
+            f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
+            f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
+        )
+    if seen and groups is not None:
+        _check_groups(codes, groups, folds)
+    return folds
+
+
+def _splitter(cv: Any, codes: Codes, groups: Codes | None, random_state: Any) -> Any:
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
+
+    if not isinstance(cv, int | np.integer):
+        return check_cv(cv, codes, classifier=True)
+    k = check_integer("cv", cv, minimum=2)
+    if len(codes) < 2:
+        raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
+    if groups is not None:
+        if (number := len(np.unique(groups))) < 2:
+            raise ValueError("there must be at least two groups, so that one can be held out, got a single one.")
+        return GroupKFold(min(k, number))
+    largest = int(np.bincount(codes).max())
+    if largest < 2:  # nothing to stratify
+        return KFold(min(k, len(codes)), shuffle=True, random_state=random_state)
+    return StratifiedKFold(min(k, largest), shuffle=True, random_state=random_state)
+
+
+def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]]) -> None:
+    """Refuse folds by group in which a model would have to score a class that it has not seen."""
+    for train, test in folds:
+        unseen = np.setdiff1d(codes[test], codes[train])
+        if len(unseen):
+            holders, total = len(np.unique(groups[codes == unseen[0]])), len(np.unique(groups))
+            raise ValueError(
+                f"groups must leave items of every class to learn from, but class number {unseen[0] + 1} is in "
+                f"{holders} of the {total} groups only, which are held out together: use more folds (cv), or more "
+                "groups with that class."
+            )
+
+
+# Classifiers with weights of their items, where they take them.
+
+
+def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats | None:
+    """Return the weights (N,) that a classifier, or the end of a pipeline, is to be fitted with.
+
+    None where there are none, and with a warning where it takes none.
+    """
+    if sample_weight is None:
+        return None
+    weights = check_weights(sample_weight, n_items)
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if has_fit_parameter(last, "sample_weight"):
+        return weights
+    warnings.warn(
+        f"{type(last).__name__} takes no sample_weight: it is fitted without, and only what is learned from its "
+        "scores is weighted.",
+        stacklevel=4,
+    )
+    return None
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: Floats | None) -> Any:
+    """Fit an unfitted classifier, or a pipeline that ends with one, with weights (N,) that it takes."""
+    if weights is None:
+        return estimator.fit(X, y)
+    if not hasattr(estimator, "steps"):
+        return estimator.fit(X, y, sample_weight=weights)
+    # Whatever the caller routes to us: here they are for the last step.
+    with config_context(enable_metadata_routing=False):
+        return estimator.fit(X, y, **{f"{estimator.steps[-1][0]}__sample_weight": weights})
+
 
 # A class may lose this part of its items for lack of an out-of-bag vote.
 MAX_LOST = 0.1
@@ -368,3 +465,28 @@ def _fit(estimator: Any, X: Any, y: Any, w: Floats | None, train: Any) -> Any:
 
         estimator = DummyClassifier(strategy="most_frequent")
     return fit_weighted(clone(estimator), _safe_indexing(X, train), y[train], None if w is None else w[train])
+
+
+# Scores of one fitted classifier for any number of methods.
+
+
+def shared_scores(classifier: Any, names: Array) -> Any:
+    """Return a fitted classifier whose scores of training and new items have the columns of `names` (n,).
+
+    It was fitted on these labels, or on their codes 0..n-1.
+    """
+    if not hasattr(classifier, "held_out_scores_"):
+        raise TypeError(
+            "classifier must be fitted and have held-out scores, such as CrossFitted(...).fit(X, y), got "
+            f"{classifier!r}."
+        )
+    known = np.asarray(classifier.classes_).tolist()
+    if known in (names.tolist(), list(range(len(names)))):
+        return classifier
+    if sorted(map(str, known)) != sorted(map(str, names.tolist())):
+        raise ValueError(f"y must have the classes that the classifier knows, {known}, got {names.tolist()}.")
+    model = AlreadyFitted(FrozenEstimator(classifier))
+    model.classes_, model.names_ = np.arange(len(names)), names
+    model.gives_posteriors_ = classifier.gives_posteriors_
+    model.held_out_scores_ = classifier.held_out_scores_[:, [known.index(name) for name in names.tolist()]]
+    return model

@@ -24,7 +24,7 @@ def classifier_class(name: str) -> Any:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    from ordinalq.classifiers.classify_ordinal import (
+    from ordinalq.classifiers.ordinal import (
         LeastAbsoluteDeviation,
         OrdinalLogisticAT,
         OrdinalLogisticIT,

@@ -5,33 +5,421 @@ classifier, because rare classes borrow from their neighbours. Where they are no
 both.
 """
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.sparse import issparse
-from sklearn.base import clone, is_regressor
+from scipy.special import log_ndtr
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.progress import each
-from ordinalq._utils.validation import Array, Codes, Floats
+from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice
 from ordinalq.classifiers.calibration import logarithms, normalized, softmax_loss
 from ordinalq.classifiers.cross_fitting import (
     CrossFitted,
     HeldOutScores,
     OutOfBag,
     held_out,
+    make_folds,
     remember_features,
     unscored,
 )
-from ordinalq.classifiers.folds import make_folds
-from ordinalq.classifiers.members import N_FOLDS, choose
-from ordinalq.classifiers.probit import OrderedProbit
+from ordinalq.classifiers.registry import TO_THE_OPTIMUM
+from ordinalq.io.encoder import table_encoder
+
+# Which regressors and classifiers suit what kind of items: a table of choices, and the reason for each.
+
+
+BUDGETS = ("fast", "balanced", "best")
+N_FOLDS = 5
+# More folds where rare classes have few items: each model then sees nearly all of them.
+FOLDS = {("sparse", "balanced"): 10, ("sparse", "best"): 10}
+# Below this many items, boosted trees have too little to learn from; a linear and a smooth function need less.
+FEW = 1000
+# Beyond this many columns the items are vectors that another model has made, such as embeddings of texts, on which
+# linear models are as good as trees and much faster.
+WIDE = 400
+# Items of a tree's bootstrap, at most: a forest of a million items is no better for them, but slower.
+MOST_PER_TREE = 100_000
+
+
+class Choice(NamedTuple):
+    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each.
+
+    `folds` is the number of folds that they are fitted on.
+    """
+
+    members: list[Any]
+    kind: str
+    reasons: tuple[str, ...]
+    folds: int
+
+
+def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
+    """Return the members of a stack that suit labelled items (N, ...), unfitted, within a budget.
+
+    Columns of a frame that are no numbers become categories; `groups` says whether there are training groups.
+    """
+    check_choice("budget", budget, BUDGETS)
+    kind = kind_of(X)
+    encoder = _encoder(X)
+    parts = MEMBERS[kind][budget]
+    members = [make(_num_samples(X), groups, random_state) for make, _ in parts]
+    if encoder is not None:
+        members = [_piped(encoder, member) for member in members]
+    return Choice(members, kind, tuple(reason for _, reason in parts), FOLDS.get((kind, budget), N_FOLDS))
+
+
+def kind_of(X: Any) -> str:
+    """Return the kind of the items: "sparse", "vectors", "few" or "table"."""
+    if issparse(X):
+        return "sparse"
+    if np.ndim(X) == 1 and np.asarray(X).dtype.kind in "OU":
+        raise ValueError(
+            "X must have columns, got a list of texts: make vectors of them, for example by TfidfVectorizer, or fit a "
+            "TableModel(text=...) to the table that they are in."
+        )
+    width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else np.asarray(X).shape[-1]
+    if width > WIDE:
+        return "vectors"
+    return "few" if _num_samples(X) < FEW else "table"
+
+
+def _encoder(X: Any) -> Any:
+    """Return an unfitted encoder for frames with columns that are no numbers or have gaps, None for all else."""
+    if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
+        # Members refuse complex numbers, with scikit-learn's own words.
+        if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
+            return None
+        from sklearn.impute import SimpleImputer
+
+        return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    return table_encoder(X)
+
+
+def _piped(encoder: Any, member: Any) -> Any:
+    from sklearn.base import clone
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(clone(encoder), member)
+
+
+# The parts. Each takes the number of items, whether there are groups, and a seed.
+
+
+def _boosted(learning_rate: float, max_iter: int, max_leaf_nodes: int = 31) -> Callable[[int, bool, int], Any]:
+    def make(_n_items: int, _groups: bool, seed: int) -> Any:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        return HistGradientBoostingRegressor(
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            max_leaf_nodes=max_leaf_nodes,
+            early_stopping=True,
+            random_state=seed,
+        )
+
+    return make
+
+
+def _smooth(n_components: int) -> Callable[[int, bool, int], Any]:
+    def make(n_items: int, _groups: bool, seed: int) -> Any:
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.linear_model import Ridge
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import RobustScaler
+
+        # The range of nine tenths of a column is about three standard deviations: exp(-|x - x'|^2 / d) of columns that
+        # are scaled to it is wide, as functions of many columns want it, and does not follow outliers.
+        scaler = RobustScaler(quantile_range=(5.0, 95.0))
+        kernel = Nystroem(n_components=max(2, min(n_components, n_items // 5)), random_state=seed)
+        return make_pipeline(scaler, kernel, Ridge(1e-3))
+
+    return make
+
+
+def _network(*sizes: int) -> Callable[[int, bool, int], Any]:
+    def make(_n_items: int, _groups: bool, seed: int) -> Any:
+        from sklearn.neural_network import MLPRegressor
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        network = MLPRegressor(
+            hidden_layer_sizes=sizes, batch_size=200, learning_rate_init=3e-3, early_stopping=True, random_state=seed
+        )
+        return make_pipeline(StandardScaler(), network)
+
+    return make
+
+
+def _forest(n_trees: int) -> Callable[[int, bool, int], Any]:
+    def make(n_items: int, groups: bool, seed: int) -> Any:
+        from sklearn.ensemble import RandomForestClassifier
+
+        # Out-of-bag trees have seen other items of a group; then the forest is fitted on folds. Two fifths of the trees
+        # score new items, see `OutOfBag`.
+        return RandomForestClassifier(
+            n_trees,
+            min_samples_leaf=3,
+            max_samples=MOST_PER_TREE if n_items > MOST_PER_TREE else None,
+            oob_score=not groups,
+            random_state=seed,
+        )
+
+    return make
+
+
+def _ridge(alpha: float) -> Callable[[int, bool, int], Any]:
+    def make(_n_items: int, _groups: bool, seed: int) -> Any:
+        from sklearn.linear_model import Ridge
+
+        return _scaled(Ridge(alpha))
+
+    return make
+
+
+def _logistic(C: float) -> Callable[[int, bool, int], Any]:
+    def make(_n_items: int, _groups: bool, seed: int) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        return _scaled(LogisticRegression(C=C, max_iter=2000))
+
+    return make
+
+
+def _of_words(_n_items: int, _groups: bool, _seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(class_weight="balanced", **TO_THE_OPTIMUM)
+
+
+def _scaled(model: Any) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), model)
+
+
+Part = tuple[Callable[[int, bool, int], Any], str]
+TREES = "boosted trees: a regressor of the class index that finds steps and interactions"
+SMOOTH = "kernel ridge regression: a regressor that finds smooth functions of few columns"
+NETWORK = "neural network: a regressor halfway between the two"
+FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
+LINE = "ridge regression: a regressor that copes with many columns and few items"
+LOGISTIC = "logistic regression: a classifier that copes with many columns and few items"
+ALIKE = "logistic regression: a classifier for many columns; all classes count alike"
+
+MEMBERS: dict[str, dict[str, list[Part]]] = {
+    "table": {
+        "fast": [(_boosted(0.15, 200), TREES), (_forest(30), FOREST)],
+        "balanced": [(_boosted(0.06, 1000), TREES), (_smooth(300), SMOOTH), (_forest(150), FOREST)],
+        "best": [
+            (_boosted(0.04, 2000), TREES),
+            (_boosted(0.06, 1000, 12), TREES),
+            (_smooth(600), SMOOTH),
+            (_network(64, 64), NETWORK),
+            (_forest(500), FOREST),
+        ],
+    },
+    "few": {
+        "fast": [(_ridge(1.0), LINE), (_smooth(100), SMOOTH), (_logistic(1.0), LOGISTIC)],
+        "balanced": [
+            (_ridge(1.0), LINE),
+            (_smooth(100), SMOOTH),
+            (_logistic(1.0), LOGISTIC),
+            (_forest(200), FOREST),
+        ],
+        "best": [
+            (_ridge(1.0), LINE),
+            (_smooth(100), SMOOTH),
+            (_logistic(1.0), LOGISTIC),
+            (_forest(500), FOREST),
+        ],
+    },
+    "vectors": {
+        "fast": [(_ridge(10.0), LINE), (_logistic(0.01), LOGISTIC)],
+        "balanced": [
+            (_ridge(10.0), LINE),
+            (_ridge(1000.0), LINE),
+            (_logistic(0.01), LOGISTIC),
+        ],
+        "best": [
+            (_ridge(10.0), LINE),
+            (_ridge(1000.0), LINE),
+            (_smooth(600), SMOOTH),
+            (_logistic(0.01), LOGISTIC),
+            (_forest(500), FOREST),
+        ],
+    },
+    "sparse": {budget: [(_of_words, ALIKE)] for budget in BUDGETS},
+}
+
+
+# Ordered probit with a varying spread: from numbers that predict the class index to posteriors.
+#
+#     P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x))),   theta_0 < ... < theta_{n-2},
+#
+# where g(x) are predictions of the index and h(x) says how far they may be off. Classes share the line a.g, so that a
+# rare one borrows from its neighbours: all that is its own is a threshold.
+
+
+# Logarithm of the square root of 2 pi.
+LOG_ROOT = 0.5 * np.log(2 * np.pi)
+# Least expected deviation that counts, in classes: below it, its logarithm says nothing.
+LEAST_DEVIATION = 0.02
+# Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or
+# where there are about as many items as parameters.
+PULL = 1.0
+# Directions of g whose scatter is below this part of the largest repeat the others.
+REPEATED = 1e-8
+# Least mass of a class in units of its upper probability: thresholds closer than rounding would have none.
+LEAST_MASS = 1e-15
+# Bound of b.h: deviations that differ by more than exp(4) from the usual one are extrapolated.
+LARGEST_SPREAD = 4.0
+# Bound of the logarithm of an increment of theta: no fit comes near, but steps of the line search go beyond.
+LARGEST_INCREMENT = 30.0
+
+
+class OrderedProbit(BaseEstimator):
+    """The ordered probit, fitted by maximum likelihood (L-BFGS with analytic derivatives).
+
+    With g standardized along its principal directions, u the standardized mean of the predictions, clipped to its
+    training range, and v the expected deviation of a prediction, h = (u, u^2, ln max(v, 0.02) - mean).
+
+    Attributes
+    ----------
+    theta_ : ndarray (n-1,)
+        Thresholds, ascending.
+    location_ : ndarray (m,)
+        a, of the predictions as they are; ``offset_`` is subtracted from a.g.
+    spread_ : ndarray (2,) or (3,)
+        b.
+    """
+
+    def fit(self, G: Floats, v: Floats | None, codes: Codes) -> Self:
+        """Fit thresholds, location and spread.
+
+        G (N, m) are predictions of the class index made without the item, v (N,) their expected absolute deviations or
+        None where nobody knows, codes (N,) classes 0..n-1, each with an item.
+        """
+        n = int(codes.max()) + 1
+        mean = G.mean(axis=1)
+        self.mean_, self.scale_ = float(mean.mean()), max(float(mean.std()), LEAST_DEVIATION)
+        self.range_ = (float(mean.min()), float(mean.max()))
+        self.log_deviation_ = None if v is None else float(_log_deviation(v).mean())
+        centre = G.mean(axis=0)
+        _, lengths, directions = np.linalg.svd(G - centre, full_matrices=False)
+        kept = lengths > REPEATED * lengths.max(initial=0)
+        whitening = directions[kept].T / lengths[kept] * np.sqrt(len(G))  # (m, k)
+        Z, H = (G - centre) @ whitening, self._spread_features(G, v)
+        best = minimize(
+            probit_loss,
+            _start(Z, codes, n, H.shape[1]),
+            args=(Z, H, codes, n),
+            jac=True,
+            method="L-BFGS-B",
+            # Remembering all steps halves their number: thresholds and location go together.
+            options={"maxiter": 500, "maxcor": 40, "ftol": 1e-12, "gtol": 1e-7},
+        ).x
+        self.theta_, a, self.spread_ = unpack(best, n, Z.shape[1])
+        self.location_ = whitening @ a
+        self.offset_ = float(centre @ self.location_)
+        return self
+
+    def log_posteriors(self, G: Floats, v: Floats | None) -> Floats:
+        """Return ln P(y = i | x), (N, n), of items with predictions G (N, m) and expected deviations v (N,)."""
+        shrink = np.exp(-_bounded(self._spread_features(G, v) @ self.spread_)[0])
+        edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])
+        t = (edges - (G @ self.location_ - self.offset_)[:, None]) * shrink[:, None]  # (N, n+1)
+        return log_mass(t[:, :-1], t[:, 1:])
+
+    def _spread_features(self, G: Floats, v: Floats | None) -> Floats:
+        """Return h (N, 2 or 3)."""
+        u = (np.clip(G.mean(axis=1), *self.range_) - self.mean_) / self.scale_
+        columns = [u, u**2]
+        if v is not None:
+            columns.append(_log_deviation(v) - (self.log_deviation_ or 0.0))
+        return np.stack(columns, axis=1)
+
+
+def probit_loss(x: Floats, Z: Floats, H: Floats, codes: Codes, n: int) -> tuple[float, Floats]:
+    """Return the mean negative log-likelihood with its pull, and its gradient.
+
+    x (n - 1 + k + s,) has theta_0, logarithms of the increments of theta, a (k,) and b (s,); location and spread are
+    linear in Z (N, k) and H (N, s).
+    """
+    k, number = Z.shape[1], len(codes)
+    theta, a, b = unpack(x, n, k)
+    edges = np.concatenate([[-np.inf], theta, [np.inf]])
+    spread, inside = _bounded(H @ b)
+    shrink, line = np.exp(-spread), Z @ a
+    low, high = (edges[codes] - line) * shrink, (edges[codes + 1] - line) * shrink
+    value = log_mass(low, high)
+    at_low, at_high = _density_ratio(low, value), _density_ratio(high, value)  # phi / mass
+    by_line = (at_low - at_high) * shrink
+    with np.errstate(invalid="ignore"):  # infinite edges have no density
+        moment = np.where(at_low > 0, at_low * low, 0.0) - np.where(at_high > 0, at_high * high, 0.0)
+    # Edge j is the upper one of class j-1 and the lower one of class j.
+    by_theta = (
+        np.bincount(codes, at_high * shrink, minlength=n)[:-1] - np.bincount(codes, at_low * shrink, minlength=n)[1:]
+    )
+    later = np.cumsum(by_theta[::-1])[::-1]  # an increment moves all thresholds from its own on
+    by_increments = np.concatenate([later[:1], later[1:] * np.diff(theta) * (x[1 : n - 1] < LARGEST_INCREMENT)])
+    gradient = np.concatenate([by_increments, by_line @ Z, (moment * inside) @ H])
+    loss = -value.sum() + PULL / 2 * (x[n - 1 :] @ x[n - 1 :])
+    slope = -gradient
+    slope[n - 1 :] += PULL * x[n - 1 :]
+    return float(loss / number), slope / number
+
+
+def unpack(x: Floats, n: int, k: int) -> tuple[Floats, Floats, Floats]:
+    """Return theta (n-1,), a (k,) and b of the variables of `probit_loss`."""
+    increments, a, b = np.split(x, [n - 1, n - 1 + k])
+    steps = np.exp(np.minimum(increments[1:], LARGEST_INCREMENT))
+    return increments[0] + np.concatenate([[0.0], np.cumsum(steps)]), a, b
+
+
+def log_mass(low: Floats, high: Floats) -> Floats:
+    """Return ln(Phi(high) - Phi(low)) without cancellation: in the upper tail by its mirror image."""
+    upper = low > 0
+    low, high = np.where(upper, -high, low), np.where(upper, -low, high)
+    top = log_ndtr(high)
+    return np.asarray(top + np.log(np.maximum(-np.expm1(log_ndtr(low) - top), LEAST_MASS)))
+
+
+def _density_ratio(t: Floats, log_masses: Floats) -> Floats:
+    """Return phi(t) / mass, which is at most (1 + |t|) / LEAST_MASS.
+
+    Where a step of the line search goes far out, the exponent is a difference of numbers beyond 1e16, and only the
+    limit is known.
+    """
+    largest = np.log1p(np.abs(t)) - np.log(LEAST_MASS)
+    return np.asarray(np.exp(np.minimum(-0.5 * t**2 - LOG_ROOT - log_masses, largest)))
+
+
+def _bounded(spread: Floats) -> tuple[Floats, Mask]:
+    """Return the spread within its bounds, and where these do not hold it."""
+    return np.clip(spread, -LARGEST_SPREAD, LARGEST_SPREAD), np.abs(spread) < LARGEST_SPREAD
+
+
+def _log_deviation(v: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(v, LEAST_DEVIATION)))
+
+
+def _start(Z: Floats, codes: Codes, n: int, n_spread: int) -> Any:
+    """Return the variables where y is a.g plus normal noise: least squares."""
+    a = Z.T @ (codes - codes.mean()) / len(codes)
+    noise = max(float((codes - codes.mean() - Z @ a).std()), LEAST_DEVIATION)
+    first = (0.5 - codes.mean()) / noise
+    return np.concatenate([[first], np.full(n - 2, -np.log(noise)), a / noise, np.zeros(n_spread)])
+
 
 # Logarithms of the posteriors of an ordered probit below this are no more believed.
 LEAST_LOGARITHM = -30.0

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
-from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, unscored
-from ordinalq.classifiers.folds import make_folds
+from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, make_folds, unscored
 from ordinalq.metrics import errors, find_measure, p_against_best
 from ordinalq.protocols import APP
 from ordinalq.quantifiers.base import Quantifier

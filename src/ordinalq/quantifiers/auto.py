@@ -7,8 +7,7 @@ import numpy as np
 
 from ordinalq._utils.validation import check_choice
 from ordinalq.classifiers.cross_fitting import last_step
-from ordinalq.classifiers.members import BUDGETS
-from ordinalq.classifiers.stacking import OrdinalStack
+from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
 from ordinalq.inference.expected import expected_errors
 from ordinalq.quantifiers.adjusted_ml import AML
 from ordinalq.samples.weights import Weights

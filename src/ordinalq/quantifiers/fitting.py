@@ -9,9 +9,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalq._utils.validation import Codes, Floats, check_choice
-from ordinalq.classifiers.cross_fitting import held_out, remember_features, unscored
-from ordinalq.classifiers.sharing import shared_scores
-from ordinalq.classifiers.weighting import usable_weights
+from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
 from ordinalq.quantifiers.kept import Kept
 from ordinalq.quantifiers.scores import check_features, check_items, check_scores
 from ordinalq.samples.keys import Keys

@@ -12,8 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
-from ordinalq.classifiers.cross_fitting import held_out, last_step
-from ordinalq.classifiers.weighting import fit_weighted, usable_weights
+from ordinalq.classifiers.cross_fitting import fit_weighted, held_out, last_step, usable_weights
 from ordinalq.losses import LeastSquares
 from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
 from ordinalq.regularizers import NoPenalty

@@ -9,8 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes
-from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier
-from ordinalq.classifiers.folds import make_folds
+from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.quantifiers.base import Quantifier
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
