@@ -37,7 +37,7 @@ LAZY = {
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.paper.experiments.material", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
-    ("ordinalq.inference.verdict", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
+    ("ordinalq.inference.diagnosis", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
 }
 # Each verb imports what it needs when it runs: `ordinalq --help` would take seconds otherwise.
 COMMANDS = "ordinalq.cli"

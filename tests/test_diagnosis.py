@@ -11,9 +11,8 @@ from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.mixture import class_moments, covariance_on_simplex
-from ordinalq.inference.verdict import Diagnosis
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
+from ordinalq.inference.fit_test import class_moments, covariance_on_simplex
 from ordinalq.losses import Energy
 from ordinalq.representations import MeanDistances
 

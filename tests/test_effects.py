@@ -7,23 +7,31 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from ordinalq.inference.condition import Filter, Surprise, condition, log_odds
-from ordinalq.inference.design import LabelMoments, design_based
-from ordinalq.inference.effects_bounds import bounds, half_widths
-from ordinalq.inference.effects_labelled import DIFFER, HALF, GroupLabels, predict_labelled
-from ordinalq.inference.features import logits_pay, with_logits
-from ordinalq.inference.group_model import GroupModel, multinomial
-from ordinalq.inference.learn import (
+from ordinalq.inference.group_model import (
+    Filter,
+    GroupModel,
+    GroupSums,
+    Surprise,
+    bounds,
+    condition,
+    cumulated_variance,
     error_of_means,
+    half_widths,
     learn,
+    log_odds,
+    logits_pay,
+    medians,
+    multinomial,
     orthonormal_polynomials,
     pair_means,
+    predict,
+    project,
     stated,
     weak,
     weak_prior,
+    with_logits,
 )
-from ordinalq.inference.predict import cumulated_variance, medians, predict, project
-from ordinalq.inference.sums import GroupSums
+from ordinalq.inference.labels import DIFFER, HALF, GroupLabels, LabelMoments, design_based, predict_labelled
 from ordinalq.solvers.quadratic import simplex_qp
 
 N_CLASSES, WIDTH = 4, 3
@@ -182,7 +190,7 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
     )
     assert_allclose(error_of_means(sums, model.mu, model.A), expected)
     assert_allclose(weak(sums).D, error_of_means(sums, *weak_prior(sums.pooled)))
-    monkeypatch.setattr("ordinalq.inference.learn.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
+    monkeypatch.setattr("ordinalq.inference.group_model.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
     assert_allclose(model.D - learn(sums).D, expected)
 
 

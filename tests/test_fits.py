@@ -10,12 +10,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
 from ordinalq.inference import fit_test as fits
-from ordinalq.inference.checks import ScoreChecks
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.fit_test import FitTest
-from ordinalq.inference.functions import checked
-from ordinalq.inference.mixture import class_moments, compare
+from ordinalq.inference.fit_test import FitTest, checked, class_moments, compare
+from ordinalq.inference.model import ScoreChecks
 
 N_CLASSES = 4
 

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from test_real_groups import N_CLASSES, covered, make
 
 import ordinalq as oq
-from ordinalq.inference.design import LabelMoments, design_based
 from ordinalq.inference.estimate import estimate
+from ordinalq.inference.labels import LabelMoments, design_based
 
 ROOT = Path(__file__).parent.parent
 CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)

@@ -10,9 +10,8 @@ from sklearn.linear_model import LogisticRegression
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bootstrap import HeldOut, Tilt
-from ordinalq.inference.learn import learn
-from ordinalq.inference.sums import GroupSums
-from ordinalq.inference.widths import excess
+from ordinalq.inference.group_model import GroupSums, learn
+from ordinalq.inference.intervals import excess
 
 N_CLASSES = 4
 

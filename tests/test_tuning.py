@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.inference import splits
-from ordinalq.inference.splits import ground, thirds
-from ordinalq.inference.tuning import Trial, tune
+from ordinalq.inference import tuning as splits
+from ordinalq.inference.tuning import Trial, ground, thirds, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.quantifiers.run_ibu import degrees_of_freedom, tau_for
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov

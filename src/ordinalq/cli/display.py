@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ordinalq.inference.estimates import Estimates
-    from ordinalq.inference.facts import Smoothing
+    from ordinalq.inference.model import Smoothing
     from ordinalq.model_selection.compare import MethodComparison
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.samples.keys import Keys
@@ -90,7 +90,7 @@ def counted(n: int, what: str) -> str:
 
 def others(estimates: "Estimates", n_groups: int) -> None:
     """State how many of all groups are in the last row, if these are."""
-    from ordinalq.inference.selecting import OTHER
+    from ordinalq.inference.estimate import OTHER
 
     if n_groups > len(estimates) or _labels(estimates)[-1:] == [OTHER]:
         rest = n_groups - len(estimates) + 1

@@ -134,8 +134,7 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.estimate import estimate
-    from ordinalq.inference.selecting import select
+    from ordinalq.inference.estimate import estimate, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index
-from ordinalq.inference.facts import Replicates
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier, Replicates
 from ordinalq.inference.options import PER_MODEL, Draws
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary

@@ -5,21 +5,242 @@ function g of the items is a mixture of its class means, q = M p. `diagnose` tak
 classes, compares q with the best mixture by a chi-square test, and derives from the same covariances how well classes
 can be told apart and how many items it takes.
 
-For methods on scores g are the functions of `ordinalq.inference.checks`; for methods on features it is their own
+For methods on scores g are the functions of `ordinalq.inference.model`; for methods on features it is their own
 representation. Thus the test has residual degrees of freedom also where the method itself has none, as ACC with its n
 equations for n classes.
 """
 
-from ordinalq._utils.validation import Floats
-from ordinalq.inference.functions import FUNCTIONS_PER_CLASS, checked
-from ordinalq.inference.mixture import Moments, class_moments, compare
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Array, Floats
+from ordinalq.inference.fit_test import (
+    FUNCTIONS_PER_CLASS,
+    TWO_SIDED,
+    WANTED,
+    Fit,
+    Moments,
+    Precision,
+    checked,
+    class_moments,
+    compare,
+)
 from ordinalq.inference.model import FittedQuantifier
-from ordinalq.inference.verdict import Diagnosis, SmoothingEffect
 from ordinalq.metrics import nmd
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean, jaggedness
 from ordinalq.solvers.solution import distributions
+
+# What is known about one estimate: a record, and how it is said in words.
+
+
+# An estimate that differs by less from the one without smoothing is not smoothed.
+MOVED = 0.001
+# Beyond this, a condition number says no more than "infinite".
+MAX_CONDITION = 1e16
+# Condition numbers of M up to each limit, and what they mean.
+CONDITIONS = (
+    (10, "harmless"),
+    (100, "noise is amplified noticeably"),
+    (1e8, "noise is amplified strongly"),
+    (np.inf, "M alone does not determine the shares of all classes"),
+)
+# Pairs of classes that are named.
+NAMED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingEffect:
+    """What smoothing has done to an estimate: name and value of its strength, and the difference to no smoothing."""
+
+    parameter: str
+    strength: float
+    moved: float  # NMD between the estimate and the one without smoothing
+    jaggedness_without: float  # xi_1 without smoothing
+    freedom: float | None  # degrees of freedom that the regularizer leaves, where the method knows them (RUN)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has changed the estimate."""
+        return self.moved > MOVED
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What is known about the estimate of one sample; ``str`` gives a short text, ``to_dict`` plain values.
+
+    Attributes
+    ----------
+    method : str
+        Class name of the quantifier.
+    classes : ndarray (n,)
+        Classes in ascending order.
+    n_items, n_training : int
+        Items of the sample, and held-out training items (None where the method keeps none).
+    estimate : ndarray (n,)
+        What `predict` returns.
+    jaggedness, training_jaggedness : float
+        xi_1 of the estimate and of the training distribution.
+    matrix : ndarray (d, n) or None
+        M: the method's own, or the mean scores of each class where it has none or holds distances.
+    fit : Fit or None
+        Whether any mixture of the classes explains the sample.
+    precision : Precision or None
+        How well the classes can be told apart.
+    smoothing : SmoothingEffect or None
+        What the regularizer has done; None where there is none.
+    notes : list of str
+        What does not apply, and why.
+    """
+
+    method: str
+    classes: Array
+    n_items: int
+    n_training: int | None
+    estimate: Floats
+    jaggedness: float
+    training_jaggedness: float
+    matrix: Floats | None
+    fit: Fit | None
+    precision: Precision | None
+    smoothing: SmoothingEffect | None
+    notes: list[str]
+
+    @property
+    def condition_number(self) -> float | None:
+        """Condition number of the matrix."""
+        return None if self.matrix is None else float(min(np.linalg.cond(self.matrix), MAX_CONDITION))
+
+    @property
+    def shift_is_plausible(self) -> bool | None:
+        """Whether the sample may be a mixture of the known classes; None where that was not tested."""
+        return None if self.fit is None else self.fit.is_plausible
+
+    @property
+    def is_smoothed(self) -> bool | None:
+        """Whether smoothing has changed the estimate; None where there is none."""
+        return None if self.smoothing is None else self.smoothing.is_active
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and verdicts as plain numbers, strings, lists, dicts and None, ready for JSON."""
+        verdicts = ("condition_number", "shift_is_plausible", "is_smoothed")
+        values: dict[str, Any] = plain(self)
+        return values | {name: getattr(self, name) for name in verdicts}
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw M as a heat map, see :func:`ordinalq.plot.response_matrix`."""
+        from ordinalq.plot import response_matrix
+
+        if self.matrix is None:
+            raise ValueError(f"plot needs a matrix M, and {self.method} has none.")
+        return response_matrix(self.matrix, [str(c) for c in self.classes], ax=ax)
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def as_text(diagnosis: Diagnosis) -> str:
+    """Return a diagnosis as a short text, one statement per line."""
+    training = "" if diagnosis.n_training is None else f", {diagnosis.n_training:,} training items"
+    lines = [f"{diagnosis.method} on {diagnosis.n_items:,} items ({len(diagnosis.classes)} classes{training})"]
+    lines += [
+        _fit(diagnosis),
+        *_precision(diagnosis),
+        _matrix_line(diagnosis),
+        _smoothing_line(diagnosis),
+        _shape(diagnosis),
+    ]
+    return "\n".join(line for line in [*lines, *diagnosis.notes] if line)
+
+
+def plain(value: Any) -> Any:
+    """Return records, arrays and NumPy numbers as plain dicts, lists and numbers; infinite or missing ones as None."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _fit(diagnosis: Diagnosis) -> str:
+    fit = diagnosis.fit
+    if fit is None:
+        return ""
+    p = "p < 1e-9" if fit.p_value < 1e-9 else f"p = {fit.p_value:.2g}"
+    test = f"chi-square {fit.chi2:.1f} for {fit.degrees_of_freedom} degrees of freedom, {p}"
+    if fit.is_good:
+        return f"Fit: good. The sample looks like a mixture of the known classes ({test})."
+    if fit.is_plausible:
+        return f"Fit: acceptable. The sample differs from a mixture of the known classes, but slightly ({test})."
+    return (
+        f"Fit: bad. No mixture of the known classes looks like this sample ({test}): the items themselves have "
+        "changed, not only the shares of the classes. Do not trust the estimate."
+    )
+
+
+def _precision(diagnosis: Diagnosis) -> list[str]:
+    precision, classes = diagnosis.precision, diagnosis.classes
+    if precision is None:
+        return []
+    half = np.minimum(TWO_SIDED * precision.standard_errors, 1.0)
+    worst = int(half.argmax())
+    text = f"Precision: without smoothing about +-{half[worst]:.2g} for class {classes[worst]}, "
+    text += f"+-{np.median(half):.2g} for the median class (95 %)."
+    if half[worst] <= WANTED:
+        verdict = "The sample is large enough."
+    elif precision.n_needed is None:
+        verdict = f"No sample is large enough for +-{WANTED} everywhere: it takes more training items."
+    else:
+        verdict = f"It takes about {precision.n_needed:,} items for +-{WANTED} everywhere."
+    pairs = precision.confusable
+    if not pairs:
+        return [f"{text} {verdict}", "Classes: all can be told apart."]
+    parts = np.minimum(precision.unnoticed, 1)
+    named = [f"{classes[i]} and {classes[j]} ({percent(parts[i, j], 0)})" for i, j in pairs[:NAMED]]
+    more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
+    which = f"Classes: hardly told apart are {', '.join(named)}{more}; in brackets the part of the sample that could "
+    return [f"{text} {verdict}", f"{which}change sides unnoticed."]
+
+
+def _matrix_line(diagnosis: Diagnosis) -> str:
+    condition = diagnosis.condition_number
+    if condition is None:
+        return ""
+    verdict = next(text for limit, text in CONDITIONS if condition <= limit)
+    return f"Matrix: condition number {condition:.3g}, {verdict}."
+
+
+def _smoothing_line(diagnosis: Diagnosis) -> str:
+    effect = diagnosis.smoothing
+    if effect is None:
+        return "Smoothing: none; this method has no regularizer."
+    freedom = "" if effect.freedom is None else f", {effect.freedom:.1f} degrees of freedom"
+    what = f"{effect.parameter} = {effect.strength:.3g}{freedom}"
+    if not effect.is_active:
+        return f"Smoothing: not active ({what}); without it the estimate would be the same."
+    return (
+        f"Smoothing: active ({what}). It moved the estimate by an NMD of {effect.moved:.3f} and changed its "
+        f"jaggedness from {effect.jaggedness_without:.3g} to {diagnosis.jaggedness:.3g}."
+    )
+
+
+def _shape(diagnosis: Diagnosis) -> str:
+    jagged, training = diagnosis.jaggedness, diagnosis.training_jaggedness
+    text = f"Shape: jaggedness {jagged:.3g}, training data {training:.3g}"
+    if diagnosis.precision is None:
+        return f"{text}."
+    noise = diagnosis.precision.noise_jaggedness
+    text += f", noise alone {noise:.2g} (without smoothing)"
+    more = "more smoothing" if diagnosis.is_smoothed else "smoothing"
+    zigzag = jagged > 3 * training and noise > jagged / 2
+    return f"{text}. The ups and downs may be noise; {more} may help." if zigzag else f"{text}."
+
 
 # Items per function in the test.
 ITEMS_PER_FUNCTION = 10

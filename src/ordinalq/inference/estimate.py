@@ -2,16 +2,20 @@
 
 from typing import Any
 
-from ordinalq.inference.estimates import Estimates, check_names, united
+import numpy as np
+
+from ordinalq._utils.validation import check_integer
+from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
 from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.options import Plan, check_level
+from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.simplex import clean
-from ordinalq.solvers.solution import warn_of_failed
+from ordinalq.solvers.solution import distributions, warn_of_failed
 
 
 def estimate(
@@ -87,3 +91,59 @@ def group_samples(groups: Any, n_items: int) -> Samples:
     if samples.n_items != n_items:
         raise ValueError(f"groups must have one value per item, {n_items}, got {samples.n_items}.")
     return samples
+
+
+# The groups that matter, and all others as one.
+
+
+# The key of all groups that are not shown by themselves.
+OTHER = "(other)"
+
+
+def select(
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    sort: Any = None,
+    top: int | None = None,
+    min_items: int | None = None,
+) -> Summary:
+    """Return the groups that matter in order, and the items of all others as one more group, the last.
+
+    What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
+    text, since its own, "(other)", is.
+
+    Groups with most "items", the highest "mean" class or the largest share of a class come first, as `sort` says; None
+    keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
+    among the others.
+    """
+    if summary.keys is None:
+        raise ValueError("sort, top and min_items are for groups, but the summary has none.")
+    sort = "items" if sort is None and top is not None else sort
+    order = np.arange(len(summary))
+    if sort is not None:
+        P = distributions(quantifier.solve(summary))
+        order = largest_first(sort, quantifier.classes_, summary.n_items, P)
+    if min_items is not None:
+        order = order[summary.n_items[order] >= check_integer("min_items", min_items, minimum=1)]
+    if top is not None:
+        order = order[: check_integer("top", top, minimum=1)]
+    keys = summary.keys[order]
+    rows = np.full(len(summary), -1 if len(order) == len(summary) else len(order), dtype=np.intp)
+    rows[order] = np.arange(len(order))
+    return summary.regrouped(rows, keys if len(order) == len(summary) else _with_others(keys))
+
+
+def _with_others(keys: Keys) -> Keys:
+    """Return the keys as text, and one more for the others."""
+    import pandas as pd
+
+    if OTHER in keys.labels():
+        raise ValueError(f"a group is already called {OTHER!r}, the name for all others together: rename it.")
+    columns: list[Column] = []
+    for column in keys.columns:
+        pairs = zip(column.tolist(), column.labels(), strict=True)
+        words = [None if value is None else label for value, label in pairs]
+        # The first column says it.
+        last = "" if columns else OTHER
+        columns.append(Column(pd.Index([*words, last], dtype=object), column.name))
+    return Keys(columns)

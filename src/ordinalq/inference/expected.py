@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_integer
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.inference.learn import FEWEST_GROUPS
+from ordinalq.inference.group_model import FEWEST_GROUPS
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.metrics import errors
 from ordinalq.protocols import APP

@@ -1,18 +1,122 @@
 """Estimates of groups with some labelled items: by the method's model of groups, or by the labels alone."""
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-from ordinalq._utils.validation import Floats, Index, Mask
-from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.design import DesignBased, LabelMoments, design_based
+from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
+from ordinalq.inference.bounds import Bounds, statistics
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
+from ordinalq.inference.group_model import (
+    CHUNK,
+    RANK_TOLERANCE,
+    GroupModel,
+    Prediction,
+    medians,
+    multinomial,
+    predict,
+    project,
+    variances,
+)
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.options import Plan
+from ordinalq.samples.labels import encode_known_labels
+from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
+
+# Estimates that rest on the random draw of the labelled items alone, and so are valid whatever else is wrong.
+#
+# With g any fixed prediction of the one-hot class e, m of the N items of a group labelled, and eps = e - g, the
+# *difference estimator* of survey sampling, also known as prediction-powered inference, is
+#
+#     p_hat = mean_L e + mean g - mean_L g,    Cov(p_hat) = Cov(eps) (1/m - 1/N)   [ + Cov(e) / N for the population ],
+#
+# mean_L over the labelled items, mean over all. It needs no assumption on groups, classes or shift: a bad g makes the
+# interval wide, never wrong. The first term vanishes when all items are labelled (the finite-population factor).
+
+
+# Variance of a share that is known but for rounding errors.
+KNOWN = 1e-16
+
+
+class LabelMoments(NamedTuple):
+    """B groups with labelled items.
+
+    The labelled ones give class counts (B, n), sums of e g' (B, n, n) and of g g' (B, n, n); all of them, the mean of g
+    (B, n) and the number of items (B,).
+    """
+
+    counts: Floats
+    eg: Floats
+    gg: Floats
+    mean_g: Floats
+    n_items: Floats
+
+    @property
+    def n_labelled(self) -> Floats:
+        """Number of labelled items m, (B,)."""
+        return np.asarray(self.counts.sum(axis=1))
+
+
+class DesignBased(NamedTuple):
+    """Estimates (B, n) on the simplex, the difference estimator as it is (B, n), its covariance (B, n, n), bounds."""
+
+    prevalences: Floats
+    raw: Floats
+    covariance: Floats
+    bounds: Bounds
+
+
+def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") -> DesignBased:
+    r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
+
+    The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
+    interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
+    group has at least two labels, or labels of all of its items.
+    """
+    check_choice("of", of, ("sample", "population"))
+    level = check_real("level", level, low=0, high=1, open_low=True)
+    n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
+    sum_g = labels.eg.sum(axis=1)
+    raw = labels.counts / m + labels.mean_g - sum_g / m
+    ee = labels.counts[:, :, None] * np.eye(n)
+    cov_e = _covariance(ee, labels.counts)
+    cov_eps = _covariance(ee - labels.eg - labels.eg.transpose(0, 2, 1) + labels.gg, labels.counts - sum_g, m)
+    left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
+    E = cov_eps * left if of == "sample" else cov_eps * left + cov_e / N[:, :, None]
+    P = project(raw, E + KNOWN * np.eye(n))
+    value, variance = statistics(raw), variances(E)
+    lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if of == "sample" else 1.0, level)
+    half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
+    lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
+    return DesignBased(P, raw, E, Bounds.of_statistics(level, of, lower, upper).holding(P))
+
+
+def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
+    """Covariance (B, n, n) from sums of x x' and of x over m items; m is the sum of `total` where it is a count."""
+    m = (total.sum(axis=1, keepdims=True) if m is None else m)[:, :, None]
+    return np.asarray((squares - total[:, :, None] * total[:, None, :] / m) / _dof(m))
+
+
+def _dof(m: Floats) -> Floats:
+    """Degrees of freedom of m labels; a single one, of a single item, leaves nothing to estimate."""
+    return np.maximum(m - 1, 1)
+
+
+def _wilson(
+    estimate: Floats, error: Floats, var_e: Floats, m: Floats, open_part: Floats | float, level: float
+) -> tuple[Floats, Floats]:
+    """Wilson's interval of shares (B, k) for m labels, each with error variance `error` where e has `var_e`."""
+    # A quarter of an item, so that no share counts as known because it was not seen; unless all items are labelled.
+    worth = m * (var_e + 0.25 / m) / np.maximum(error + 0.25 / m * open_part, KNOWN)
+    p, z2 = np.clip(estimate, 0, 1), stdtrit(_dof(m), (1 + level) / 2) ** 2
+    centre = (p + z2 / (2 * worth)) / (1 + z2 / worth)
+    half = np.sqrt(z2 * p * (1 - p) / worth + (z2 / (2 * worth)) ** 2) / (1 + z2 / worth)
+    return np.asarray(centre - half), np.asarray(centre + half)
+
 
 # Labels from which on an estimate by them alone is worth having: the share of fewer scatters by .15 and more.
 FEWEST = 10
@@ -91,3 +195,177 @@ def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
         name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
     }
     return replace(bounds, **arrays)
+
+
+# Labelled items of samples: the sums that estimates from labels need, which add up like all others.
+
+
+def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
+    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
+
+    Nothing where no labels are given at all.
+
+    With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
+    labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
+    "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
+    of the labelled ones, where weights do not say so.
+    """
+    if labelled is None:
+        return {}
+    if not hasattr(quantifier, "held_out_"):
+        raise ValueError(
+            f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
+            "labels need: fit it again."
+        )
+    codes = encode_known_labels(labelled, quantifier.classes_)
+    if len(codes) != len(S):
+        raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
+    g = quantifier.class_predictions(S)
+    known = np.flatnonzero(codes >= 0)
+    some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
+    totals = {
+        "g": samples.total(g),
+        "labels": some.total(E),
+        "labels eg": np.stack([some.total(e[:, None] * G) for e in E.T], axis=1),
+        "labels gg": np.stack([some.total(column[:, None] * G) for column in G.T], axis=1),
+    }
+    if samples.weights is not None and not samples.weights.counts_items:
+        totals["labels n"] = some.sizes.astype(np.float64)
+    if quantifier.on_means:
+        totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
+    return totals
+
+
+def _among(samples: Samples, chosen: Codes) -> Samples:
+    """Return what samples hold of the chosen items (k,), as samples of these alone."""
+    place = np.full(samples.n_items, -1, dtype=np.intp)
+    place[chosen] = np.arange(len(chosen))
+    items = place[samples.items]
+    kept = np.append(0, np.cumsum(items >= 0))
+    weights = None if samples.weights is None else samples.weights.take(items >= 0)
+    return Samples(items[items >= 0], kept[samples.offsets], len(chosen), weights=weights)
+
+
+# Labels of the group itself: few, many or none, by one formula.
+#
+# With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group show
+# theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning on the
+# first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the items
+# within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the estimate
+# without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
+#
+# The sample consists of the labelled items, which are known, and the others: its error has the factor (U / N)^2.
+
+
+# Labels that an estimate without labels is worth at most.
+MOST_LABELS = 2**20
+# Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
+# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
+# them count half, and none leave the prediction as it is.
+DIFFER, HALF = 1e-3, 30
+
+
+class GroupLabels(NamedTuple):
+    """Labelled items of B groups: class counts (B, n) and sums of f (B, d)."""
+
+    counts: Floats
+    sums: Floats
+
+    @property
+    def n_labelled(self) -> Floats:
+        """Number of labelled items m, (B,)."""
+        return np.asarray(self.counts.sum(axis=1))
+
+
+def predict_labelled(
+    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, of: str = "sample"
+) -> Prediction:
+    """Predict the shares of groups with some labelled items, a random draw of the group's.
+
+    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any where there are none.
+    The shares are those of all items, labelled or not, or of the population behind them.
+    """
+    U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
+    # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
+    Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
+    base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), of)
+    p, E = base.mean.copy(), base.covariance.copy()
+    for part in (model, model.fallback):
+        rows = np.flatnonzero((m > 0) & (base.unlike if part is model.fallback else ~base.unlike))
+        if part is None:
+            continue
+        for chunk in np.split(rows, range(CHUNK // 4, len(rows), CHUNK // 4)) if len(rows) else []:
+            some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
+            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], of)
+            p[chunk], E[chunk] = got
+    p, with_labels = project(p, E), (m > 0)[:, None]
+    return replace(
+        base,
+        prevalences=np.where(with_labels, medians(p, E, base.centre), base.prevalences),
+        mean=np.where(with_labels, p, base.mean),
+        covariance=E,
+        n_items=U + m,
+        dof=base.dof + m,
+        mean_dof=base.mean_dof + m,
+        unlabelled=base.covariance,
+    )
+
+
+def _condition(
+    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, of: str
+) -> tuple[Floats, Floats]:
+    """Return mean and covariance of the shares of b groups, each with labels.
+
+    theta is written as the n - 1 cumulated shares and r coordinates of the looks.
+    """
+    n, M = model.n_classes, model.M
+    m = labels.n_labelled[:, None, None]
+    size, vectors = np.linalg.eigh(M @ model.B @ M.T + model.W)
+    kept = size > RANK_TOLERANCE * size[-1]
+    Z = vectors[:, kept] / np.sqrt(size[kept])
+    L = np.tril(np.ones((n, n)))[:-1]
+    back = np.diff(np.vstack([np.zeros(n - 1), np.eye(n - 1), np.zeros(n - 1)]), axis=0)  # p = back alpha + (0, ..., 1)
+    to_theta = np.block([[L, np.zeros((n - 1, len(M)))], [np.zeros((Z.shape[1], n)), Z.T]])
+    J = to_theta @ model.effect @ to_theta.T
+    prior = to_theta @ np.r_[model.mu, model.shift]
+    H = np.hstack([Z.T @ M @ back, np.eye(Z.shape[1])])
+    Omega = _within(model, labels, p, E, L, Z)
+    N = U[:, None, None] + m
+    J = J + DIFFER * m / (m + HALF) * (Omega - J)
+
+    # The labels: theta itself, with noise.
+    seen = np.hstack([labels.counts, labels.sums - labels.counts @ M.T]) / m[:, :, 0] @ to_theta.T
+    gain = np.linalg.solve(J + Omega / m, J).transpose(0, 2, 1)
+    mean = prior + np.matmul(gain, (seen - prior)[:, :, None])[:, :, 0]
+    C = J - np.matmul(gain, J)
+
+    # The others: H theta, with noise that p has a part in.
+    some = U > 0
+    spread = Omega / np.maximum(U, 1)[:, None, None]
+    target = C + spread if of == "sample" else C
+    HC = np.matmul(H, C + spread)
+    z = (Q - M[:, -1]) @ Z - mean @ H.T
+    cross = np.matmul(H, target)
+    gain = np.linalg.solve(np.matmul(HC, H.T), cross).transpose(0, 2, 1) * some[:, None, None]
+    mean = mean + np.matmul(gain, z[:, :, None])[:, :, 0]
+    C = target - np.matmul(gain, cross)
+
+    shares = mean[:, : n - 1] @ back.T + np.eye(n)[-1]
+    error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T))
+    if of == "sample":
+        shares = (labels.counts + U[:, None] * shares) / N[:, :, 0]
+        error = error * (U[:, None, None] / N) ** 2
+    return shares, error
+
+
+def _within(model: GroupModel, labels: GroupLabels, p: Floats, E: Floats, L: Floats, Z: Floats) -> Floats:
+    """Omega of each group, (b, k, k): covariance of cumulated one-hot classes and of the looks of its items."""
+    worth = np.trace(multinomial(model.mu)) / np.maximum(np.trace(E, axis1=1, axis2=2), np.finfo(float).tiny)
+    # More items than could be labelled would not change the shares any more.
+    worth = np.minimum(worth, MOST_LABELS)[:, None]
+    shares = (labels.counts + worth * p + model.mu) / (labels.n_labelled[:, None] + worth + 1)
+    k, n = L.shape[0], len(Z.T) + L.shape[0]
+    Omega = np.zeros((len(p), n, n))
+    Omega[:, :k, :k] = L @ multinomial(shares) @ L.T
+    Omega[:, k:, k:] = Z.T @ model.W @ Z
+    return Omega

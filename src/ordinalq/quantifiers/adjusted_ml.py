@@ -9,8 +9,8 @@ import numpy.typing as npt
 from ordinalq._utils.validation import Codes, Floats, check_choice
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.inference.facts import ClosedForm
 from ordinalq.inference.group_model import multinomial
+from ordinalq.inference.model import ClosedForm
 from ordinalq.quantifiers.group_blp import BLP
 from ordinalq.quantifiers.intervals import normal_bounds
 from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.inference.facts import Replicates
-from ordinalq.inference.labelled import label_totals
+from ordinalq.inference.labels import label_totals
+from ordinalq.inference.model import Replicates
 from ordinalq.inference.options import Draws
 from ordinalq.metrics import nmd
 from ordinalq.quantifiers.fitting import Fitting

@@ -6,14 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Codes, Floats, check_real
-from ordinalq.inference.effects_bounds import bounds, stated_covariance
-from ordinalq.inference.effects_labelled import GroupLabels, predict_labelled
-from ordinalq.inference.facts import ClosedForm
-from ordinalq.inference.features import logits_pay, with_logits
-from ordinalq.inference.group_model import GroupModel
-from ordinalq.inference.learn import learn, stated, weak
-from ordinalq.inference.predict import Prediction, is_unlike, predict
-from ordinalq.inference.sums import GroupSums
+from ordinalq.inference.group_model import (
+    GroupModel,
+    GroupSums,
+    Prediction,
+    bounds,
+    is_unlike,
+    learn,
+    logits_pay,
+    predict,
+    stated,
+    stated_covariance,
+    weak,
+    with_logits,
+)
+from ordinalq.inference.labels import GroupLabels, predict_labelled
+from ordinalq.inference.model import ClosedForm
 from ordinalq.quantifiers.linear import Method, class_distribution
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights

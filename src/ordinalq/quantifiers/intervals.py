@@ -5,7 +5,7 @@ from scipy.special import ndtri
 
 from ordinalq._utils.validation import Floats
 from ordinalq.inference.bounds import Bounds, statistics
-from ordinalq.inference.effects_bounds import variances
+from ordinalq.inference.group_model import variances
 
 
 def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) -> Bounds:

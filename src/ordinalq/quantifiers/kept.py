@@ -6,10 +6,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from ordinalq._utils.validation import Array, Codes, Floats
-from ordinalq.inference.checks import ScoreChecks
-from ordinalq.inference.facts import Facts
-from ordinalq.inference.features import logits_pay, with_logits
-from ordinalq.inference.looks import effect_on_looks
+from ordinalq.inference.group_model import effect_on_looks, logits_pay, with_logits
+from ordinalq.inference.model import Facts, ScoreChecks
 from ordinalq.samples.samples import OneHot
 from ordinalq.samples.weights import Weights
 
@@ -30,7 +28,7 @@ class Kept(Facts):
     check_covariance_ : ndarray (g, g) or None
         The same of the functions of the fit test.
     width_correction_ : ndarray (2, 2, 2n + 1) or None
-        What intervals had to be corrected by on the training groups, see `ordinalq.inference.widths`.
+        What intervals had to be corrected by on the training groups, see `ordinalq.inference.intervals`.
     """
 
     classes_: Array

@@ -11,10 +11,9 @@ from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
-from ordinalq.inference.facts import Replicates
+from ordinalq.inference.model import Replicates
 from ordinalq.inference.options import Draws
-from ordinalq.inference.splits import Split
-from ordinalq.inference.tuning import Trial
+from ordinalq.inference.tuning import Split, Trial
 from ordinalq.quantifiers.linear import SmoothedMethod, check_every_class, class_distribution
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Regularizer, Smoother, Tikhonov
 from ordinalq.samples.samples import Samples

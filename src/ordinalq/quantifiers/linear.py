@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalq._utils.validation import Array, Codes, Floats, same_parameters
 from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.bootstrap import HeldOut, Tilt, of_items, of_means
-from ordinalq.inference.facts import Facts, Replicates, Smoothing
+from ordinalq.inference.intervals import width_correction
+from ordinalq.inference.model import Facts, Replicates, Smoothing
 from ordinalq.inference.options import Draws
-from ordinalq.inference.splits import Split, ground
-from ordinalq.inference.tuning import Trial, Tuning, tune, warn_of
-from ordinalq.inference.widths import width_correction
+from ordinalq.inference.tuning import Split, Trial, Tuning, ground, tune, warn_of
 from ordinalq.losses import Loss
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.services import Services

@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from ordinalq._utils.validation import Floats
-from ordinalq.inference.diagnosis import diagnose
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import Plan, check_level
-from ordinalq.inference.verdict import Diagnosis
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import is_polars
 

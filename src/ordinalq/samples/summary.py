@@ -62,7 +62,7 @@ class Summary:
     totals : dict of str to ndarray (B, ...)
         Sums over the items of each sample, which merging adds up: "weight" and "weight2" (B,) of the weights and of
         their squares; for methods on means "f" (B, d) of w f; "checks" (B, g) of the functions of the fit test, where
-        the method has some; of labelled items what `ordinalq.inference.labelled` says.
+        the method has some; of labelled items what `ordinalq.inference.labels` says.
     items : tuple of Scored, default=()
         Portions of scored items, for methods on items.
     keys : Keys, default=None

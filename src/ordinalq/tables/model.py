@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
-from ordinalq.inference.diagnosis import diagnose
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import Plan, check_level
-from ordinalq.inference.verdict import Diagnosis
 from ordinalq.io import columns as cells
 from ordinalq.io.columns import UNNAMED, as_pandas, column_kinds, require_columns, typed, where
 from ordinalq.io.encoder import with_name_arrays

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.text import nearest
-from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.verdict import Diagnosis
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
