@@ -9,9 +9,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
-from ordinalq.quantifiers.moments import LabelledRatios, thinned
-from ordinalq.quantifiers.posterior import Observed, posterior
-from ordinalq.quantifiers.priors import Prior
+from ordinalq.quantifiers.adjusted_ml import LabelledRatios, Observed, Prior, posterior, thinned
 from ordinalq.solvers import barrier as definite
 from ordinalq.solvers.barrier import minimize_inside
 
@@ -144,7 +142,7 @@ def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
     S, y, T, samples = problem(rng, n_samples=20)
     q = oq.AML().fit_scores(S, y)
     whole = q.predict_scores(T, samples)
-    monkeypatch.setattr("ordinalq.quantifiers.moments.MOST_ITEMS", 1500)
+    monkeypatch.setattr("ordinalq.quantifiers.adjusted_ml.MOST_ITEMS", 1500)
     thin = oq.AML().fit_scores(S, y).predict_scores(T, samples)
     # Noise of 1500 instead of 4000 items: over 60 seeds the logarithm of the mean difference was -4.5 +- 0.45.
     assert 0 < np.abs(thin - whole).mean() < np.exp(-4.5 + 4.4 * 0.45)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq import losses
-from ordinalq.quantifiers.scoring import drawn_samples
+from ordinalq.quantifiers.base import drawn_samples
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.simplex import Data

@@ -18,13 +18,12 @@ from ordinalq.quantifiers.adjusted_ml import AML
 from ordinalq.quantifiers.auto import Default, train
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import catalog
-from ordinalq.quantifiers.composed import ComposedQuantifier
 from ordinalq.quantifiers.counting import CC, PCC
 from ordinalq.quantifiers.energy import EDy, OEDy
 from ordinalq.quantifiers.group_blp import BLP
-from ordinalq.quantifiers.histogram import HDx, HDy, OHDx, OHDy
+from ordinalq.quantifiers.histogram import OPDF, PDF, HDx, HDy, OHDx, OHDy
 from ordinalq.quantifiers.likelihood import OSLD, SLD
-from ordinalq.quantifiers.ranking import OPDF, PDF
+from ordinalq.quantifiers.linear import ComposedQuantifier
 from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 from ordinalq.regularizers import Auto

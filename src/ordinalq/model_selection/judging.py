@@ -14,8 +14,7 @@ from ordinalq._utils.validation import Array, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.metrics import find_measure
 from ordinalq.model_selection.attempts import Attempt, attempt, describe, estimate_all
-from ordinalq.quantifiers.base import Quantifier
-from ordinalq.quantifiers.fitting import group_codes
+from ordinalq.quantifiers.base import Quantifier, group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 

@@ -31,8 +31,7 @@ from ordinalq.model_selection.judging import (
     run,
     units,
 )
-from ordinalq.quantifiers.base import Quantifier
-from ordinalq.quantifiers.services import Services
+from ordinalq.quantifiers.base import Quantifier, Services
 from ordinalq.samples.labels import encode_labels
 
 # What a fit on items leaves besides the results.

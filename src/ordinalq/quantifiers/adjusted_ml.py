@@ -1,27 +1,428 @@
 """AML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
-from ordinalq._utils.validation import Codes, Floats, check_choice
+from ordinalq._utils.validation import Codes, Floats, Index, check_choice, check_distributions, check_real
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.inference.group_model import multinomial
+from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.group_model import multinomial, variances
 from ordinalq.inference.model import ClosedForm
 from ordinalq.quantifiers.group_blp import BLP
-from ordinalq.quantifiers.intervals import normal_bounds
 from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
-from ordinalq.quantifiers.moments import LabelledRatios, error_shares
-from ordinalq.quantifiers.posterior import Observed, Posterior, first_shares, posterior, pull
-from ordinalq.quantifiers.priors import Prior, check_prior
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights
-from ordinalq.simplex import clean
+from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
+from ordinalq.simplex import clean, existing_differences
+from ordinalq.solvers.barrier import minimize_inside, whiten
 from ordinalq.solvers.objectives import MixtureObjective
 from ordinalq.solvers.solution import Solution
+
+# Class means and covariances of the score function f(x) = r(x) / (r(x).p0), from labelled items.
+#
+# r(x) are density ratios: r_i(x) / r_j(x) is the density of x in class i over that in class j, as far as a classifier
+# knows. f is the gradient of the log-likelihood ln r(x).p at p0, the instrument, so that its mean holds what the items
+# tell of p near p0. Whether or not the ratios are right, the mean of f over items with shares p has the expectation M p,
+# with its true class means M. These are measured:
+#
+#     M_i = lambda_i (mean of f over the items of class i) + (1 - lambda_i) (mean of f under the model),
+#
+# the latter over all items with weights omega_i(x) ~ r_i(x) / (r(x).p_train). With x2 the squared distance of the two in
+# units of the error of the first, lambda_i = x2 / (x2 + n - 1): a rare class borrows its column from the model as far as
+# its items allow. f.p0 = 1 for all items, so all covariances of f have p0 in their kernel, and M'p0 = 1.
+
+
+# Labelled items that class means are made of at most; of larger classes every second item, or third, ... is taken.
+MOST_ITEMS = 2**15
+# Numbers in an array over items and samples, 4 megabytes.
+NUMBERS = 2**19
+# Part of the mean variance that is added to each, where covariances are inverted.
+COVARIANCE_RIDGE = 1e-6
+# Variance that rounding errors make of an f that does not vary.
+NOISE = 1e-12
+
+
+class LabelledRatios:
+    """Density ratios R (N, n) of labelled items, and their weights W (N, n) in the class means, M = F'W.
+
+    `counts` (n,) are the items of each class, or what they are worth where they have weights, and `trust` (n,), lambda,
+    says how far its mean is its own.
+    """
+
+    def __init__(self, R: Floats, codes: Codes, weights: Weights | None = None) -> None:
+        n = R.shape[1]
+        total = item_counts(codes, n, weights)
+        kept = thinned(codes, MOST_ITEMS)
+        self.R, codes, weights = R[kept], codes[kept], None if weights is None else weights.take(kept)
+        self.counts = worth(codes, n, weights)
+        share = class_shares(codes, n, weights)
+        # The model sees the items as they were before thinning.
+        model = self.R * (total[codes] * share / (self.R @ (total / total.sum())))[:, None]
+        model /= model.sum(axis=0)
+        own = np.zeros_like(model)
+        own[np.arange(len(codes)), codes] = share
+        self.W = model
+        M, C = self.at(np.full(n, 1 / n))
+        F = self.R / self.R.mean(axis=1, keepdims=True)
+        apart = (F.T @ own - M).T
+        C += (COVARIANCE_RIDGE * np.trace(C, axis1=1, axis2=2)[:, None, None] / n + NOISE) * np.eye(n)
+        x2 = self.counts * (apart * np.linalg.solve(C, apart[:, :, None])[:, :, 0]).sum(axis=1)
+        self.trust = x2 / (x2 + n - 1)
+        self.W = model + self.trust * (own - model)
+
+    def at(self, p0: Floats) -> tuple[Floats, Floats]:
+        """Return M (n, n) and the covariances C (n, n, n) within the classes for one instrument p0 (n,)."""
+        F = self.R / (self.R @ p0)[:, None]
+        M = F.T @ self.W
+        C = np.array([(F.T * w) @ F for w in self.W.T])
+        return M, C - M.T[:, :, None] * M.T[:, None, :]
+
+    def at_each(self, P0: Floats, shares: Floats) -> tuple[Floats, Floats]:
+        """Return M (B, n, n) and sum_i a_i C_i (B, n, n) for instruments P0 (B, n) and their shares a (B, n)."""
+        B, n = P0.shape
+        upper = np.triu_indices(n)
+        first, second = np.zeros((n * n, B)), np.zeros((len(upper[0]), B))
+        step = max(1, NUMBERS // n**2)
+        for start in range(0, len(self.R), step):
+            R, W = self.R[start : start + step], self.W[start : start + step]
+            inverse = 1 / (R @ P0.T)
+            first += (R[:, :, None] * W[:, None, :]).reshape(len(R), -1).T @ inverse
+            second += (R[:, upper[0]] * R[:, upper[1]]).T @ (inverse**2 * (W @ shares.T))
+        M = first.T.reshape(B, n, n)
+        S = np.empty((B, n, n))
+        S[:, upper[0], upper[1]] = S[:, upper[1], upper[0]] = second.T
+        return M, S - np.matmul(M * shares[:, None, :], M.transpose(0, 2, 1))
+
+
+def error_shares(P: Floats, sizes: Floats, counts: Floats, trust: Floats) -> Floats:
+    """Return a_i = p_i / N + p_i^2 lambda_i / n_i, (B, n).
+
+    q - M p has the covariance sum_i a_i C_i: the scatter of N items (B,) within their classes, with shares P (B, n),
+    and the error of M. This also says which f tells most about p, for any f has this covariance with its own C_i. In
+    the mixture of the classes with densities phi_i and shares a_i / sum a, f has the covariance M_i - mean f with the
+    ratio of phi_i to the density of the mixture. So no function shows more of the differences between classes beside
+    its variance there than these ratios do (Cauchy and Schwarz). That variance is sum_i a_i C_i / sum a plus the
+    scatter of the M_i, which adds the same to the error of p whatever f is: the best instrument is p0 = a / sum a.
+    """
+    return np.asarray(P / sizes[:, None] + P**2 * trust / counts)
+
+
+def thinned(codes: Codes, most: int) -> Codes:
+    """Return at most that many items, evenly spread, with equal numbers from all classes that have enough.
+
+    >>> thinned(np.array([0, 1, 0, 1, 0, 0, 0]), 5).tolist()
+    [0, 1, 3, 4, 6]
+    """
+    counts = np.bincount(codes)
+    if counts.sum() <= most:
+        return np.arange(len(codes))
+    # The largest classes share what the others leave.
+    ordered = np.sort(counts)
+    left = most - np.r_[0, np.cumsum(ordered)[:-1]]
+    cap = int(np.max(left // np.arange(len(counts), 0, -1)))
+    chosen = []
+    for c, count in enumerate(counts):
+        items = np.flatnonzero(codes == c)
+        chosen.append(items[np.linspace(0, count - 1, min(cap, count)).round().astype(np.intp)] if count else items)
+    return np.sort(np.concatenate(chosen))
+
+
+# What is known of the shares of a population before a sample of it is seen: mixtures of Dirichlet distributions.
+#
+# A part of the mixture has a centre m, is worth nu items, and may be smooth:
+#
+#     ln prior(p) = sum_i k_i ln p_i - T/2 ||C p / 2||^2,    k = nu m,    C the second differences.
+#
+# k is alpha of a Dirichlet distribution: its mean is the mode of the product of p_i^k_i, its covariance
+# (diag(m) - m m') / (nu + 1).
+
+
+# By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
+# variance 3/2 / (n (n + 1)).
+SMOOTH = 4.0
+# Items that the training distribution is worth where it is expected.
+STRENGTH = 1000.0
+# Weights of "anything", "smooth" and "as in training" where nothing is known.
+WEIGHTS = (0.4, 0.4, 0.2)
+# Least exponent: no class is ruled out, though it be rare among the training items.
+LEAST = 0.05
+NAMES = ("any", "uniform", "smooth", "training")
+
+
+class Part(NamedTuple):
+    """A part of a prior: its centre (n,), the items nu that it is worth, its smoothness T and its weight."""
+
+    centre: Floats
+    worth: float
+    smoothness: float = 0.0
+    weight: float = 1.0
+
+
+class Prior:
+    """A mixture of distributions of the shares."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+
+    @classmethod
+    def of(cls, prior: Any, p_train: Floats, strength: float | None = None) -> "Prior":
+        """Return the prior of that name, or with that centre; see :class:`ordinalq.AML`."""
+        n = len(p_train)
+        uniform = Part(np.full(n, 1 / n), n)
+        worth = STRENGTH if strength is None else strength
+        if not isinstance(prior, str):
+            return cls([Part(np.asarray(prior, dtype=np.float64), worth)])
+        smooth = uniform._replace(smoothness=SMOOTH * n * (n + 1) / 1.5)
+        training = Part(p_train, worth)
+        if prior == "any":
+            parts = (uniform, smooth, training)
+            return cls([part._replace(weight=weight) for part, weight in zip(parts, WEIGHTS, strict=True)])
+        return cls([{"uniform": uniform, "smooth": smooth, "training": training}[prior]])
+
+    @property
+    def log_weights(self) -> Floats:
+        """Logarithms of the parts' weights, (c,)."""
+        return np.log([part.weight for part in self.parts])
+
+    @property
+    def centres(self) -> Floats:
+        """Centres of the parts, (c, n)."""
+        return np.array([part.centre for part in self.parts])
+
+    def exponents(self) -> Floats:
+        """Return k of each part, (c, n)."""
+        return np.array([np.maximum(part.worth * part.centre, LEAST) for part in self.parts])
+
+    def curvatures(self) -> Floats:
+        """Return T C'C / 4 of each part, (c, n, n)."""
+        C = _bends(self.centres.shape[1])
+        return np.array([part.smoothness * C.T @ C for part in self.parts])
+
+    def covariances(self) -> Floats:
+        """Return the covariance of the shares under each part, (c, n, n)."""
+        found = []
+        for part in self.parts:
+            A = multinomial(part.centre) / (part.worth + 1)
+            if part.smoothness > 0:
+                C = _bends(len(A))
+                CA = C @ A
+                A = A - CA.T @ np.linalg.solve(CA @ C.T + np.eye(len(C)) / part.smoothness, CA)
+            found.append(A)
+        return np.array(found)
+
+
+def _bends(n: int) -> Floats:
+    """Return C / 2, half the second differences over n classes."""
+    return existing_differences(n) / 2
+
+
+def check_prior(prior: Any, strength: Any, n_classes: int) -> None:
+    """Refuse a prior that is neither a name nor a distribution over n classes, and a strength without use for it."""
+    if isinstance(prior, str) or prior is None:
+        if prior not in NAMES:
+            raise ValueError(f"prior must be one of {', '.join(map(repr, NAMES))}, or a distribution, got {prior!r}.")
+    elif check_distributions("prior", prior, min_classes=2).shape != (n_classes,):
+        raise ValueError(f"prior must be a distribution over the {n_classes} classes, got {prior!r}.")
+    if strength is not None:
+        check_real("strength", strength, low=0, open_low=True)
+        if isinstance(prior, str) and prior in ("uniform", "smooth"):
+            raise ValueError(f"strength must be None with prior={prior!r}, which has its own.")
+
+
+# Shares given the mean q of a function of the items, by generalized least squares and a prior.
+#
+# The shares of the population that a sample of N items comes from are
+#
+#     p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p),    Omega = Cov(q - M p_N) + M J M',
+#
+# where p_N are the shares of the sample, which vary around p with the covariance J = (diag p - p p') / N. Those of the
+# sample itself follow from what is left: p_N = p + J M' Omega^-1 (q - M p).
+#
+# In a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m and A
+# are mean and covariance of the part; the estimate is the mean over the parts. The inverse of the second derivative at p
+# is the covariance of the error; a mixture adds the one between its parts.
+
+
+# Added to correlations: a direction in which f does not vary at all stays solvable.
+POSTERIOR_RIDGE = 1e-9
+# Part of an item that is seen at best.
+LEAST_SEEN = 1e-3
+# A part of a prior with less weight does not count.
+NEGLIGIBLE = 0.01
+
+
+class Observed(NamedTuple):
+    """What is seen of B samples: means Q (B, n), their matrices M (B, n, n) and covariances Omega (B, n, n).
+
+    P0 (B, n) are the instruments, along which Omega has no variance and M p no slope.
+    """
+
+    Q: Floats
+    M: Floats
+    Omega: Floats
+    P0: Floats
+
+
+class Posterior(NamedTuple):
+    """Shares of B samples, the mean over the parts of the prior that count.
+
+    m problems were solved, one per sample and part that counts. For the shares of the sample itself, `of_sample` has
+    the covariance J of its deviation from the population, and J H (B, n, n), what q tells of it; else it is None.
+    """
+
+    solution: Solution  # shares (B, n); the worst of the parts in what concerns convergence
+    weights: Floats  # (B, c) weights of the parts of the prior
+    rows: Index  # (m,) sample of each problem
+    shares: Floats  # (m,) and its weight
+    parts: Floats  # (m, n) minima
+    information: Floats  # (m, n, n) second derivatives
+    of_sample: tuple[Floats, Floats] | None
+
+    def covariances(self) -> Floats:
+        """Return the covariances of the errors, (B, n, n): inverse information along the simplex, and between parts."""
+        E = self._along()
+        apart = self.parts - self.solution.p[self.rows]
+        if self.of_sample is not None:
+            J, JH = self.of_sample[0][self.rows], self.of_sample[1][self.rows]
+            left = np.eye(J.shape[1]) - JH
+            E = np.matmul(np.matmul(left, E), left.transpose(0, 2, 1)) + np.matmul(left, J)
+        E += apart[:, :, None] * apart[:, None, :]
+        return np.asarray(np.add.reduceat(E * self.shares[:, None, None], _starts(self.rows)))
+
+    def _along(self) -> Floats:
+        """Return the inverse information of each part along the simplex, (m, n, n)."""
+        inverse = np.linalg.inv(self.information)
+        total = inverse.sum(axis=2)
+        return np.asarray(inverse - total[:, :, None] * total[:, None, :] / total.sum(axis=1)[:, None, None])
+
+    def moved(self, X: Floats) -> Floats:
+        """Return by how much the shares move where errors pull at those of the population by X (B, n, k)."""
+        by_part = np.matmul(self._along(), X[self.rows])
+        change = np.add.reduceat(by_part * self.shares[:, None, None], _starts(self.rows))
+        if self.of_sample is None:
+            return np.asarray(change)
+        J, JH = self.of_sample
+        return np.asarray(change - np.matmul(JH, change) + np.matmul(J, X))
+
+
+def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of: str = "sample") -> Posterior:
+    """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
+    sizes = np.asarray(sizes, dtype=np.float64)
+    J = multinomial(start) / sizes[:, None, None]
+    G, g = whitened(_of_population(seen, J), sizes)
+    weights = evidence(G, g, prior)
+    counted = np.where(weights > NEGLIGIBLE, weights, 0.0)
+    rows, part = np.nonzero(counted)
+    shares = (counted / counted.sum(axis=1, keepdims=True))[rows, part]
+    k = prior.exponents()[part]
+    H, b = np.matmul(G.transpose(0, 2, 1), G), np.matmul(g[:, None, :], G)[:, 0]
+    A = H[rows] + prior.curvatures()[part]
+    found = minimize_inside(A, b[rows], k, start[rows], sizes[rows])
+    P, n = found.p, A.shape[1]
+    A[:, np.arange(n), np.arange(n)] += k / P**2
+    of_sample = None
+    if of == "sample":
+        # What q says of the deviation of the sample from its population.
+        of_sample = J, np.matmul(J, H)
+        rest = b[rows] - np.matmul(H[rows], P[:, :, None])[:, :, 0]
+        P = clean(P + np.matmul(J[rows], rest[:, :, None])[:, :, 0])
+    starts = _starts(rows)
+    solution = Solution(
+        np.add.reduceat(P * shares[:, None], starts),
+        np.add.reduceat(found.value * shares, starts),
+        np.maximum.reduceat(found.n_iter, starts),
+        np.logical_and.reduceat(found.converged, starts),
+        np.maximum.reduceat(found.kkt, starts),
+    )
+    return Posterior(solution, weights, rows, shares, P, A, of_sample)
+
+
+def _of_population(seen: Observed, J: Floats) -> Observed:
+    """Return what is seen with the covariance of q - M p, for shares of samples that vary around p by J (B, n, n)."""
+    M = np.broadcast_to(seen.M, J.shape)
+    return seen._replace(Omega=seen.Omega + np.matmul(np.matmul(M, J), M.transpose(0, 2, 1)))
+
+
+def pull(seen: Observed, sizes: Floats, P: Floats, D: Floats) -> Floats:
+    """Return M' Omega^-1 D (B, n, k): how errors D (B, n, k) of q pull at the shares, which are about P (B, n)."""
+    n = P.shape[1]
+    scale, R = _correlations(_of_population(seen, multinomial(P) / sizes[:, None, None]), sizes)
+    both, _ = whiten(R, np.concatenate([seen.M, D], axis=2) / scale[:, :, None])
+    return np.asarray(np.matmul(both[:, :, :n].transpose(0, 2, 1), both[:, :, n:]))
+
+
+def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
+    """Return m + A M' (M A M' + Omega)^-1 (q - M m), cut to the simplex: the linear prediction around a uniform m.
+
+    For means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
+    """
+    AM = A @ M.T
+    gain = AM @ np.linalg.pinv(M @ AM + Omega, rcond=POSTERIOR_RIDGE, hermitian=True)
+    n = len(M)
+    return clean((Q - M.mean(axis=1)) @ gain.T + 1 / n)
+
+
+def _starts(rows: Index) -> Index:
+    """Return where each of the sorted rows (m,) begins, (B,)."""
+    return np.flatnonzero(np.diff(rows, prepend=-1))
+
+
+def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
+    """Return the weights of the parts of the prior given whitened means g (B, n) with matrices G (B, n, n), (B, c)."""
+    found = np.tile(prior.log_weights, (len(g), 1))
+    if found.shape[1] == 1:
+        return np.ones_like(found)
+    for c, (A, centre) in enumerate(zip(prior.covariances(), prior.centres, strict=True)):
+        K = np.matmul(np.tensordot(G, A, 1), G.transpose(0, 2, 1)) + np.eye(len(A))
+        z, root = whiten(K, (g - G @ centre)[:, :, None])
+        found[:, c] -= (z[:, :, 0] ** 2).sum(axis=1) / 2 + np.log(root).sum(axis=1)
+    found = np.exp(found - found.max(axis=1, keepdims=True))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega, for samples of N items (B,)."""
+    scale, R = _correlations(seen, sizes)
+    right = np.concatenate([np.broadcast_to(seen.M, R.shape), seen.Q[:, :, None]], axis=2) / scale[:, :, None]
+    both = np.ascontiguousarray(whiten(R, right)[0])
+    return both[:, :, :-1], both[:, :, -1]
+
+
+def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return scales (B, n) and the covariances (B, n, n) in these, regular, for samples of N items (B,)."""
+    Q, M, Omega, P0 = seen
+    n = Q.shape[1]
+    # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
+    least = LEAST_SEEN / sizes[:, None] * np.abs(M).max(axis=2)
+    scale = np.sqrt(np.einsum("bii->bi", Omega) + least**2)
+    # Residuals have no part along p0: a variance there makes Omega regular and changes nothing else.
+    along = P0 * scale
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    R = Omega / (scale[:, :, None] * scale[:, None, :])
+    R[:, np.arange(n), np.arange(n)] = 1.0
+    R += along[:, :, None] * along[:, None, :] + POSTERIOR_RIDGE * np.eye(n)
+    return scale, R
+
+
+# Intervals around estimated shares from the covariance of their errors.
+
+
+def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) -> Bounds:
+    """Return intervals of shares P (B, n), cumulated shares and mean class, whose errors have covariances E (B, n, n).
+
+    u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
+    more.
+    """
+    h2 = ndtri((1 + level) / 2) ** 2 * variances(E)
+    if of == "sample":
+        h2 += 1 / (4 * np.asarray(sizes, dtype=np.float64)[:, None] ** 2)
+    value, half = statistics(P), np.sqrt(h2)
+    return Bounds.of_statistics(level, of, value - half, value + half)
+
 
 INSTRUMENTS = ("sample", "uniform", "training")
 # Samples that are treated in one pass.

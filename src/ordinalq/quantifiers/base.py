@@ -1,28 +1,438 @@
 """What a quantifier is: facts about itself, two stages of fitting and predicting, and what services may ask of it."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from ordinalq._utils.validation import Floats
-from ordinalq.classifiers.cross_fitting import held_out
+from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, real_numbers
+from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
+from ordinalq.inference.diagnosis import Diagnosis, diagnose
+from ordinalq.inference.estimate import estimate, group_samples
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.group_model import effect_on_looks, logits_pay, with_logits
+from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
-from ordinalq.inference.model import Replicates
-from ordinalq.inference.options import Draws
+from ordinalq.inference.model import Facts, Replicates, ScoreChecks
+from ordinalq.inference.options import Draws, Plan, check_level
 from ordinalq.metrics import nmd
-from ordinalq.quantifiers.fitting import Fitting
-from ordinalq.quantifiers.scoring import labelled_samples
-from ordinalq.samples.samples import Samples, as_samples
+from ordinalq.protocols import APP, draw_items, streams
+from ordinalq.samples.keys import Keys, is_polars
+from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.samples import OneHot, Samples, as_samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights
+from ordinalq.samples.weights import KINDS, Weights, handed_on
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions
+
+# What a fitted quantifier keeps of its training items, for intervals and the fit test.
+
+
+T = TypeVar("T")
+
+
+class Kept(Facts):
+    """Held-out items and, of their groups, a covariance.
+
+    Attributes
+    ----------
+    held_out_ : tuple (S, codes)
+        V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
+    held_out_weights_ : Weights or None
+        Weights of these items.
+    group_covariance_ : ndarray (d, d) or None
+        D: covariance of the mean representation of the items of a class between groups; None without training groups.
+    check_covariance_ : ndarray (g, g) or None
+        The same of the functions of the fit test.
+    width_correction_ : ndarray (2, 2, 2n + 1) or None
+        What intervals had to be corrected by on the training groups, see `ordinalq.inference.intervals`.
+    """
+
+    classes_: Array
+    held_out_: tuple[Floats, Codes]
+    group_covariance_: Floats | None
+    check_covariance_: Floats | None
+    held_out_weights_: Weights | None = None
+    width_correction_: Floats | None
+
+    def embed(self, S: Floats) -> Floats | OneHot:
+        """Return the representation f of items with valid scores S (N, n), (N, d)."""
+        return S
+
+    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
+        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
+
+        From their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
+        intervals were off.
+        """
+        self.forget()
+        self.held_out_, self.held_out_weights_ = (S, codes), weights
+        self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
+        if groups is not None:
+            functions = self.checks()
+            self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups, weights)
+            if functions is not None:
+                self.check_covariance_ = effect_on_looks(functions.values(S), codes, groups, weights)
+
+    def once(self, derive: Callable[[Self], T]) -> T:
+        """Return derive(self), computed at the first call: for what follows from V and the representation alone."""
+        found = self.__dict__.setdefault("_derived", {})
+        if derive not in found:
+            found[derive] = derive(self)
+        derived: T = found[derive]
+        return derived
+
+    def forget(self) -> None:
+        """Forget what was derived from other held-out items."""
+        self.__dict__.pop("_derived", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out of copies and files what can be derived again."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_derived"}
+
+    @property
+    def knows_groups(self) -> bool:
+        """Whether it has learned how groups differ."""
+        return getattr(self, "group_covariance_", None) is not None
+
+    def group_features(self, S: Floats) -> Floats:
+        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
+        return np.asarray(self.embed(S), dtype=np.float64)
+
+    def class_predictions(self, S: Floats) -> Floats:
+        """Return g (N, n), the best linear prediction of the one-hot class of items from what V tells of their looks.
+
+        g = beta' f, with beta by least squares on V; f are the scores, with logits where V can carry them, or the
+        representation of features. The entries sum to one and may be negative.
+        """
+        V, codes = self.held_out_
+        if self.on == "features":
+            known, new = (np.asarray(self.embed(X), dtype=np.float64) for X in (V, S))
+        else:
+            size = len(codes) if self.held_out_weights_ is None else self.held_out_weights_.size
+            features = with_logits if logits_pay(len(self.classes_), size) else np.asarray
+            known, new = features(V), features(S)
+        E = np.eye(len(self.classes_))[codes]
+        if self.held_out_weights_ is not None:
+            root = np.sqrt(self.held_out_weights_.values)[:, None]
+            known, E = known * root, E * root
+        beta = np.linalg.lstsq(known, E, rcond=None)[0]
+        return np.asarray(new @ beta)
+
+    def checks(self) -> ScoreChecks | None:
+        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
+        return self.once(_score_checks) if self.on == "scores" else None
+
+
+def _score_checks(kept: Kept) -> ScoreChecks:
+    return ScoreChecks.of(*kept.held_out_, kept.held_out_weights_)
+
+
+# Checks of the items, scores and features that a caller brings.
+
+
+# How far the sum of a row of scores may be from one: single precision and rounded files stay below.
+SCORE_SUM_TOLERANCE = 1e-4
+
+
+def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
+    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares."""
+    if X is None or isinstance(X, str):
+        raise TypeError(f"X must be items, one per row, got {X!r}.")
+    if as_floats:
+        return validate_data(estimator, X, reset=reset, dtype=np.float64)
+    if not reset and hasattr(estimator, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            "Expected 2D array, got 1D array instead: X must have one row per item. Reshape your data, for "
+            "example X.reshape(1, -1) for a single item."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if _num_samples(X) == 0:
+        raise ValueError("X must have at least one item, got none.")
+    if not hasattr(X, "__getitem__") and hasattr(X, "__array__"):
+        return np.asarray(X)
+    return X.tocsr() if issparse(X) else X
+
+
+def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
+    """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+    scores = _matrix(S)
+    if scores.shape[1] != n_classes:
+        raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
+    # Almost always nothing is to be said or done, and two passes show it; comparisons with NaN are false.
+    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) <= 1e-12).all():
+        return scores
+    empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
+    _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
+    total = scores.sum(axis=1)
+    _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
+    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
+    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():
+        scores = np.where(empty[:, None], scores, np.maximum(scores, 0))
+        total = np.where(empty, 1.0, scores.sum(axis=1))
+        scores = scores / total[:, None]
+    return scores
+
+
+def check_features(X: Any, n_features: int | None) -> Floats:
+    """Return features as finite float64 rows of the expected number."""
+    features = _matrix(X)
+    if n_features is not None and features.shape[1] != n_features:
+        raise ValueError(f"S must have {n_features} features, got {features.shape[1]}.")
+    _refuse(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
+    return features
+
+
+def _matrix(S: Any) -> Floats:
+    try:
+        matrix = real_numbers(S)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
+    if matrix.ndim != 2 or len(matrix) == 0:
+        raise ValueError(f"S must have shape (N, n) with at least one row, got {matrix.shape}.")
+    return matrix
+
+
+def _refuse(bad: Mask, S: Floats, what: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
+
+
+# How a quantifier is fitted: on items with a classifier, or on scores of theirs that are given.
+
+
+class Fitting(Kept, BaseEstimator, ABC):
+    """The two stages of fitting: a classifier that gives held-out scores, and what a method learns from these."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
+        """Fit classifier and quantifier on labelled items.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Whatever the classifier takes.
+        y : array-like (N,)
+            Labels. Numbers are ordered by value, an ordered Categorical keeps its order.
+        classes : array-like (n,), default=None
+            All labels in ascending order; needed for strings.
+        groups : array-like (N,), default=None
+            The group of each item: its product, its day. Held-out scores then come from models that have seen no item
+            of the group, and the model learns how groups differ, see docs/groups.md.
+        sample_weight : array-like (N,), default=None
+            Weights of the items, see docs/weights.md: they enter the classifier (if it takes them), class means and
+            covariances. Items of weight zero are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items.
+        """
+        X, y, groups, w = _weighted(X, y, groups, sample_weight, weights)
+        codes = self._start(y, classes)
+        X = self.check_items(X, reset=True)
+        check_consistent_length(X, codes)
+        groups = group_codes(groups, len(codes))
+        self.fit_items(X, codes, groups, **handed_on(self.fit_items, w))
+        return self
+
+    def fit_scores(
+        self,
+        S: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
+        """Fit the quantifier on out-of-sample scores of labelled items.
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Scores by models that have not seen the item; rows that are all NaN or all zero stand for items without
+            such a score, which count in the training distribution only. Columns follow the order of the classes.
+        y : array-like (N,)
+            Labels, see :meth:`fit`.
+        classes : array-like (n,), default=None
+            All labels in ascending order.
+        groups : array-like (N,), default=None
+            The group of each item; its score comes from a model that has seen no item of the group.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`fit`.
+        """
+        if not self.fits_scores:
+            raise TypeError(
+                f"{type(self).__name__} fits classifiers of its own and cannot be fitted on scores: use fit(X, y)."
+            )
+        # What an earlier fit on items has left would belong to another model.
+        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        S, y, groups, w = _weighted(S, y, groups, sample_weight, weights)
+        codes = self._start(y, classes)
+        S = self.check_scores(S, missing=True)
+        check_consistent_length(S, codes)
+        if self.on == "features":
+            self.n_features_in_ = S.shape[1]
+        self._learn_and_keep(S, codes, group_codes(groups, len(codes)), w)
+        return self
+
+    def fit_on(
+        self,
+        classifier: Any,
+        y: Any,
+        classes: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Self:
+        """Fit the quantifier on the held-out scores of a fitted classifier, which any number of methods can share.
+
+        Parameters
+        ----------
+        classifier : fitted CrossFitted, OrdinalProbit, OrdinalStack, or the ``classifier_`` of a fitted quantifier
+            It scores new items, too, and is not copied.
+        y : array-like (N,)
+            Labels of the items that it was fitted on.
+        classes, groups, sample_weight, weights
+            See :meth:`fit`; as they were when the classifier was fitted.
+
+        Examples
+        --------
+        >>> import ordinalq as oq
+        >>> X = np.arange(60.0)[:, None]
+        >>> y = np.repeat([1, 2, 3], 20)
+        >>> scored = oq.CrossFitted(cv=3).fit(X, y)
+        >>> [method().fit_on(scored, y).predict(X[:30]).round(1).tolist() for method in (oq.CC, oq.PACC)]
+        [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
+        """
+        if self.on == "features":
+            raise TypeError(f"{type(self).__name__} works on features, not on scores: use fit(X, y).")
+        shared = shared_scores(classifier, encode_labels(y, classes)[0])
+        if self.needs_posteriors and not shared.gives_posteriors_:
+            raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
+        self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weights)
+        self.classifier_ = shared
+        remember_features(self, classifier)
+        return self
+
+    def _start(self, y: Any, classes: Any) -> Codes:
+        self.classes_, codes = encode_labels(y, classes, every_class=True)
+        self.check_parameters(len(self.classes_))
+        return codes
+
+    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
+        """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
+        if self.on == "features":
+            self._learn_and_keep(X, codes, groups, weights)
+            return
+        classifier = held_out(self.classifier)
+        w = None if weights is None else usable_weights(classifier, weights.values, len(codes))
+        extra = {} if w is None else {"sample_weight": w}
+        self.classifier_ = classifier.fit(X, codes, self.classes_, groups, **extra)
+        if self.needs_posteriors and not self.classifier_.gives_posteriors_:
+            raise TypeError(
+                f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
+                "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
+                "need only its predictions."
+            )
+        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups, weights)
+
+    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+        self.learn(S, codes, **handed_on(self.learn, weights))
+        scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
+        if not scored.all():
+            S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
+            weights = None if weights is None else weights.take(scored)
+        self.tune(S, codes, groups, **handed_on(self.tune, weights))
+        self.keep(S, codes, groups, **handed_on(self.keep, weights))
+
+    @abstractmethod
+    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
+        """Learn from held-out scores or features S (N, d), codes (N,) and weights; set ``p_train_``."""
+
+    def check_items(self, X: Any, *, reset: bool) -> Any:
+        """Return X with its feature names and number remembered or compared, as floats where it is used directly."""
+        return check_items(self, X, as_floats=self.on == "features", reset=reset)
+
+    def check_scores(self, S: Any, *, missing: bool = False) -> Floats:
+        """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+        if self.on == "features":
+            return check_features(S, getattr(self, "n_features_in_", None))
+        return check_scores(S, len(self.classes_), missing=missing)
+
+    def attach(self, classifier: Any, X: Any) -> None:
+        """Score new items by a classifier that was fitted on items X (N, ...), after `fit_scores`."""
+        self.classifier_ = classifier
+        self.check_items(X, reset=True)
+
+
+def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tuple[Any, Any, Any, Weights | None]:
+    """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
+    weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
+    if weights is None:
+        check_choice("weights", kind, KINDS)
+        return X, y, groups, None
+    kept = np.flatnonzero(weights.values)
+    if len(kept) < len(weights.values):
+        check_consistent_length(X, y, groups)
+        X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, groups, weights.take(kept).scaled()
+
+
+def group_codes(groups: Any, n_items: int) -> Codes | None:
+    """Return the number of each item's group, (N,), or None."""
+    if groups is None:
+        return None
+    keys, codes = Keys.of(groups)
+    if len(codes) != n_items:
+        raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
+    if keys.missing.any():
+        raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
+    return codes
+
+
+# The samples of labelled items that a score is the mean over.
+
+
+# Samples that a score is the mean of, their size at most, and their seed.
+SAMPLES, SIZE, SEED = 100, 100, 0
+
+
+def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:
+    """Return APP samples of items with codes (N,), and their (weighted) prevalences (B, n).
+
+    Distributions are uniform over the simplex of the classes that are there, and the same for all quantifiers.
+    """
+    present, own = np.unique(codes, return_inverse=True)
+    counts = APP(SAMPLES, min(SIZE, len(codes)), random_state=SEED).counts(len(present))
+    items = draw_items(own, counts, "replace", streams(SEED)[2], present)
+    samples = Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(codes)).weighted(weights)
+    return samples, samples.average(np.eye(n_classes)[codes])
+
+
+def labelled_samples(S: Floats, y: Any, classes: Array, weights: Weights | None) -> tuple[Floats, Samples, Floats]:
+    """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
+    _, codes = encode_labels(y, classes)
+    if len(S) != len(codes):
+        raise ValueError(f"y must have one label per item, {len(S)}, got {len(codes)}.")
+    if weights is not None:
+        kept = weights.values > 0
+        S, codes, weights = S[kept], codes[kept], weights.take(kept)
+    return S, *drawn_samples(codes, len(classes), weights)
 
 
 class Quantifier(Fitting):
@@ -159,3 +569,151 @@ class Quantifier(Fitting):
             items = get_tags(held_out(self.classifier)).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
         return tags
+
+
+# What users ask a fitted model of any kind: estimates of groups, intervals, a diagnosis.
+
+
+class Services(ABC):
+    """Estimates of groups, intervals and diagnosis, for whatever scores items by a fitted quantifier."""
+
+    @abstractmethod
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+
+    @abstractmethod
+    def scores(self, X: Any) -> Floats:
+        """Return what the quantifier takes: class scores (N, n), or features."""
+
+    def predict_groups(
+        self,
+        X: Any,
+        groups: Any,
+        *,
+        level: float | None = None,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Estimates:
+        """Estimate the class distribution of each group of items.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        groups : array-like (N,) or Samples
+            The group of each item; groups keep their type and come sorted, ordered categories in their own order.
+        level : float, default=None
+            Level of the intervals, such as 0.95; None gives none.
+        labelled : array-like (N,), default=None
+            Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
+            known. ``Plan(basis=...)`` says how they are used, the column ``basis`` which way it was.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; those of weight zero, and groups that have no others, are left out.
+        weights : {"survey", "frequency"}, default="survey"
+            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items;
+            see docs/weights.md.
+
+        Returns
+        -------
+        Estimates
+            ``frame()`` gives a table, one row per group.
+        """
+        if groups is None:
+            raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
+        level = None if level is None else check_level(level)
+        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        groups: Any = None,
+        *,
+        labelled: Any = None,
+        plan: Plan | None = None,
+        sample_weight: Any = None,
+        weights: str = "survey",
+    ) -> Estimates:
+        """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
+
+        The intervals hold for each class, each cumulative prevalence and the mean class index by itself. They cover
+        the scatter of the estimate, not the bias of a method that smooths or does not adjust: see docs/uncertainty.md.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        level : float, default=0.95
+            Level of each interval, in (0, 1).
+        groups : array-like (N,) or Samples, default=None
+            The group of each item, or samples of the items; None takes all of X as one sample.
+        labelled : array-like (N,), default=None
+            Labels of some of the items, see :meth:`predict_groups`.
+        plan : Plan, default=None
+            How intervals are made, see :class:`ordinalq.Plan`.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`predict_groups`.
+        """
+        level = check_level(level)
+        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
+
+    def labels_needed(
+        self,
+        X: Any,
+        groups: Any,
+        width: float = 0.05,
+        quantity: Any = "mean",
+        *,
+        level: float = 0.95,
+        labelled: Any = None,
+        plan: Plan | None = None,
+    ) -> LabelsNeeded:
+        """Return how many items of each group to label, so that its interval is no wider than `width`.
+
+        Parameters
+        ----------
+        X, groups, labelled, plan
+            See :meth:`predict_groups`; without labels so far, `labelled` is None.
+        width : float, default=0.05
+            Upper minus lower bound: in classes for the mean class, in shares for a class.
+        quantity : "mean" or a class, default="mean"
+            Whose interval: that of the mean class, or of the share of a class.
+        level : float, default=0.95
+            Level of the interval.
+
+        Returns
+        -------
+        LabelsNeeded
+            ``frame()`` gives a table, ``draw(groups)`` the items to label, at random within each group.
+        """
+        quantifier, S = self.fitted(), self.scores(X)
+        known = [None] * len(S) if labelled is None else labelled
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=known)
+        return labels_needed(quantifier, summary, width, quantity, level=level, plan=plan)
+
+    def diagnose(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Diagnosis:
+        """Report how far the estimate of X as one sample can be trusted.
+
+        Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
+        estimate be, and how many items would it take? Which classes can hardly be told apart, and does the regularizer
+        do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items of the sample.
+        sample_weight, weights
+            Weights of the items, and what they are, see :meth:`predict_groups`.
+        """
+        quantifier = self.fitted()
+        summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weights=weights)
+        return diagnose(quantifier, summary)
+
+    def _estimate(self, X: Any, groups: Any, level: float | None, plan: Plan | None, **how: Any) -> Estimates:
+        quantifier, S = self.fitted(), self.scores(X)
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), **how)
+        return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))

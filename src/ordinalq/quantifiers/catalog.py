@@ -16,9 +16,8 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.counting import CC, PCC
 from ordinalq.quantifiers.energy import EDy, OEDy
 from ordinalq.quantifiers.group_blp import BLP
-from ordinalq.quantifiers.histogram import HDx, HDy, OHDx, OHDy
+from ordinalq.quantifiers.histogram import OPDF, PDF, HDx, HDy, OHDx, OHDy
 from ordinalq.quantifiers.likelihood import OSLD, SLD
-from ordinalq.quantifiers.ranking import OPDF, PDF
 from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 
