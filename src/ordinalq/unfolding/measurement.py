@@ -8,8 +8,14 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats, check_numbers
 from ordinalq.simplex import Data
-from ordinalq.unfolding.histograms import bin_contents, bin_variances, check_axes, is_histogram
-from ordinalq.unfolding.response import read_background, read_response
+from ordinalq.unfolding.response import (
+    bin_contents,
+    bin_variances,
+    check_axes,
+    is_histogram,
+    read_background,
+    read_response,
+)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats, check_choice, check_numbers
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
-from ordinalq.unfolding.histograms import is_histogram
 from ordinalq.unfolding.measurement import Measurement
+from ordinalq.unfolding.response import is_histogram
 
 PARTS = ("response", "acceptance", "background")
 # Columns of the table of an unfolding that are no sources.
