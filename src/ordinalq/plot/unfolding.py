@@ -6,7 +6,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 from ordinalq.plot import style
-from ordinalq.plot.inputs import Values, array
+from ordinalq.plot.distributions import Values, array
 from ordinalq.plot.style import Axes
 
 # Spectra that span more than this are drawn on a logarithmic axis.
