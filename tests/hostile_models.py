@@ -25,9 +25,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import ordinalq as oq
-from ordinalq.tables.description import META, checksum
 from ordinalq.tables.fit import build_quantifier
-from ordinalq.tables.model_file import PAYLOAD
+from ordinalq.tables.model_file import META, PAYLOAD, checksum
 
 SCHEMA = "schema.json"
 LONG = "x" * 10_000

@@ -16,8 +16,7 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
 from ordinalq.tables import fit as fitting
-from ordinalq.tables.evaluate import evaluate_table
-from ordinalq.tables.judging import compared_with, verdict
+from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 
 CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
 

@@ -10,7 +10,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.tables.quality import absent, quality, sentences
+from ordinalq.tables.model import absent, quality, sentences
 
 
 def items(rng, counts, noise=1.0):

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from ordinalq.io.table import open_table
-from ordinalq.tables.returned import ReturnedLabels
+from ordinalq.tables.preview import ReturnedLabels
 
 ROWS = pd.DataFrame(
     {"shop": ["a", "b", "a", "c"], "text": ["one, two", 'say "x"', "line\nbreak", "ü"], "n": [1, 2, 3, 4]}

@@ -9,8 +9,8 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.cli import predict as predicting
 from ordinalq.io.table import open_table
-from ordinalq.tables import sampling
-from ordinalq.tables.sampling import shares, some_rows
+from ordinalq.tables import aggregate as sampling
+from ordinalq.tables.aggregate import shares, some_rows
 
 
 @pytest.fixture(scope="module")

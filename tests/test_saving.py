@@ -41,11 +41,10 @@ from ordinalq.io.encoder import Words
 from ordinalq.quantifiers.auto import Training
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax
-from ordinalq.tables import description
+from ordinalq.tables import model_file as description
 from ordinalq.tables import model_file as saving
-from ordinalq.tables.columns import TypedColumns
-from ordinalq.tables.description import META
-from ordinalq.tables.model_file import PAYLOAD, load_model_and_info, own_types, read_info
+from ordinalq.tables.model import TypedColumns
+from ordinalq.tables.model_file import META, PAYLOAD, load_model_and_info, own_types, read_info
 
 
 @pytest.fixture(scope="module")

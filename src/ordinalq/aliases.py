@@ -49,7 +49,7 @@ ALIASES = _places(
         "classifiers.stacking": "OrdinalProbit OrdinalStack",
         "io.encoder": "Words",
         "tables.model": "TableModel",
-        "tables.columns": "TypedColumns",
+        "tables.model": "TypedColumns",
     }
 )
 

@@ -24,16 +24,14 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import with_period
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
-from ordinalq.tables.description import ModelInfo
 from ordinalq.tables.fit import build_quantifier, fit_table
 from ordinalq.tables.grouping import names_of
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.label_plan import plan_labels, rows_to_label
-from ordinalq.tables.model_file import load_model_and_info, read_info, save_model
+from ordinalq.tables.model import sentences, unit
+from ordinalq.tables.model_file import ModelInfo, load_model_and_info, read_info, save_model
 from ordinalq.tables.predict import chosen, diagnoses_of, summarize_table
-from ordinalq.tables.preview import TablePreview, preview_table
-from ordinalq.tables.quality import sentences, unit
-from ordinalq.tables.returned import ReturnedLabels
+from ordinalq.tables.preview import ReturnedLabels, TablePreview, preview_table
 
 # Groups of one comparison: all pairs of more say nothing.
 MAX_COMPARED = 12

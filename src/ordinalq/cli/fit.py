@@ -25,8 +25,8 @@ from ordinalq.cli.options import columns_of
 from ordinalq.cli.wording import listed, say, say_json
 
 if TYPE_CHECKING:
-    from ordinalq.tables.description import ModelInfo
     from ordinalq.tables.model import TableModel
+    from ordinalq.tables.model_file import ModelInfo
 
 # Columns that `fit` names; `info --json` has all.
 COLUMNS = 30
@@ -141,7 +141,7 @@ def fit(
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
     from ordinalq.cli.display import smoothing_of
-    from ordinalq.tables.quality import absent
+    from ordinalq.tables.model import absent
 
     smoothing = smoothing_of(model.fitted())
     return {
@@ -163,7 +163,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     from ordinalq.cli import display as show
     from ordinalq.cli.display import counted, percentages, smoothing_of
-    from ordinalq.tables.quality import sentences, unit
+    from ordinalq.tables.model import sentences, unit
 
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
@@ -212,8 +212,8 @@ def evaluate(
     from ordinalq.cli import display as show
     from ordinalq.io.table import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table
+    from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
-    from ordinalq.tables.quality import unit
 
     file = open_table(table, format, encoding, quoting)
     loaded, info = load_model_and_info(model, trusted=listed(trust))

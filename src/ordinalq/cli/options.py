@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ordinalq.io.table import Table
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.tables.aggregate import Finished
-    from ordinalq.tables.description import ModelInfo
+    from ordinalq.tables.model_file import ModelInfo
 
 
 MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]

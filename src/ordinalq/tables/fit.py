@@ -9,9 +9,9 @@ from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
 from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
+from ordinalq.tables.aggregate import some_rows
 from ordinalq.tables.grouping import By, names_of
 from ordinalq.tables.model import TableModel
-from ordinalq.tables.sampling import some_rows
 
 # Names, and parameters that suit tables of users.
 CLASSIFIERS: dict[str, dict[str, Any]] = {

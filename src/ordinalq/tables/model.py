@@ -1,5 +1,6 @@
 """A model of tables: columns, an encoder and a quantifier, from a frame to estimates."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,19 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.progress import tell
-from ordinalq._utils.validation import Floats
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Codes, Floats
+from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import Plan, check_level
 from ordinalq.io import columns as cells
-from ordinalq.io.columns import UNNAMED, as_pandas, column_kinds, require_columns, typed, where
-from ordinalq.io.encoder import with_name_arrays
+from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
+from ordinalq.io.encoder import Words, names_array, table_encoder, with_name_arrays
 from ordinalq.quantifiers.auto import Default
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
@@ -27,11 +32,208 @@ from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
-from ordinalq.tables.columns import TypedColumns, unfitted_encoder
-from ordinalq.tables.grouping import By, Grouping, names_of
-from ordinalq.tables.labels import check_by, known_labels, labelled_rows, parsed_classes
+from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
 from ordinalq.tables.model_file import save_model
-from ordinalq.tables.quality import quality
+
+# Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
+
+
+MAX_TERMS = 50_000
+
+
+class TypedColumns(TransformerMixin, BaseEstimator):
+    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.io.columns`.
+
+    ``categories_`` are those of the training table, by column.
+    """
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+
+    def fit(self, X: Any, y: Any = None) -> "TypedColumns":
+        """Check the table."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
+        """Return the typed columns of the training table, a pandas or polars frame."""
+        for name, kind in self.kinds.items():
+            check_kind(f"kinds[{name!r}]", kind)
+        frame = typed(as_pandas(X), self.kinds)
+        names = [name for name, kind in self.kinds.items() if kind == "category"]
+        self.categories_ = {name: np.unique(frame[name].dropna().to_numpy(dtype=str)) for name in names}
+        self.feature_names_in_ = names_array(list(self.kinds))
+        self.n_features_in_ = len(self.kinds)
+        return frame
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
+        frame = typed(as_pandas(X), self.kinds)
+        for name, known in self.categories_.items():
+            words = frame[name].dropna()
+            if len(words) and not words.isin(known).any():
+                warnings.warn(
+                    f"no value of column {name!r} was seen in training: there {some(known)}, here "
+                    f"{some(words.unique())}; are they written in the same way?",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return frame
+
+
+def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
+    """Return the unfitted transformer that makes numbers of the typed columns of a training table.
+
+    Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
+    :func:`ordinalq.io.encoder.table_encoder`, numbers being scaled to unit variance.
+    """
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    others = [name for name, kind in kinds.items() if kind != "text"]
+    steps: list[Any] = []
+    for name in texts:
+        vectorizer = Words(
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            min_df=2 if len(frame) < 2000 else 5,
+            max_features=MAX_TERMS,
+            dtype=np.float32,
+        )
+        steps.append((f"words of {name}", vectorizer, name))
+    if others:
+        positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
+        steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
+    # With words the matrix is sparse, whatever else is in it.
+    return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
+
+
+# Is the classifier any good? What its held-out votes are worth, beside saying always the same.
+
+
+# A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
+RARE = 30
+# Part of the items that a model of the learning curve learns from; the folds learn from twice as many.
+PART = 0.4
+# e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
+GAIN = (1 - np.sqrt(0.5)) / (1 / np.sqrt(PART) - 1 / np.sqrt(2 * PART))
+# Numbers with more distinct values than this are no scale from which one could be missing.
+LONGEST_SCALE = 12
+
+
+def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None = None) -> dict[str, Any] | None:
+    """Measure how good a quantifier's classifier is, fitted on items with codes and groups; None: it has none.
+
+    accuracy, and share of the largest class: part of the items that are found, held out, and by always saying the
+    largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
+    than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
+    there are too few items).
+    """
+    S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
+    if S is None:
+        return None
+    n = len(quantifier.classes_)
+    counts = np.bincount(codes, minlength=n)
+    scored = ~np.isnan(S).any(axis=1)
+    votes, y = S[scored].argmax(axis=1), codes[scored]
+    median = int(np.searchsorted(np.cumsum(counts), len(codes) / 2))
+    names = [str(label) for label in quantifier.classes_.tolist()]
+    return {
+        "accuracy": float((votes == y).mean()),
+        "largest": names[int(counts.argmax())],
+        "largest_share": float(counts.max() / len(codes)),
+        "distance": float(np.abs(votes - y).mean()),
+        "median": names[median],
+        "median_distance": float(np.abs(median - codes).mean()),
+        "rare": {names[i]: int(counts[i]) for i in range(n) if counts[i] < RARE},
+        "twice": _with_twice_as_many(quantifier, X, codes, groups, float((votes == y).mean())),
+    }
+
+
+def _with_twice_as_many(
+    quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None, accuracy: float
+) -> float | None:
+    """Return the accuracy to expect with twice as many labels, None where there are too few for a guess.
+
+    One more model learns from half as many items as those of the folds. In a stack it is one of a cross-fitted member;
+    where there is none (forests), a plain logistic regression tells how much more labels bring.
+    """
+    classifier = getattr(quantifier, "classifier_", None)
+    parts_of = [classifier, *getattr(classifier, "members_", ())]
+    member = next((one for one in parts_of if isinstance(one, CrossFitted)), None)
+    model = default_classifier() if member is None else member.estimators_[0]
+    try:
+        # Of five folds four teach the larger model, two of them the smaller one; the fifth judges where it must.
+        parts = [test for _, test in make_folds(5, codes, groups)]
+    except ValueError:
+        return None
+    small = np.concatenate(parts[: max(1, len(parts) // 2)])
+    judged = parts[-1] if member is None else np.concatenate(parts[max(1, len(parts) // 2) :])
+    if len(parts) < 5 or len(np.unique(codes[small])) < len(quantifier.classes_):
+        return None
+    below = _accuracy(model, X, codes, small, judged)
+    if member is None:
+        above = _accuracy(model, X, codes, np.concatenate(parts[:-1]), judged)
+    else:
+        above = float((member.held_out_scores_.argmax(axis=1) == codes).mean())
+    return float(np.clip(accuracy + GAIN * max(above - below, 0.0), accuracy, 1))
+
+
+def _accuracy(model: Any, X: Any, codes: Codes, taught: Codes, judged: Codes) -> float:
+    """Return the part of the judged items whose class a model finds that was taught by others."""
+    fitted = clone(model).fit(_safe_indexing(X, taught), codes[taught])
+    return float((np.asarray(fitted.predict(_safe_indexing(X, judged))) == codes[judged]).mean())
+
+
+def absent(classes: Sequence[Any]) -> list[str]:
+    """Return whole numbers that are missing in a scale of labels, from one on or in between.
+
+    >>> absent([3, 4, 5]), absent([1, 2, 4]), absent([0, 1, 2]), absent([10, 20]), absent(["a", "b"])
+    (['1', '2'], ['3'], [], [], [])
+    """
+    try:
+        numbers = np.array([float(label) for label in classes])
+    except (TypeError, ValueError):
+        return []
+    whole = (numbers == np.round(numbers)).all() and (np.diff(numbers) == 1).any()
+    if not whole or numbers[0] < 0 or numbers[-1] > LONGEST_SCALE:
+        return []
+    scale = range(min(1, int(numbers[0])), int(numbers[-1]) + 1)
+    return [str(value) for value in scale if value not in numbers]
+
+
+def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -> list[tuple[str, str]]:
+    """Return what is said of a classifier and its labels: a word and a sentence each."""
+    said = []
+    if found is not None:
+        always = f"always saying {found['largest']} would be right in {percent(found['largest_share'], 0)}"
+        said.append(("accuracy", f"{percent(found['accuracy'], 0)} of the items, held out; {always}"))
+        off = f"off by {found['distance']:.2f} {unit} on average"
+        said.append(("distance", f"{off}; always saying {found['median']} by {found['median_distance']:.2f}"))
+        if found["twice"] is not None:
+            gain = found["twice"] - found["accuracy"]
+            more = f"may raise the accuracy to about {percent(found['twice'], 0)}"
+            hardly = "would hardly change the accuracy"
+            said.append(("labels", f"twice as many {more if gain >= 0.01 else hardly}"))
+        if found["rare"]:
+            few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
+            said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
+    if missing := absent(classes):
+        them = "it" if len(missing) == 1 else "these"
+        gone = f"no item is labelled {' or '.join(missing)}: shares of {them} cannot be estimated"
+        said.append(("absent", f"{gone}; label some if there are any"))
+    return said
+
+
+def unit(target: str | None, classes: Sequence[Any]) -> str:
+    """Return what errors are counted in: the target where it names steps of one, such as stars, or classes.
+
+    >>> unit("stars", [1, 2, 3]), unit("rating", [1, 2, 3]), unit("sizes", ["S", "M", "L"])
+    ('stars', 'classes', 'classes')
+    """
+    try:
+        steps = np.diff(np.array([float(label) for label in classes]))
+    except (TypeError, ValueError):
+        return "classes"
+    return target if target and target.isalpha() and target.endswith("s") and (steps == 1).all() else "classes"
 
 
 class _Answers:
@@ -135,7 +337,7 @@ class TableModel(_Answers, BaseEstimator):
     target_ : str
         Column of the labels.
     quality_ : dict or None
-        How good the classifier is, see :func:`ordinalq.tables.quality.quality`.
+        How good the classifier is, see :func:`ordinalq.tables.model.quality`.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
 

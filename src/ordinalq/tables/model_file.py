@@ -7,32 +7,585 @@ that skops trusts (scikit-learn, NumPy, SciPy) and our own, each by its name.
 """
 
 import copy
+import hashlib
 import io
 import json
+import math
+import platform
+import re
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import sklearn
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
 from ordinalq._utils.text import first_of, plain
+from ordinalq.io.columns import short
 from ordinalq.io.writing import check_output, replacing
 from ordinalq.quantifiers.base import Quantifier
-from ordinalq.tables.contents import check_contents
-from ordinalq.tables.description import META, ModelInfo, check_meta, checksum, describe, plain_labels
 from ordinalq.tables.inner import fitted_quantifier, with_quantifier
-from ordinalq.tables.payload import (
-    OWN,
-    SCHEMA,
-    UNCHECKED,
-    Refused,
-    check_payload,
-    shared_once,
-    types_of,
-)
+from ordinalq.version import __version__
+
+# What a model file says about itself, for people and programs, and whether that can be true.
+
+
+# Increased whenever an older ordinalq could not read the file or would read it wrongly.
+FORMAT = 3
+META = "meta.json"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model file says about itself."""
+
+    format: int  # version of the file format
+    versions: dict[str, str]  # of python, ordinalq, scikit-learn, numpy and skops that made the model
+    method: str  # name in the catalog, or of the class
+    parameters: dict[str, str]  # as text
+    classes: list[Any]  # in ascending order
+    p_train: list[float]  # class distribution of the training items
+    n_held_out: int | None  # held-out items that are kept for intervals
+    columns: dict[str, str]  # name and kind of each column that the model needs; "" where the kind is not known
+    target: str | None  # column of the labels in the training table
+
+
+def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
+    """Return what the file of a model will say."""
+    import skops
+
+    names = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
+    columns = getattr(model, "kinds_", names)  # those of a table model
+    held_out = getattr(quantifier, "held_out_", None)
+    return ModelInfo(
+        format=FORMAT,
+        versions={
+            "python": platform.python_version(),
+            "ordinalq": __version__,
+            "scikit-learn": sklearn.__version__,
+            "numpy": np.__version__,
+            "skops": skops.__version__,
+        },
+        method=type(quantifier).__name__,
+        parameters={name: repr(value) for name, value in quantifier.get_params(deep=False).items()},
+        classes=plain_labels(quantifier.classes_),
+        p_train=quantifier.p_train_.tolist(),
+        n_held_out=None if held_out is None else len(held_out[1]),
+        columns=dict(columns),
+        target=getattr(model, "target_", None),
+    )
+
+
+def plain_labels(classes: Any) -> list[Any]:
+    """Return labels as JSON has them."""
+    return [
+        label if isinstance(label, str | int | float | bool) else str(label) for label in np.asarray(classes).tolist()
+    ]
+
+
+def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
+    """Check format, versions, checksum and fields, in this order: a newer file may do everything differently."""
+    number = meta.get("format")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {short(number)}.")
+    versions = meta.get("versions")
+    versions = versions if isinstance(versions, dict) else {}
+    if number > FORMAT:
+        raise ValueError(
+            f"{path}: was made by a newer ordinalq ({short(versions.get('ordinalq', 'unknown'))}, format {number}; "
+            f"this is format {FORMAT}): upgrade ordinalq, or fit the model again."
+        )
+    if number < FORMAT:
+        raise ValueError(
+            f"{path}: was made by an older ordinalq (format {number}; this is format {FORMAT}): fit the model again."
+        )
+    names = [*(field.name for field in fields(ModelInfo)), "pairs", "sha256"]
+    missing = [name for name in names if name not in meta]
+    if missing:
+        raise ValueError(f"{path}: {META} in it is incomplete: {', '.join(missing)} missing.")
+    if meta["sha256"] != checksum(meta, payload):
+        raise ValueError(f"{path}: the checksum does not match: the file was damaged or changed after it was written.")
+    _check_versions(versions, path)
+    for name, is_valid in SCHEMA_OF_META.items():
+        if not is_valid(meta[name]):
+            raise ValueError(f"{path}: {META} in it cannot be read: {name} is {short(meta[name])}.")
+    if len(meta["classes"]) != len(meta["p_train"]):
+        raise ValueError(f"{path}: {META} in it cannot be read: classes and p_train are of different lengths.")
+    return ModelInfo(**{field.name: meta[field.name] for field in fields(ModelInfo)})
+
+
+def _is_words(value: Any) -> bool:
+    """Return whether a value is a dict of str to str."""
+    return isinstance(value, dict) and all(isinstance(word, str) for word in value.values())
+
+
+def _is_list(value: Any, kinds: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, kinds) for part in value)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+# What each field of meta.json is.
+SCHEMA_OF_META: dict[str, Callable[[Any], bool]] = {
+    "versions": _is_words,
+    "method": lambda value: isinstance(value, str),
+    "parameters": _is_words,
+    "classes": lambda value: _is_list(value, (str, int, float, bool)) and len(value) >= 2,
+    "p_train": lambda value: isinstance(value, list) and all(map(_is_share, value)) and abs(sum(value) - 1) < 1e-6,
+    "n_held_out": lambda value: (
+        value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+    ),
+    "columns": _is_words,
+    "target": lambda value: value is None or isinstance(value, str),
+    "pairs": lambda value: _is_list(value, str) and all(map(str.isidentifier, value)),
+}
+
+
+def _check_versions(versions: dict[str, str], path: Path) -> None:
+    """Refuse what newer versions have made, and another major version; warn of another minor scikit-learn."""
+    for package, here in (("ordinalq", __version__), ("scikit-learn", sklearn.__version__)):
+        then = _release(versions.get(package))
+        now = _release(here)
+        if then is None or now is None:
+            raise ValueError(f"{path}: does not say which {package} made it, got {short(versions.get(package))}.")
+        if then > now or then[0] != now[0]:
+            raise ValueError(
+                f"{path}: was made with {package} {plain(versions[package])[:40]}, but {here} is installed: install "
+                f"{package} {then[0]}.{then[1]}, or fit the model again."
+            )
+        if then < now and package == "scikit-learn":
+            warnings.warn(
+                f"{path}: was made with scikit-learn {plain(versions[package])[:40]}, but {here} is installed: "
+                "estimates may differ; fit the model again to be sure.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _release(version: Any) -> tuple[int, int] | None:
+    """Return major and minor version.
+
+    >>> _release("1.9.1"), _release("0.1.0.dev0"), _release("new")
+    ((1, 9), (0, 1), None)
+    """
+    found = re.match(r"([0-9]{1,6})\.([0-9]{1,6})(?![0-9])", version) if isinstance(version, str) else None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def checksum(meta: dict[str, Any], payload: bytes) -> str:
+    """Return the SHA-256 of everything else in the file."""
+    rest = {name: value for name, value in meta.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode() + b"\0" + payload).hexdigest()
+
+
+# The inside of a model file, judged before anything of it is built.
+#
+# skops writes an object as a tree of nodes in ``schema.json``, with arrays beside it. Whoever forges a file can write any
+# tree: nodes that refer to one another so that walking them never ends, arrays that unpack to gigabytes or are counted a
+# hundred times, decision trees without nodes. What is checked here holds for every file that `save_model` writes.
+
+
+SCHEMA = "schema.json"
+
+# What a file may become in memory: this many bytes, and this many times its size. Deflate alone can make it a thousand
+# times.
+FREE_BYTES = 1 << 26
+MAX_RATIO = 20
+# The same for the tree, each byte of which takes many as objects.
+FREE_SCHEMA = 1 << 23
+SCHEMA_RATIO = 40
+# A forest of a thousand trees and two vocabularies of 50,000 words have fewer.
+MAX_NODES = 600_000
+MAX_DEPTH = 100
+
+# Names of our parts in a file.
+OWN = "ordinalq.aliases"
+# How skops builds nodes, and what it may build in this way here; None: what it trusts itself.
+LOADERS: dict[str, tuple[str, ...] | None] = {
+    "DTypeNode": ("numpy.dtype",),
+    "DictNode": ("builtins.dict", "collections.OrderedDict"),
+    "ListNode": ("builtins.list",),
+    "SetNode": ("builtins.set",),
+    "TreeNode": ("sklearn.tree._tree.Tree",),
+    **dict.fromkeys(("BytesNode", "BytearrayNode", "DefaultDictNode", "FunctionNode", "JsonNode", "LossNode")),
+    **dict.fromkeys(("MaskedArrayNode", "NdArrayNode", "ObjectNode", "PartialNode", "RandomGeneratorNode")),
+    **dict.fromkeys(("RandomStateNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode")),
+    # Refused by skops unless the caller trusts what they call.
+    **dict.fromkeys(("ConstructorFromReduceNode", "MethodNode", "OperatorFuncNode")),
+}
+# Scalars whose constructor takes a number for a size, or that hold anything.
+STRANGE_SCALARS = ("numpy.void", "numpy.object_", "numpy.record")
+# scikit-learn hands what they hold to C code that looks at no size.
+UNCHECKED = tuple(f"sklearn.svm._classes.{name}" for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))
+
+
+class Array(NamedTuple):
+    """What an array in a file is."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    n_bytes: int
+
+
+class Refused(ValueError):
+    """A model file that no honest program has written."""
+
+
+def check_payload(payload: bytes) -> dict[str, Any]:
+    """Return the tree of a payload of skops that is safe to walk; refuse any other."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        if len(members) != len(archive.infolist()) or SCHEMA not in members:
+            raise Refused("the model in it has no tree, or two members of one name")
+        size = unpacked_size(archive)
+        if size > FREE_BYTES + MAX_RATIO * len(payload):
+            raise Refused(f"the model in it would grow to {size:,} bytes, which no model does; it is not loaded")
+        tree = members[SCHEMA]
+        if tree.file_size > FREE_SCHEMA + SCHEMA_RATIO * tree.compress_size:
+            raise Refused(f"the tree of the model in it would grow to {tree.file_size:,} bytes; it is not loaded")
+        try:
+            schema = json.loads(archive.read(SCHEMA))
+        except (ValueError, RecursionError) as error:
+            raise Refused(f"the tree of the model in it cannot be read: {error}") from error
+        if not isinstance(schema, dict):
+            raise Refused("the model in it has no valid tree")
+        arrays = {name: _check_member(archive, member) for name, member in members.items() if name != SCHEMA}
+    nodes = _Nodes(arrays)
+    nodes.visit(schema)
+    if nodes.n_bytes > FREE_BYTES + MAX_RATIO * len(payload):
+        raise Refused(f"the model in it would grow to {nodes.n_bytes:,} bytes, which no model does; it is not loaded")
+    return schema
+
+
+def unpacked_size(archive: zipfile.ZipFile) -> int:
+    """Return how many bytes the members have, and what is packed inside of them once more."""
+    size = 0
+    for member in archive.infolist():
+        size += member.file_size
+        if member.filename.endswith(".npz") and member.file_size <= FREE_BYTES:
+            with archive.open(member) as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as inner:
+                size += sum(part.file_size for part in inner.infolist())
+    return size
+
+
+def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    """Return shape, type and bytes of an array; of other members only the bytes."""
+    if member.filename.endswith(".npz"):
+        with archive.open(member) as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as inner:
+            parts = [_check_member(inner, part) for part in inner.infolist()]
+            return Array((), np.dtype(np.void), member.file_size + sum(part.n_bytes for part in parts))
+    if not member.filename.endswith(".npy"):
+        return Array((), np.dtype(np.void), member.file_size)
+    with archive.open(member) as stream:
+        try:
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(stream)
+        except Exception as error:  # whatever the parser of headers makes of rubbish
+            raise Refused(f"an array in it cannot be read: {type(error).__name__}") from error
+        n_bytes = math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != member.file_size:
+            raise Refused(f"an array in it is not {dtype} of shape {shape}, as it says")
+    return Array(shape, dtype, n_bytes)
+
+
+class _Nodes:
+    """Walks the tree as skops will: a node whose number was seen before is that earlier node, whatever it holds.
+
+    `n_bytes` are those of all arrays, each as often as it is read.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.arrays = arrays
+        self.n_bytes = 0
+        self._known: dict[int, dict[str, Any]] = {}
+        # Nodes below each one, those that are referred to being counted each time; 0 while it is not finished.
+        self._sizes: dict[int, int] = {}
+
+    def visit(self, node: Any, depth: int = 0) -> int:
+        """Check a node and all below it; return their number."""
+        if depth > MAX_DEPTH:
+            raise Refused(f"the tree of the model in it is deeper than {MAX_DEPTH}")
+        if not isinstance(node, dict):
+            raise Refused("the model in it has a node that is not valid")
+        for name in ("__class__", "__module__", "__loader__"):
+            if not isinstance(node.get(name), str):
+                raise Refused(f"a node of the model in it has no {name.strip('_')}")
+        number = node.get("__id__")
+        if number is not None and type(number) is not int:
+            raise Refused("the model in it has a node without a valid number")
+        if number in self._known:
+            return self._again(node, number)
+        if number:
+            self._known[number] = node
+            self._sizes[number] = 0
+        self._check_type(node)
+        if "file" in node:
+            if not isinstance(node["file"], str) or node["file"] not in self.arrays:
+                raise Refused("a part of the model in it is missing")
+            self.n_bytes += self.arrays[node["file"]].n_bytes
+        size = 1
+        for child in children(node):
+            size += self.visit(child, depth + 1)
+            if size > MAX_NODES:
+                raise Refused(f"the tree of the model in it has more than {MAX_NODES:,} nodes")
+        if node["__loader__"] == "TreeNode":
+            self._check_tree(node)
+        if number:
+            self._sizes[number] = size
+        return size
+
+    def _again(self, node: dict[str, Any], number: int) -> int:
+        """Check a node that refers to an earlier one."""
+        known = self._known[number]
+        if any(known[name] != node[name] for name in ("__class__", "__module__", "__loader__")) or len(node) > 4:
+            raise Refused("two parts of the model in it have the same number")
+        if not self._sizes[number]:
+            raise Refused("a part of the model in it is inside of itself")
+        return self._sizes[number]
+
+    def _value(self, node: dict[str, Any]) -> Any:
+        """Return the value of a node that is written as JSON."""
+        return json.loads(self._known.get(node.get("__id__", 0), node)["content"])
+
+    def _array(self, node: dict[str, Any]) -> Array:
+        return self.arrays[self._known.get(node.get("__id__", 0), node)["file"]]
+
+    @staticmethod
+    def _check_type(node: dict[str, Any]) -> None:
+        loader, name = node["__loader__"], f"{node['__module__']}.{node['__class__']}"
+        if loader not in LOADERS:
+            raise Refused(f"the model in it has a part that is built by {loader[:60]!r}, which no model has")
+        allowed = LOADERS[loader]
+        if allowed is not None and name not in allowed:
+            raise Refused(f"the model in it has a {loader} of {name[:80]!r}, which no model has")
+        if node["__module__"].partition(".")[0] == "ordinalq":
+            own = aliases.FUNCTIONS if loader == "FunctionNode" else aliases.ALIASES
+            known = node["__module__"] == OWN and node["__class__"] in own
+            if not known or loader not in ("FunctionNode", "ObjectNode"):
+                raise Refused(f"the model in it has a part {name[:80]!r}, which ordinalq does not know")
+        if loader == "NdArrayNode" and name in STRANGE_SCALARS:
+            raise Refused(f"the model in it has a number of type {name!r}, which no model has")
+        if name == "sklearn.tree._tree.Tree" and loader != "TreeNode":
+            raise Refused("a decision tree in it is not built like all others")
+
+    def _check_tree(self, node: dict[str, Any]) -> None:
+        """Check that a decision tree has as many nodes as it says, at least one, and outputs for all its classes.
+
+        scikit-learn copies and follows them without looking.
+        """
+        try:
+            features, classes, outputs = self._first(node["__reduce__"]["args"])["content"]
+            state = self._first(node["content"])["content"]
+            n_features, n_outputs = self._value(features), self._value(outputs)
+            n_nodes, depth = self._value(state["node_count"]), self._value(state["max_depth"])
+            if any(type(number) is not int for number in (n_features, n_outputs, n_nodes, depth)):
+                raise Refused("a decision tree in it has a size that is not a number")
+            n_classes, nodes, values = (self._array(part) for part in (classes, state["nodes"], state["values"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Refused("a decision tree in it is incomplete") from error
+        fits = (
+            n_nodes >= 1
+            and n_features >= 1
+            and n_outputs >= 1
+            and nodes.shape == (n_nodes,)
+            and values.shape[:2] == (n_nodes, n_outputs)
+            and len(values.shape) == 3
+            and n_classes.dtype.kind == "i"
+            and n_classes.shape == (n_outputs,)
+        )
+        if not fits:
+            raise Refused("a decision tree in it does not have the nodes that it says")
+
+    def _first(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return the node that skops takes for a node."""
+        return self._known.get(node.get("__id__", 0), node)
+
+
+def children(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the nodes directly below a node, in the order in which skops reads them."""
+    waiting: list[Any] = [node.get("key_types"), node.get("content"), node.get("shape"), node.get("attrs")]
+    waiting.append(node["__reduce__"].get("args") if isinstance(node.get("__reduce__"), dict) else None)
+    for part in waiting:
+        if isinstance(part, dict) and "__loader__" in part:
+            yield part
+        elif isinstance(part, dict | list):
+            for inner in part.values() if isinstance(part, dict) else part:
+                if isinstance(inner, dict):
+                    yield inner
+
+
+def shared_once(schema: dict[str, Any]) -> set[str]:
+    """Make of nodes that were written twice, because two others hold them, references; return the files in use."""
+    known: set[int] = set()
+    files: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        number = node.get("__id__")
+        if number in known:
+            for name in [name for name in node if name not in ("__class__", "__module__", "__loader__", "__id__")]:
+                del node[name]
+            continue
+        known.add(number or 0)
+        if "file" in node:
+            files.add(node["file"])
+        waiting += reversed(list(children(node)))
+    return files
+
+
+def types_of(schema: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each node that names a type or a function, and the name."""
+    waiting = [schema]
+    while waiting:
+        thing = waiting.pop()
+        if isinstance(thing, list):
+            waiting += thing
+        elif isinstance(thing, dict):
+            waiting += thing.values()
+            if "__loader__" in thing:
+                yield thing, f"{thing['__module__']}.{thing['__class__']}"
+
+
+# A look at a model that was loaded, before it is used: what compiled code would follow without looking.
+
+
+# More processes or threads than this are those of a forged file.
+MAX_JOBS = 1024
+
+
+def check_contents(model: Any) -> None:
+    """Refuse decision trees, sparse matrices and generators that point outside of themselves; all in one walk."""
+    # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
+    waiting: list[tuple[Any, Any, bool]] = [(model, None, False)]
+    seen: set[int] = set()
+    while waiting:
+        thing, n_features, in_ensemble = waiting.pop()
+        if isinstance(thing, Tree):
+            _check_tree(thing, n_features)
+            continue
+        if isinstance(thing, TreePredictor):
+            _check_boosted_tree(thing, n_features)
+            continue
+        if id(thing) in seen and not isinstance(thing, BaseEstimator):
+            continue
+        seen.add(id(thing))
+        parts: Iterable[Any] = ()
+        if isinstance(thing, BaseEstimator):
+            n_features, in_ensemble = _check_estimator(thing, n_features, in_ensemble), _hands_on(thing)
+            parts = vars(thing).values()
+        elif isinstance(thing, dict):
+            parts = thing.values()
+        elif isinstance(thing, list | tuple | set):
+            parts = thing
+        elif isinstance(thing, np.ndarray):
+            parts = thing.ravel() if thing.dtype == object else ()
+        elif sparse.issparse(thing):
+            _check_sparse(thing)
+        elif isinstance(thing, np.random.RandomState):
+            _check_generator(thing.get_state(legacy=False))
+        elif isinstance(thing, np.random.Generator):
+            _check_generator(thing.bit_generator.state)
+        elif hasattr(thing, "__dict__") and type(thing).__module__.partition(".")[0] == "ordinalq":
+            parts = vars(thing).values()
+        waiting += [(part, n_features, in_ensemble) for part in parts]
+
+
+def _hands_on(estimator: Any) -> bool:
+    """Return whether an estimator gives its items to others as they are, without their looking at them."""
+    # Bagging may give a tree some of the features, and has it look at them.
+    return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)
+
+
+def _check_estimator(estimator: Any, n_features: Any, in_ensemble: bool) -> Any:
+    """Return the number of features that an estimator checks items for."""
+    number = vars(estimator).get("n_features_in_")
+    if isinstance(estimator, BaseDecisionTree) and "tree_" in vars(estimator):
+        if in_ensemble and number != n_features:
+            raise ValueError(f"a decision tree in it is for {number} features, its model for {n_features}")
+        _check_outputs(estimator)
+    jobs = vars(estimator).get("n_jobs")
+    if isinstance(jobs, int) and abs(jobs) > MAX_JOBS:
+        raise ValueError(f"a part of it asks for {jobs:,} jobs at the same time")
+    return number
+
+
+def _check_outputs(estimator: Any) -> None:
+    """Refuse a tree whose leaves know other classes than its estimator."""
+    tree = estimator.tree_
+    n_classes = vars(estimator).get("n_classes_")
+    if isinstance(n_classes, int | np.integer) and tree.n_outputs == 1 and tree.max_n_classes != n_classes:
+        raise ValueError(f"a decision tree in it is for {tree.max_n_classes} classes, its model for {n_classes}")
+
+
+def _check_tree(tree: Any, n_features: Any) -> None:
+    """Refuse decision trees whose nodes point to nodes other than their descendants, or to features that do not exist.
+
+    scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
+    It compares new items with the `n_features_in_` of the estimator that it is given, and no more inside of an
+    ensemble: what counts is the number there, not that of the tree.
+    """
+    if tree.node_count < 1:
+        raise ValueError("a decision tree in it has no nodes")
+    inner = tree.children_left != -1
+    own = np.arange(tree.node_count)[inner]
+    for children in (tree.children_left[inner], tree.children_right[inner]):
+        if not ((children > own) & (children < tree.node_count)).all():
+            raise ValueError("a decision tree in it is not a tree")
+    if not ((tree.feature[inner] >= 0) & (tree.feature[inner] < tree.n_features)).all():
+        raise ValueError("a decision tree in it asks for features that do not exist")
+    if not isinstance(n_features, int | np.integer) or tree.n_features != n_features:
+        raise ValueError(f"a decision tree in it is for {tree.n_features} features, its model for {n_features}")
+
+
+def _check_boosted_tree(tree: Any, n_features: Any) -> None:
+    """Refuse trees of gradient boosting that point outside of themselves, as `_check_tree` does.
+
+    Splits by category follow further tables; none of our own models has any.
+    """
+    nodes = tree.nodes
+    inner = nodes["is_leaf"] == 0
+    own = np.arange(len(nodes))[inner]
+    if len(nodes) < 1 or not all(
+        ((nodes[side][inner] > own) & (nodes[side][inner] < len(nodes))).all() for side in ("left", "right")
+    ):
+        raise ValueError("a boosted tree in it is not a tree")
+    features = nodes["feature_idx"][inner]
+    if not isinstance(n_features, int | np.integer) or not ((features >= 0) & (features < n_features)).all():
+        raise ValueError("a boosted tree in it asks for features that do not exist")
+    if nodes["is_categorical"][inner].any():
+        raise ValueError("a boosted tree in it splits by categories: give it numbers instead")
+
+
+def _check_sparse(matrix: Any) -> None:
+    """Refuse a sparse matrix with positions outside of it."""
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    elif matrix.format == "coo":
+        for positions, length in zip(matrix.coords, matrix.shape, strict=True):
+            if len(positions) and not (positions.min() >= 0 and positions.max() < length):
+                raise ValueError("a sparse matrix in it has positions outside of it")
+
+
+def _check_generator(state: Any) -> None:
+    """Refuse a generator of random numbers that reads beyond its state."""
+    inner = state.get("state", {})
+    if isinstance(inner, dict) and "pos" in inner and not 0 <= int(inner["pos"]) <= len(inner.get("key", ())):
+        raise ValueError("a generator of random numbers in it reads beyond its state")
+
 
 PAYLOAD = "model.skops"
 MAX_META = 1 << 24
