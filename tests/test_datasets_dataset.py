@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
 from ordinalq.datasets import Sampling
+from ordinalq.datasets.dataset import split_items
 from ordinalq.datasets.regression import friedman, make_fried
-from ordinalq.datasets.split import split_items
 
 NAMES = ("low", "middle", "high")
 
@@ -235,7 +235,7 @@ def test_save_keeps_the_old_files_until_the_new_ones_are_written(rng, tmp_path, 
     def full_disk(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("ordinalq.datasets.folder._write_rows", full_disk)
+    monkeypatch.setattr("ordinalq.datasets.dataset._write_rows", full_disk)
     with pytest.raises(OSError, match="no space left"):
         small(rng).save(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -252,7 +252,7 @@ def test_save_clears_what_a_killed_call_left(rng, tmp_path):
 
 
 def test_save_takes_the_type_of_a_column_from_all_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("ordinalq.datasets.folder.CHUNK_ROWS", 10)
+    monkeypatch.setattr("ordinalq.datasets.dataset.CHUNK_ROWS", 10)
     remark = np.array([None] * 60 + ["late"] * 30, dtype=object)
     frame = pd.DataFrame({"remark": remark, "number": np.arange(90.0), "y": np.tile([0, 1, 2], 30)})
     dataset = oq.make_dataset(frame, "y", encoder=None, sampling=Sampling(n_validation=2, n_test=2, sample_size=10))

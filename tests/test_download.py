@@ -21,8 +21,11 @@ from hostile_archives import tar_of, zip_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import CATALOG, amazon, amazon_vectors, download, fact, openml, text, uci
+from ordinalq.datasets import CATALOG, amazon, download, fact, text
+from ordinalq.datasets import amazon as amazon_vectors
 from ordinalq.datasets import regression as fried
+from ordinalq.datasets import regression as openml
+from ordinalq.datasets import regression as uci
 from ordinalq.datasets.download import fetch, find_local
 
 

@@ -9,7 +9,7 @@ import pytest
 from apart import ends_with_one_clear_line, said_by
 from hostile_archives import DATASETS, TABLE, tar_of, zip_of
 
-from ordinalq.datasets import archives
+from ordinalq.datasets import download as archives
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs processes to end")
 

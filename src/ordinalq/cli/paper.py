@@ -46,7 +46,7 @@ def extract(
 ) -> None:
     """Write a data set as Parquet files, with the samples of each protocol, for use by other programs."""
     from ordinalq.datasets import load_dataset
-    from ordinalq.datasets.folder import check_folder
+    from ordinalq.datasets.dataset import check_folder
 
     check_folder(out)  # before the work, not after it
     dataset = load_dataset(name, data=data, settings=settings, random_state=random_state)

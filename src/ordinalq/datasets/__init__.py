@@ -5,7 +5,7 @@ from ordinalq.datasets.binning import bin_target as bin_target
 from ordinalq.datasets.catalog import CATALOG as CATALOG
 from ordinalq.datasets.catalog import load_dataset as load_dataset
 from ordinalq.datasets.dataset import Dataset as Dataset
+from ordinalq.datasets.dataset import Items as Items
 from ordinalq.datasets.dataset import Sampling as Sampling
-from ordinalq.datasets.split import Items as Items
 from ordinalq.datasets.tables import make_dataset as make_dataset
 from ordinalq.io.encoder import table_encoder as table_encoder

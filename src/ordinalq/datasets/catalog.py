@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ordinalq.datasets import amazon, amazon_vectors, fact, openml, uci
+from ordinalq.datasets import amazon, fact
+from ordinalq.datasets import amazon as amazon_vectors
 from ordinalq.datasets import regression as fried
+from ordinalq.datasets import regression as openml
+from ordinalq.datasets import regression as uci
 from ordinalq.datasets.dataset import Dataset, check_settings
 from ordinalq.datasets.download import find_local
 

@@ -1,19 +1,227 @@
 """A data set: labelled training items, two pools, and the protocols that draw samples from the pools."""
 
-from collections.abc import Mapping, Sequence
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from scipy import sparse
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, Index, check_choice, check_distributions, check_integer, check_real
-from ordinalq.datasets.folder import FORMAT, write_folder
-from ordinalq.datasets.split import Items, derived_seed, split_items
 from ordinalq.io.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
 from ordinalq.samples.samples import Samples
+
+# Items of a data set, and how they are split into training, validation and test.
+
+
+N_TRAIN = 20_000
+SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
+
+
+class Items(NamedTuple):
+    """Features X (N, d) and classes y (N,), integers in 0..n-1."""
+
+    X: Any
+    y: Index
+
+
+class Split(NamedTuple):
+    """Items of each part, ascending and disjoint, and how they were chosen."""
+
+    train: Index
+    validation: Index
+    test: Index
+    rule: str
+
+    def items(self, X: Any, y: Index) -> dict[str, Any]:
+        """Return the items of each part, by the names that a data set gives the parts."""
+        return {part: Items(take(X, rows), y[rows]) for part, rows in zip(self._fields, self[:3], strict=False)}
+
+
+def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
+    """Split items with classes y (N,) in 0..n-1 at random, each class in proportion.
+
+    20,000 items are for training and the rest is halved; below 30,000 items the parts are 1/2, 1/4 and 1/4. Each class
+    has at least one item in each part; an error calls it by its name among `classes`.
+    """
+    available = np.bincount(y, minlength=len(classes))
+    if available.min() < 3:
+        rare = int(np.argmin(available))
+        raise ValueError(
+            f"every class must have at least 3 items, one for each of training, validation and test, but class "
+            f"{classes[rare]!r} has {available[rare]}; use fewer or wider classes."
+        )
+    if len(y) < SMALL:
+        wanted, rule = len(y) // 2, f"1/2, 1/4, 1/4, stratified (fewer than {SMALL:,} items)"
+    else:
+        wanted, rule = N_TRAIN, f"{N_TRAIN:,} training items, the rest halved, stratified"
+    n_train = _proportional(available, wanted)
+    rest = available - n_train
+    # Classes with an odd rest give their last item to the two pools in turn.
+    odd = rest % 2
+    n_validation = rest // 2 + odd * (np.cumsum(odd) % 2)
+    rng = np.random.default_rng(derived_seed(random_state, "split"))
+    parts: tuple[list[Index], list[Index], list[Index]] = ([], [], [])
+    for i in range(len(classes)):
+        items = rng.permutation(np.flatnonzero(y == i))
+        for part, chosen in zip(parts, np.split(items, [n_train[i], n_train[i] + n_validation[i]]), strict=True):
+            part.append(chosen)
+    train, validation, test = (np.sort(np.concatenate(part)) for part in parts)
+    return Split(train, validation, test, rule)
+
+
+def _proportional(available: Index, wanted: int) -> Index:
+    """Share `wanted` items among the classes by largest remainders, at least one and all but two of each class.
+
+    Where that allows no more, the sum is smaller than `wanted`.
+
+    >>> _proportional(np.array([3, 3, 4]), 5)
+    array([1, 1, 2])
+    """
+    exact = available * wanted / available.sum()
+    shares = np.clip(np.floor(exact).astype(np.intp), 1, available - 2)
+    while rest := wanted - int(shares.sum()):
+        step = 1 if rest > 0 else -1
+        free = shares < available - 2 if step > 0 else shares > 1
+        if not free.any():
+            break
+        shares[np.argmax(np.where(free, step * (exact - shares), -np.inf))] += step
+    return np.asarray(shares)
+
+
+def derived_seed(random_state: int, *purpose: str) -> int:
+    """Return a seed for one purpose, so that no draw depends on what was drawn before.
+
+    >>> derived_seed(876, "APP", "test") == derived_seed(876, "APP", "test")
+    True
+    """
+    words = [int.from_bytes(word.encode(), "little") for word in purpose]
+    return int(np.random.SeedSequence([random_state, *words]).generate_state(1)[0])
+
+
+def take(X: Any, index: Index) -> Any:
+    """Return rows of an array, a sparse matrix or a data frame."""
+    return X.iloc[index] if hasattr(X, "iloc") else X[index]
+
+
+# A data set as a folder of Parquet files that any program can read.
+
+
+CHUNK_ROWS = 2**14  # rows written to Parquet at once
+PARTIAL = ".ordinalq-"  # beginning of the name of the folder in which files are written before they are moved
+DESCRIPTION = "dataset.json"
+FORMAT = "ordinalq data set 1"
+
+
+def write_folder(
+    folder: Path,
+    description: dict[str, Any],
+    parts: Mapping[str, Items],
+    feature_names: tuple[str, ...],
+    samples: Iterator[tuple[str, Samples]],
+) -> list[Path]:
+    """Write the files of a data set and return their paths; those of an earlier call go once all new ones are written.
+
+    ``dataset.json`` has the description, the names of the files and that of the column of classes; each part is a file
+    ``NAME.parquet``, each of the named samples a file ``samples_NAME.parquet``, NAME being "PROTOCOL POOL".
+    """
+    old = check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    label = "class"
+    while label in feature_names:
+        label += "_"
+    files = {part: f"{part}.parquet" for part in parts}
+    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
+        new = Path(temporary)
+        for part, items in parts.items():
+            _write_rows(new / files[part], _item_tables(items, label, feature_names))
+        for name, drawn in samples:
+            files[name] = f"samples_{name.replace(' ', '_')}.parquet".lower()
+            _write_rows(new / files[name], iter([_sample_table(drawn)]))
+        whole = description | {"class_column": label, "features": list(feature_names), "files": files}
+        (new / DESCRIPTION).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        # The description goes first and comes last: where it is, all its files are there and belong together.
+        for path in sorted(old, key=lambda path: path.name != DESCRIPTION):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for file in (*files.values(), DESCRIPTION):
+            (new / file).rename(folder / file)
+    return [folder / DESCRIPTION, *(folder / file for file in files.values())]
+
+
+def check_folder(folder: Path) -> list[Path]:
+    """Return what earlier calls of :meth:`Dataset.save` wrote into a folder; refuse a folder with anything else."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
+    present = sorted(folder.iterdir()) if folder.exists() else []
+    ours = {path.name for path in present if path.name.startswith(PARTIAL)}
+    # A call that was interrupted while it moved its files has left the description in its temporary folder.
+    for path in (folder / DESCRIPTION, *folder.glob(f"{PARTIAL}*/{DESCRIPTION}")):
+        try:
+            description = json.loads(path.read_text(encoding="utf-8"))
+            if description["format"].startswith(FORMAT.rstrip("0123456789")):
+                ours |= {DESCRIPTION, *description["files"].values()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    for path in present:
+        if path.name not in ours:
+            raise FileExistsError(
+                f"{folder} must be absent, empty or written by ordinalq, but holds {path.name!r}; name another folder."
+            )
+    return present
+
+
+def _sample_table(samples: Samples) -> Any:
+    items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
+    return pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
+
+
+def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the rows of a part as Arrow tables of one schema."""
+    if hasattr(items.X, "iloc"):  # at once: the type of a column of objects follows from all of its rows
+        yield pa.table(
+            {label: items.y.astype(np.int32)} | {name: _arrow_column(items.X[name]) for name in feature_names}
+        )
+        return
+    for start in range(0, len(items.y), CHUNK_ROWS):
+        rows = np.arange(start, min(start + CHUNK_ROWS, len(items.y)))
+        columns: dict[str, Any] = {label: items.y[rows].astype(np.int32)}
+        X = take(items.X, rows)
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+            offsets = X.indptr.astype(np.int64)
+            columns["feature"] = pa.LargeListArray.from_arrays(offsets, X.indices.astype(np.int32))
+            columns["value"] = pa.LargeListArray.from_arrays(offsets, X.data)
+        else:
+            columns |= {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(feature_names)}
+        yield pa.table(columns)
+
+
+def _arrow_column(column: Any) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"column {column.name!r} cannot be written to Parquet, because its values are of different types; make "
+            f"them all text or all numbers, or leave the column out. ({error})"
+        ) from error
+
+
+def _write_rows(path: Path, tables: Iterator[Any]) -> None:
+    import pyarrow.parquet as pq
+
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
+
 
 POOLS = ("validation", "test")
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.classifiers.registry import scoring_classifier
-from ordinalq.datasets.split import derived_seed
+from ordinalq.datasets.dataset import derived_seed
 from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
 from ordinalq.paper.experiments.config import Config
 from ordinalq.paper.experiments.material import POOLS, Battery, Material
