@@ -16,16 +16,13 @@ from small_experiment import CONFIG, write_experiment
 import ordinalq as oq
 from ordinalq.metrics import errors
 from ordinalq.model_selection import Attempt
-from ordinalq.paper.experiments.backends import parallel
 from ordinalq.paper.experiments.config import config_folder, config_names, load_config
-from ordinalq.paper.experiments.material import prepare
 from ordinalq.paper.experiments.outcome import read_outcome
-from ordinalq.paper.experiments.progress import LogFile, Progress, Terminal
-from ordinalq.paper.experiments.runner import identity, run, select
+from ordinalq.paper.experiments.runner import LogFile, Progress, Terminal, identity, parallel, run, select
 from ordinalq.paper.experiments.store import Store, check_folder, content_hash, key_of, open_store
-from ordinalq.paper.experiments.units import ItemUnit, ScoredUnit, Setup, units_of
+from ordinalq.paper.experiments.units import ItemUnit, ScoredUnit, Setup, prepare, units_of
 from ordinalq.paper.report import write_report
-from ordinalq.paper.report.summary import best_sentences
+from ordinalq.paper.report.html import best_sentences
 
 NAMED = '"OPACC", "outside_methods:Steady", "outside_methods:FineHistograms", "outside_methods:OwnTree"]'
 TABLES = ("validation", "selected", "estimates", "truth")
@@ -370,7 +367,7 @@ def test_same_results_on_a_dask_cluster_of_two_processes(finished, tmp_path, mon
 
 
 def test_classifiers_are_compared_by_the_same_runner_and_resume(tmp_path):
-    from ordinalq.paper.experiments.pairs import METHODS
+    from ordinalq.paper.experiments.config import METHODS
 
     config = (
         CONFIG[: CONFIG.index("[classifier]")].replace(
@@ -594,7 +591,7 @@ def test_terminal_shows_stage_and_share(terminal, monkeypatch):
 
     stream = io.StringIO()
     stream.isatty = lambda: terminal
-    monkeypatch.setattr("ordinalq.paper.experiments.progress.SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr("ordinalq.paper.experiments.runner.SECONDS_BETWEEN_LINES", 0)
     shown = Terminal(stream)
     shown.stage("validation", 4, "4 units")
     shown.advance(1, "ARC")

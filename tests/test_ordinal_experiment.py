@@ -26,10 +26,9 @@ from ordinalq.paper.experiments.classifiers import (
     invert,
     sld_until_stable,
 )
-from ordinalq.paper.experiments.config import load_config
-from ordinalq.paper.experiments.material import prepare
-from ordinalq.paper.experiments.pairs import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid
+from ordinalq.paper.experiments.config import CLASSIFIERS, METHODS, QUANTIFIERS, classifier_grid, load_config
 from ordinalq.paper.experiments.runner import select
+from ordinalq.paper.experiments.units import prepare
 from ordinalq.samples.samples import Samples
 
 CONFIG = """

@@ -10,7 +10,7 @@ from seeds import generator
 
 from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd
 from ordinalq.datasets import published as reference
-from ordinalq.paper.report.samples import protocol_table
+from ordinalq.paper.report.tables import protocol_table
 from ordinalq.protocols import round_counts
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"

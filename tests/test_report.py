@@ -21,19 +21,27 @@ import ordinalq as oq
 from ordinalq.datasets import published as reference
 from ordinalq.metrics import p_against_best, wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
-from ordinalq.paper.report import figures, tables, write_report, write_summary
-from ordinalq.paper.report.claims import claim_table
-from ordinalq.paper.report.departures import applicable, departures
+from ordinalq.paper.report import figures, write_report, write_summary
+from ordinalq.paper.report import formats as tables
 from ordinalq.paper.report.facts import display_name
-from ordinalq.paper.report.formats import Cell, Column, Row, Table, latex_text, markdown_text, short
-from ordinalq.paper.report.html import PAPER, duration
-from ordinalq.paper.report.paper_figures import jaggedness_ranges, paper_pictures
-from ordinalq.paper.report.rank_figures import rank_pictures
-from ordinalq.paper.report.rankings import paper_rankings, rankings
-from ordinalq.paper.report.results import collection_table
+from ordinalq.paper.report.figures import jaggedness_ranges, paper_pictures, rank_pictures
+from ordinalq.paper.report.formats import (
+    Cell,
+    Column,
+    Row,
+    Show,
+    Table,
+    latex_text,
+    lay_out,
+    markdown_text,
+    mean_and_std,
+    number,
+    short,
+    words,
+)
+from ordinalq.paper.report.html import PAPER, applicable, departures, duration, summary
 from ordinalq.paper.report.significance import rank
-from ordinalq.paper.report.summary import summary
-from ordinalq.paper.report.tables import Show, lay_out, mean_and_std, number, words
+from ordinalq.paper.report.tables import claim_table, collection_table, paper_rankings, rankings
 from ordinalq.quantifiers.catalog import BEYOND, Entry
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ import pytest
 WORK = """
 import os, sys, time
 from joblib import delayed
-from ordinalq.paper.experiments.backends import parallel
+from ordinalq.paper.experiments.runner import parallel
 from ordinalq._utils.parallel import in_order
 
 def work(*arguments):

@@ -25,10 +25,16 @@ from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Dataset
 from ordinalq.model_selection import Attempt, configurations_of, describe
-from ordinalq.paper.experiments.config import Config
-from ordinalq.paper.experiments.material import POOLS, Material
-from ordinalq.paper.experiments.pairs import ADJUSTED, CLASSIFIERS, COUNTING, QUANTIFIERS, classifier_grid, split_pair
-from ordinalq.paper.experiments.units import ScoredUnit, Setup, Trial, Unit
+from ordinalq.paper.experiments.config import (
+    ADJUSTED,
+    CLASSIFIERS,
+    COUNTING,
+    QUANTIFIERS,
+    Config,
+    classifier_grid,
+    split_pair,
+)
+from ordinalq.paper.experiments.units import POOLS, Material, ScoredUnit, Setup, Trial, Unit
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.simplex import clean

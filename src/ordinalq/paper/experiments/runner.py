@@ -5,30 +5,194 @@ not depend on each other, the number of workers does not matter.
 """
 
 import inspect
+import os
 import shlex
+import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
-from joblib import delayed
+from joblib import Parallel, delayed, parallel_config
+from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ordinalq._utils.parallel import Watched, n_workers, watch
+from ordinalq._utils.text import percent
 from ordinalq.metrics import errors
-from ordinalq.paper.experiments.backends import Workers, check_workers, parallel
 from ordinalq.paper.experiments.classifiers import classifier_units
 from ordinalq.paper.experiments.config import Config
-from ordinalq.paper.experiments.material import POOLS, Material, prepare
 from ordinalq.paper.experiments.outcome import Outcome
-from ordinalq.paper.experiments.progress import Progress
-from ordinalq.paper.experiments.store import Store, digest, key_of, machine, open_store, to_json, versions
-from ordinalq.paper.experiments.units import Setup, Unit, units_of
+from ordinalq.paper.experiments.store import MARK, Store, digest, key_of, machine, open_store, to_json, versions
+from ordinalq.paper.experiments.units import POOLS, Material, Setup, Unit, prepare, units_of
 from ordinalq.quantifiers.catalog import import_method
+
+# Workers: processes of this machine, or of a cluster, through the backends of joblib.
+#
+# "loky" (processes, the default), "threading", "multiprocessing" and "sequential" come with joblib. "dask" is a cluster
+# of dask: the one that dask's own settings name (DASK_SCHEDULER_ADDRESS), or workers on this machine. "ray" and "spark"
+# are those of their packages. Any other name must have been registered with joblib.
+
+
+Workers = Callable[[Iterable[Any]], Iterable[Any]]
+
+
+@contextmanager
+def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
+    """Give a function that runs delayed calls in `n_jobs` workers and yields results in the order in which they end."""
+    check_workers(backend, n_jobs)
+    with ExitStack() as stack:
+        _prepare(backend, n_workers(n_jobs), stack)
+        first = {"initializer": watch, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs, **first))
+        yield _run
+
+
+def _run(calls: Iterable[Any]) -> Iterable[Any]:
+    """Run delayed calls; yield their results in the order in which they end."""
+    watched = ((Watched(function), *arguments) for function, *arguments in calls)
+    results: Iterable[Any] = Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(watched)
+    return results
+
+
+def check_workers(backend: str, n_jobs: int) -> None:
+    """Refuse a backend that nobody knows, and a number of workers that makes no sense."""
+    n_workers(n_jobs)
+    known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
+    if backend not in known:
+        raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
+
+
+def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
+    """Connect to a cluster, where the backend needs one."""
+    try:
+        if backend == "dask":
+            import dask
+            from distributed import Client, get_client
+
+            try:
+                get_client()  # that of the caller
+            except ValueError:
+                address = dask.config.get("scheduler-address", None)
+                local = (
+                    {} if address else {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": None}
+                )
+                stack.enter_context(Client(address, **local))  # type: ignore[no-untyped-call]
+        elif backend == "ray":
+            from ray.util.joblib import register_ray
+
+            register_ray()
+        elif backend == "spark":
+            from joblibspark import register_spark
+
+            register_spark()
+    except ImportError as error:
+        raise ValueError(f"backend {backend!r} needs a package that is not installed: {error.name}.") from error
+
+
+# Who wants to know what a run does: nobody, a log file, or a terminal.
+
+
+SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
+
+
+class Progress:
+    """Tells what goes on to those who listen. Stages have a total amount of work, of which parts are done."""
+
+    def __init__(self, listeners: Sequence["Progress"] = ()) -> None:
+        self.listeners = listeners
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        for one in self.listeners:
+            one.stage(name, total, detail)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        for one in self.listeners:
+            one.advance(amount, detail)
+
+    def close(self) -> None:
+        """End the last stage."""
+        for one in self.listeners:
+            one.close()
+
+
+class LogFile(Progress):
+    """Appends a line for each step to a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        self._line(f"{name}: {detail}" if detail else name)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        self._line(f"  done: {detail}")
+
+    def _line(self, text: str) -> None:
+        if (self.path.parent / MARK).exists():  # the run has the right to write there
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+class Terminal(Progress):
+    """A bar with percent and time left; where the output is no terminal, a line from time to time."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__()
+        self.stream = sys.stderr if stream is None else stream
+        self.bar: Any = None
+        self.name, self.total, self.done, self.start, self.last = "", 0.0, 0.0, 0.0, 0.0
+
+    def stage(self, name: str, total: float, detail: str = "") -> None:
+        """Begin a stage."""
+        self.close()
+        self.name, self.total, self.done, self.start, self.last = name, total, 0.0, time.monotonic(), time.monotonic()
+        if not self.stream.isatty():
+            self.stream.write(f"{name}{': ' + detail if detail else ''}\n")
+            self.stream.flush()
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(
+            TextColumn("{task.description:<11}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+            TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[detail]}", style="dim"),
+            console=Console(file=self.stream),
+        )  # fmt: skip
+        self.bar.start()
+        self.task = self.bar.add_task(name, total=max(total, 1e-9), detail=detail)
+
+    def advance(self, amount: float, detail: str = "") -> None:
+        """Note that a part of the stage is done."""
+        self.done += amount
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.done, detail=detail)
+        elif time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            share = min(self.done / self.total, 1.0)
+            left = (self.last - self.start) * (1 - share) / share
+            self.stream.write(f"{self.name}: {percent(share, 0)}, about {left:.0f} s left\n")
+            self.stream.flush()
+
+    def close(self) -> None:
+        """End the bar of the last stage."""
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.total, detail="")
+            self.bar.stop()
+            self.bar = None
+
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
 
@@ -47,7 +211,7 @@ def run(
 
     The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
     copy of the data set, see :func:`ordinalq.load_dataset`. Results do not depend on the number of workers, nor on the
-    backend of joblib, see :mod:`ordinalq.paper.experiments.backends`. `progress` is told what goes on, and `finish` gets the
+    backend of joblib, see :mod:`ordinalq.paper.experiments.runner`. `progress` is told what goes on, and `finish` gets the
     outcome while the folder still belongs to this run, for example to write a report there.
     """
     check_workers(backend, n_jobs)  # before the work, not after it

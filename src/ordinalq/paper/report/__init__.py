@@ -5,14 +5,10 @@ from pathlib import Path
 
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.experiments.store import Store
-from ordinalq.paper.report.figures import all_pictures
+from ordinalq.paper.report.figures import Picture, all_pictures, rank_pictures
 from ordinalq.paper.report.formats import Table
 from ordinalq.paper.report.html import run_page, summary_page
-from ordinalq.paper.report.picture import Picture
-from ordinalq.paper.report.rank_figures import rank_pictures
-from ordinalq.paper.report.rankings import rank_table, rankings
-from ordinalq.paper.report.report_tables import all_tables
-from ordinalq.paper.report.results import collection_table
+from ordinalq.paper.report.tables import all_tables, collection_table, rank_table, rankings
 
 __all__ = ["write_report", "write_summary"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import published as reference
 from ordinalq.metrics import p_against_best
+from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
-from ordinalq.paper.experiments.pairs import split_pair
 from ordinalq.paper.report.formats import short
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
 

@@ -1,23 +1,411 @@
 """The figures of an experiment: errors, what they depend on, smoothing, estimates against the truth."""
 
+import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ordinalq._utils.text import cut
 from ordinalq._utils.validation import Floats
+from ordinalq.datasets import published as reference
 from ordinalq.metrics import nmd
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
 from ordinalq.paper.report import facts
-from ordinalq.paper.report.claim_figures import claim_picture
-from ordinalq.paper.report.paper_figures import paper_pictures
-from ordinalq.paper.report.picture import Picture, looks_of, sheet
-from ordinalq.paper.report.rank_figures import rank_pictures
-from ordinalq.paper.report.rankings import rankings
-from ordinalq.plot.style import INK, LOOKS, MARKERS, SOFT, Axes, Look, handle, legend_below, number_axis, tidy
+from ordinalq.paper.report.facts import compares_classifiers, display_name, group_of
+from ordinalq.paper.report.significance import Ranking
+from ordinalq.paper.report.tables import FAILS, HOLDS, OPEN, claim_facts, rankings, table_name
+from ordinalq.plot.distributions import bars
+from ordinalq.plot.style import (
+    BLUE,
+    FILE_STYLE,
+    GRID,
+    INK,
+    LETTER,
+    LOOKS,
+    MARKERS,
+    NAME_LENGTH,
+    SOFT,
+    VERMILION,
+    Axes,
+    Figure,
+    Look,
+    handle,
+    legend_below,
+    number_axis,
+    tidy,
+)
 from ordinalq.simplex import jaggedness
+
+# A figure as files, the sheet that it is drawn on, and how methods look; no global state of matplotlib is used.
+
+
+DPI = 150
+# On a page that may be light or dark, colours of lines and text are those of the page.
+PAGE_COLORS = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--line)"}
+# Groups of the paper; each looks the same in every report, whatever other groups were run.
+PAPER_GROUPS = ("non-ordinal", "ordinal", "new ordinal")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: name of its files, title, how to read it, its content as SVG and PNG, and its place on the page.
+
+    It stands in a ``section`` of the page, after the table that it is ``beside`` if there is one, and pictures of the
+    same ``fold`` are shown when that is opened.
+    """
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+    section: str = "figures"
+    fold: str = ""
+    beside: str = ""
+
+    def file(self) -> str:
+        """Return the SVG with a white ground."""
+        return re.sub(r"(<svg [^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', self.svg, count=1)
+
+    def inline(self) -> str:
+        """Return the SVG for a page: in the colours of the page, and with ids that are unique on it."""
+        text = self.svg[self.svg.index("<svg") :]
+        for color, of_page in PAGE_COLORS.items():
+            text = text.replace(color.lower(), of_page)
+        text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+        text = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}.\1"', text)
+        text = re.sub(r'href="#([^"]+)"', rf'href="#{self.name}.\1"', text)
+        text = re.sub(r"url\(#([^)]+)\)", rf"url(#{self.name}.\1)", text)
+        # As wide as the column, but no wider than drawn.
+        text = re.sub(r'<svg ([^>]*?)height="[^"]+"', r"<svg \1", text, count=1)
+        return re.sub(r'<svg ([^>]*?)width="([^"]+)"', r'<svg \1style="max-width:\2"', text, count=1)
+
+
+@contextmanager
+def sheet(
+    width: float, height: float, *, constrained: bool = True
+) -> Iterator[tuple["Figure", Callable[..., Picture]]]:
+    """Give an empty figure, width and height in inches, and the function that makes a Picture of it."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    def save(name: str, title: str, caption: str, **place: str) -> Picture:
+        svg, png = io.StringIO(), io.BytesIO()
+        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Title": title})
+        figure.savefig(png, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
+        return Picture(file_name(name), title, caption, svg.getvalue(), png.getvalue(), **place)
+
+    with mpl.rc_context(FILE_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
+        FigureCanvasAgg(figure)
+        yield figure, save
+
+
+def file_name(text: str) -> str:
+    """Return a name of a file without special characters.
+
+    >>> file_name("ranks_nmd_APP-OQ")
+    'ranks_nmd_app_oq'
+    """
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+
+
+def looks_of(methods: Sequence[str]) -> dict[str, Look]:
+    """Return colour, marker and dashes of each method, those of its group."""
+    groups = list(dict.fromkeys(map(group_of, methods)))
+    if set(groups) & set(PAPER_GROUPS):
+        groups = [*PAPER_GROUPS, *(group for group in groups if group not in PAPER_GROUPS)]
+    return {method: LOOKS[groups.index(group_of(method)) % len(LOOKS)] for method in methods}
+
+
+# The figure of the paper's main claim: each method with and without regularization, joined by a line.
+
+
+# By the result of the test: colour and marker.
+LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}
+
+
+def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
+    """Draw the two errors of each pair as dots on a line, a panel per protocol, coloured by what the test says."""
+    facts = claim_facts(outcome)
+    facts = facts[(facts["measure"] == measure) & (facts["result"] != "")]
+    if facts.empty:
+        return None
+    pairs, protocols = list(dict.fromkeys(facts["pair"])), list(dict.fromkeys(facts["protocol"]))
+    with sheet(2.2 + 3.2 * len(protocols), 1.5 + 0.3 * len(pairs)) as (figure, save):
+        panels = figure.subplots(1, len(protocols), sharey=True, squeeze=False)[0]
+        for axes, protocol in zip(panels, protocols, strict=True):
+            _draw_pairs(axes, facts[facts["protocol"] == protocol], pairs)
+            axes.set_title(protocol)
+            axes.set_xlabel(measure.upper())
+        panels[0].set_yticks(range(len(pairs)), pairs)
+        panels[0].set_ylim(len(pairs) - 0.4, -0.6)
+        first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
+        hollow: Any = handle(first, INK, "o")
+        hollow.set(markerfacecolor="white", markeredgewidth=1.2)
+        handles = [hollow, *(handle(f"{second}, claim {result}", *look) for result, look in LOOK.items())]
+        note = ""
+        if np.isfinite(facts["paper_change"]).any():
+            handles.append(handle("paper", INK, "|"))
+            note = " Small lines: the printed means, thin for the first of a pair."
+        legend_below(figure, handles)
+        return save(
+            f"pairs_{measure}",
+            f"{first.capitalize() if first != 'LR' else first} and {second}: {measure.upper()}",
+            f"Each row is a pair: the open dot is the mean error of the {first} method, the filled mark that of the "
+            f"{second} one; a mark to the left of its dot is an improvement. The colour says whether the paper's claim "
+            "holds on these test samples (Wilcoxon)." + note,
+            section="results",
+            beside=table_name(outcome),
+        )
+
+
+def _draw_pairs(axes: "Axes", facts: pd.DataFrame, pairs: Sequence[str]) -> None:
+    """Draw the rows of one panel."""
+    drawn: list[float] = []
+    for fact in facts.to_dict("records"):
+        row, (color, marker) = pairs.index(fact["pair"]), LOOK[fact["result"]]
+        ends: list[Any] = [fact["first_mean"], fact["second_mean"]]
+        axes.plot(ends, [row, row], color=color, lw=1.6, zorder=2)
+        axes.plot(ends[0], row, "o", ms=6, mfc="white", mec=INK, mew=1.2, zorder=3)
+        axes.plot(ends[1], row, marker, ms=6, color=color, zorder=4)
+        for name, width in (("paper_first", 0.8), ("paper_second", 1.8)):
+            if np.isfinite(fact[name]):
+                axes.plot([fact[name]] * 2, [row + 0.18, row + 0.42], color=INK, lw=width, zorder=3)
+                ends.append(fact[name])
+        drawn += ends
+    tidy(axes)
+    number_axis(axes.xaxis, drawn)
+    axes.tick_params(length=0)
+
+
+# Critical-difference diagrams: methods on an axis of ranks; bars join those that do not differ (Demsar, 2006).
+
+
+WIDTH, STEP = 9.6, 0.065  # inches
+# Heights below the axis of ranks: the first bar, and the distances of bars and of names.
+FIRST_BAR, BAR, NAME = 0.4, 0.28, 0.42
+# More ranks than this are not all numbered.
+MAX_TICKS = 25
+
+
+def rank_pictures(found: Mapping[tuple[str, str], Ranking], subtitle: str) -> Iterator[Picture]:
+    """Draw a diagram for each protocol and measure."""
+    for (protocol, measure), ranking in found.items():
+        if len(ranking.ranks) > 1:
+            title = f"Average ranks, {measure.upper()} under {protocol}"
+            yield critical_difference(ranking, f"ranks_{measure}_{protocol}", title, subtitle)
+
+
+def critical_difference(ranking: Ranking, name: str, title: str, subtitle: str = "") -> Picture:
+    """Draw one diagram."""
+    order = sorted(ranking.ranks, key=lambda method: ranking.ranks[method])
+    looks = looks_of(order)
+    k = len(order)
+    half = -(-k // 2)
+    bars = ranking.groups()
+    first_name = 0.8 + BAR * len(bars)
+    depth = first_name + NAME * half
+    # Room for a name, its rank and the marker between them.
+    side = (0.5 + LETTER * max(len(_name(method)) + 7 for method in order)) / WIDTH
+    unit = STEP / (WIDTH * (1 - 2 * side)) * (k - 1)
+    with sheet(WIDTH, 1.0 + 0.52 * depth, constrained=False) as (figure, save):
+        axes = figure.add_axes((side, 0.02, 1 - 2 * side, 0.93))
+        axes.set(xlim=(1, k), ylim=(depth, -1.5))
+        axes.set_axis_off()
+        _draw_axis(axes, k, ranking.difference, subtitle)
+        for position, method in enumerate(order):
+            left = position < half
+            level = first_name + NAME * (position if left else k - 1 - position)
+            _draw_method(axes, method, ranking.ranks[method], level, looks[method], unit, left)
+        for number, bar in enumerate(bars):
+            margin = 0.004 * (k - 1)
+            ends = [ranking.ranks[bar[0]] - margin, ranking.ranks[bar[-1]] + margin]
+            level = FIRST_BAR + BAR * number
+            axes.plot(ends, [level, level], color=INK, lw=3.2, solid_capstyle="butt", clip_on=False)
+        return save(
+            name,
+            title,
+            "Methods at their average rank, 1 is best. Thick bars join methods whose ranks do not differ significantly "
+            f"(Nemenyi, level {ranking.level:g}, {ranking.n_blocks} blocks).",
+            section="ranking",
+        )
+
+
+def _draw_axis(axes: "Axes", k: int, difference: float, subtitle: str) -> None:
+    """Draw the axis of ranks and the critical difference above it."""
+    small: dict[str, Any] = {"va": "bottom", "fontsize": 8}
+    axes.plot([1, k], [0, 0], color=INK, lw=1.1, clip_on=False)
+    for tick in range(1, k + 1, 1 if k <= MAX_TICKS else 5):
+        axes.plot([tick, tick], [-0.14, 0], color=INK, lw=0.9, clip_on=False)
+        axes.text(tick, -0.22, str(tick), ha="center", **small)
+    if difference < k - 1:
+        axes.plot([1, 1 + difference], [-1.0, -1.0], color=INK, lw=1.4, clip_on=False, marker="|", ms=6)
+    wide = "wider than the axis, " if difference >= k - 1 else ""
+    axes.text(1, -1.15, f"critical difference {wide}{difference:.2f}", ha="left", **small)
+    axes.text(k, -1.15, subtitle, ha="right", color=SOFT, **small)
+
+
+def _draw_method(axes: "Axes", method: str, rank: float, level: float, look: Look, unit: float, left: bool) -> None:
+    """Draw a method at its rank, and a line to its name at the left or right; `unit` is a small step."""
+    color, marker, _ = look
+    side = -1 if left else 1
+    edge = (axes.get_xlim()[0] if left else axes.get_xlim()[1]) + side * 2 * unit
+    axes.plot([rank, rank, edge], [0, level, level], color=SOFT, lw=0.8, clip_on=False, zorder=1)
+    axes.plot(rank, 0, marker, ms=5, color=color, clip_on=False, zorder=4)
+    axes.plot(edge + side * 1.2 * unit, level, marker, ms=5, color=color, clip_on=False)
+    name = f"{_name(method)}  {rank:.2f}" if left else f"{rank:.2f}  {_name(method)}"
+    axes.text(edge + side * 3 * unit, level, name, ha="right" if left else "left", va="center", fontsize=9)
+
+
+def _name(method: str) -> str:
+    return cut(display_name(method), NAME_LENGTH)
+
+
+# The paper's example distributions, and the real ones it shows, with their jaggedness.
+
+
+SIGMA, SUBSCRIPTS = "\N{GREEK SMALL LETTER SIGMA}", "₀₁₂₃₄₅"
+FOLD = "The paper's example distributions, and how smooth real ones are"
+
+
+@cache
+def paper_pictures() -> tuple[Picture, ...]:
+    """Draw the example distributions of the paper, and the real ones it shows, with their jaggedness."""
+    return tuple(_paper_pictures())
+
+
+def _paper_pictures() -> Iterator[Picture]:
+    examples = {name.partition("_")[0]: p for name, p in reversed(reference.example_distributions().items())}
+    named = {i: f"{SIGMA}{SUBSCRIPTS[i]}" for i in range(1, 6)}
+    yield _bars_picture(
+        {named[i]: examples[f"sigma{i}"] for i in (1, 2)},
+        "examples_smooth_and_jagged",
+        "A smooth and a jagged distribution",
+        f"{SIGMA}₁ and {SIGMA}₂ of the paper. Jaggedness ξ₁ sums the squared second differences: small on the left, "
+        "where neighbouring classes agree, large on the right.",
+    )
+    yield _bars_picture(
+        {named[i]: examples[f"sigma{i}"] for i in (3, 4, 5)},
+        "examples_orders",
+        "Three orders of jaggedness",
+        f"{SIGMA}₃ to {SIGMA}₅ of the paper, with the constant, the straight line and the parabola that fit them best. "
+        f"ξ₀ is zero for constant shapes, ξ₁ for straight lines ({SIGMA}₄), ξ₂ for parabolas ({SIGMA}₅, which is "
+        "printed with a sum of .985).",
+        orders=(0, 1, 2),
+        fits=True,
+    )
+    yield _bars_picture(
+        {entry.name: entry.p for entry in reference.amazon_categories()},
+        "amazon_categories",
+        "Star distributions of 28 categories of Amazon reviews",
+        "Real ordinal distributions are smooth: every category is far below the mean ξ₁ of uniformly drawn "
+        "distributions (.0995 for five classes).",
+        across=7,
+    )
+    yield _bars_picture(
+        {"Crab nebula, FACT telescope": reference.fact_spectrum().p},
+        "fact_spectrum",
+        "Expected energies of gamma rays from the Crab nebula",
+        "Flux times effective area in 12 bins of log10(energy / GeV) from 2.4 to 4.2: the distribution behind the "
+        "protocol real of Fact-OQ.",
+    )
+    yield _ranges_picture()
+
+
+def _bars_picture(
+    distributions: Mapping[str, Floats],
+    name: str,
+    title: str,
+    caption: str,
+    orders: Sequence[int] = (1,),
+    across: int = 3,
+    fits: bool = False,
+) -> Picture:
+    """Draw distributions, `across` of them on one axis: a panel of its own for each would take seconds.
+
+    With `fits`, the polynomials of degree 0, 1 and 2 that are nearest to each are drawn over it.
+    """
+    across = min(across, len(distributions))
+    labels, P = list(distributions), list(distributions.values())
+    n = len(P[0])
+    down = -(-len(labels) // across)
+    small = across > 3
+    width, height, room = (1.5, 1.25, 1.3) if small else (2.7, 2.4, 1.22)
+    with sheet(max(0.6 + width * across, 4.2), 0.3 + height * down) as (figure, save):
+        panels = figure.subplots(down, 1, sharey=True, squeeze=False).ravel()
+        top = max(float(np.max(p)) for p in P)
+        for row, axes in enumerate(panels):
+            ticks: list[float] = []
+            for column, (label, p) in enumerate(zip(labels[row * across :][:across], P[row * across :], strict=False)):
+                x = column * (n + 1.4) + np.arange(1, n + 1)
+                bars(axes, p, x)
+                for degree, (color, _, dashes) in enumerate(LOOKS[: 3 if fits else 0]):
+                    dense = np.linspace(x[0], x[-1], 60)
+                    fitted = np.polyval(np.polyfit(x, p, degree), dense)
+                    axes.plot(dense, fitted, color=color, ls=dashes, lw=1.6, zorder=4)
+                values = "  ".join(f"ξ{SUBSCRIPTS[k]} = {float(jaggedness(p, order=k)):.3f}" for k in orders)
+                text = f"{label}\n{values}"
+                axes.text(float(x.mean()), top * room, text, ha="center", va="top", fontsize=6.5 if small else 9)
+                ticks += x.tolist()
+            tidy(axes, grid="y")
+            axes.set_xticks(ticks, [str(1 + i % n) for i in range(len(ticks))])
+            axes.set(xlim=(0.2, across * (n + 1.4) - 0.6), ylim=(0, top * (room + 0.02)))
+            axes.tick_params(length=0, labelsize=7)
+        if fits:
+            drawn = zip(("constant", "straight line", "parabola"), LOOKS, strict=False)
+            legend_below(figure, [handle(label, color, dashes=dashes) for label, (color, _, dashes) in drawn])
+        return save(name, title, caption, section="background", fold=FOLD)
+
+
+def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
+    """Return smallest, mean and largest xi_1 of real distributions: name -> (min, mean, max)."""
+    found = {}
+    for name, row in reference.yougov_jaggedness().items():
+        survey, _, rest = name.partition(" (n=")
+        classes, _, count = rest.rstrip(")").partition(", ")
+        label = f"YouGov, {survey.capitalize()}: {count.split()[0]}, n = {classes}"
+        found[label] = (row["min"], row["mean"], row["max"])
+    xi = [float(jaggedness(entry.p)) for entry in reference.amazon_categories()]
+    found[f"Amazon reviews: {len(xi)}, n = 5"] = (min(xi), float(np.mean(xi)), max(xi))
+    crab = float(jaggedness(reference.fact_spectrum().p))
+    return found | {"FACT, Crab nebula: 1, n = 12": (crab, crab, crab)}
+
+
+def _ranges_picture() -> Picture:
+    """Draw the range of the jaggedness of the real distributions that the paper has looked at."""
+    ranges = jaggedness_ranges()
+    printed = reference.protocols()
+    uniform = {5: printed["Amazon-OQ-BK"]["APP"]["xi1"], 12: printed["Fact-OQ"]["APP"]["xi1"]}
+    with sheet(7.6, 1.0 + 0.34 * len(ranges)) as (figure, save):
+        axes = figure.subplots()
+        for row, (low, mean, high) in enumerate(ranges.values()):
+            axes.plot([low, high], [row, row], color=BLUE, lw=2.2, solid_capstyle="round", zorder=3)
+            axes.plot(mean, row, "o", color=BLUE, ms=6, zorder=4)
+        for n, xi1 in uniform.items():
+            axes.axvline(xi1, color=SOFT, ls=(0, (4, 2)), lw=1, zorder=1)
+            axes.text(xi1, -0.75, f"APP, n = {n}", ha="center", va="bottom", fontsize=8, color=SOFT)
+        axes.set_yticks(range(len(ranges)), list(ranges))
+        axes.set(ylim=(len(ranges) - 0.5, -0.8), xlim=(0, None), xlabel="jaggedness, ξ₁")
+        tidy(axes, grid="x")
+        axes.tick_params(length=0)
+        return save(
+            "jaggedness_ranges",
+            "How jagged real distributions are",
+            "Lines: from the smallest to the largest ξ₁ of the distributions that the paper has looked at, with their "
+            "number and that of the classes, n; dots: their mean. Those of the surveys of YouGov are as printed, whose "
+            "distributions are not. Dashed: the mean of uniformly drawn distributions (APP) of 5 and of 12 classes.",
+            section="background",
+            fold=FOLD,
+        )
+
 
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel

@@ -7,11 +7,10 @@ from pathlib import Path
 from ordinalq._utils.text import Bold, screen, table
 from ordinalq.paper.experiments.config import Config, load_config
 from ordinalq.paper.experiments.outcome import Outcome, read_outcome
-from ordinalq.paper.experiments.progress import LogFile, Progress, Terminal
-from ordinalq.paper.experiments.runner import IDENTITY, identity, run
+from ordinalq.paper.experiments.runner import IDENTITY, LogFile, Progress, Terminal, identity, run
 from ordinalq.paper.experiments.store import open_store
 from ordinalq.paper.report import write_report, write_summary
-from ordinalq.paper.report.report_tables import result_tables
+from ordinalq.paper.report.tables import result_tables
 
 PAGE = "report.html"
 MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut

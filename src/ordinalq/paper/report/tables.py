@@ -1,122 +1,844 @@
-"""One layout for all tables: from facts, a row each, to the cells that people read."""
+"""All tables of an experiment. A new one is a function in `MAKERS`; files and page take whatever these make."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ordinalq.paper.report.formats import MISSING, Cell, Column, Row, plus_minus, short
+from ordinalq._utils.validation import Floats, check_distributions
+from ordinalq.datasets import published as reference
+from ordinalq.metrics import nmd, wilcoxon
+from ordinalq.paper.experiments.config import split_pair
+from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.report.facts import (
+    BOLD,
+    KEYS,
+    LEVEL,
+    QUICK,
+    bold_notes,
+    cell_facts,
+    compares_classifiers,
+    data_name,
+    display_name,
+    group_of,
+    missing_notes,
+    parsed,
+    printed_cells,
+    results,
+    sample_counts,
+    selected,
+)
+from ordinalq.paper.report.formats import (
+    MISSING,
+    Show,
+    Table,
+    known,
+    lay_out,
+    mean_and_std,
+    number,
+    settings_text,
+    short,
+    value_text,
+    words,
+)
+from ordinalq.paper.report.significance import Ranking, rank
+from ordinalq.protocols import APP, RealPrevalences, streams
+from ordinalq.quantifiers.catalog import BEYOND, known_methods
+from ordinalq.simplex import jaggedness
 
-Fact = Mapping[str, Any]
+# The paper's claims about pairs of methods, tested on the errors of a run and set beside the printed figures.
+#
+# The message of the paper is that the regularized form of a method is better than the plain one; of its comparison of
+# classifiers, that logistic regression is almost always best. Both are claims about pairs on the same test samples.
 
 
-def number(decimals: int, *, signed: bool = False) -> Callable[[float], str]:
-    """Return how to write a number; with many decimals it has no leading zero, as in the paper.
+# Each plain method of the paper and its regularized form.
+REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
+LOGISTIC = "LR"
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+CLAIM_COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value", "result",
+           "first_smoothing", "second_smoothing", "paper_first", "paper_second", "paper_change"]  # fmt: skip
 
-    >>> number(4)(0.0194), number(2)(0.5), number(1, signed=True)(3.14)
-    ('.0194', '0.50', '+3.1')
+
+def table_name(outcome: Outcome) -> str:
+    """Return the name of the table of claims."""
+    return "logistic_regression" if compares_classifiers(outcome) else "plain_and_regularized"
+
+
+class Claim(NamedTuple):
+    """What the paper says of a pair: the error of ``better`` is smaller than that of ``worse``.
+
+    ``first`` and ``second`` are the same two in the order in which they are compared: the change is from the first to
+    the second.
     """
-    if signed:
-        return lambda value: f"{value:+.{decimals}f}" if value else f"{value:.{decimals}f}"
-    return lambda value: short(value, decimals) if decimals > 2 else f"{value:.{decimals}f}"
+
+    first: str
+    second: str
+    better: str
 
 
-@dataclass(frozen=True)
-class Show:
-    """A column of a table: its heading, the fact that it shows, and how.
+def claims(outcome: Outcome) -> list[Claim]:
+    """Return the claims about methods that were run."""
+    if not compares_classifiers(outcome):
+        pairs = [(plain, smooth) for plain, smooth in REGULARIZED.items() if {plain, smooth} <= set(outcome.methods)]
+        return [Claim(plain, smooth, smooth) for plain, smooth in pairs]
+    split = [(method, *split_pair(method)) for method in outcome.methods]
+    return [
+        Claim(f"{LOGISTIC}-{quantifier}", method, f"{LOGISTIC}-{quantifier}")
+        for method, classifier, quantifier in split
+        if classifier != LOGISTIC and f"{LOGISTIC}-{quantifier}" in outcome.methods
+    ]
 
-    What is not known (None, NaN, "") is a dash. The fact ``std`` stands after ±, ``bold`` says if the cell is bold. A
-    ``shade`` "linear" or "log" colours cells by where they lie between the best and the worst of the column. The column
-    is left out where the fact that it ``needs`` is not known in any row. ``above`` is a heading of several columns.
+
+def claim_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per measure, protocol and claim: means, change in per cent, p-value, printed change, result."""
+    rows = [
+        _tested(claim, outcome, protocol, measure, errors, printed)
+        for measure in outcome.measures
+        for protocol in outcome.protocols
+        for errors, printed in [(results(outcome, protocol, measure), printed_cells(outcome, protocol, measure))]
+        for claim in claims(outcome)
+    ]
+    return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
+
+
+def claim_table(outcome: Outcome) -> Table:
+    """Return the pairs with their errors, the change from one to the other, and whether the claim holds."""
+    facts = claim_facts(outcome)
+    first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
+    columns, rows = lay_out(
+        facts,
+        rows=["measure", "pair"],
+        heads=[words("pair", "pair")],
+        cells=[
+            Show(first, "first_mean", number(4)),
+            Show(second, "second_mean", number(4)),
+            Show("change, %", "change", number(1, signed=True)),
+            Show("p", "p_value", p_text),
+            Show("paper, %", "paper_change", number(1, signed=True), needs="paper_change"),
+            words("claim", "result"),
+        ],
+        across=["protocol"],
+        above=lambda fact: str(fact["protocol"]),
+        group=lambda fact: str(fact["measure"]).upper(),
+    )
+    notes = [
+        "Change: mean error of the second over that of the first, less one. p: Wilcoxon signed-rank test, two-sided.",
+        f"The claim holds or fails where p < {short(LEVEL, 2)} and means and medians agree; else it is open.",
+    ]
+    if facts["paper_change"].map(known).any():
+        notes.append("Paper: the change of the printed means; no test can be made of it.")
+    if not compares_classifiers(outcome) and {"EDy", "PDF"} & set(outcome.methods):
+        notes.append(
+            "The printed EDy and PDF had in-sample predictions, o-EDy and o-PDF held-out ones, so that their printed "
+            "change is not that of regularization alone (departure 12)."
+        )
+    title = (
+        f"Logistic regression and the other classifiers on {data_name(outcome)}"
+        if compares_classifiers(outcome)
+        else f"Plain and regularized methods on {data_name(outcome)}"
+    )
+    return Table(table_name(outcome), title, columns, rows, facts, tuple(notes))
+
+
+def claim_sentences(outcome: Outcome) -> Iterator[str]:
+    """State in how many pairs the paper's claim holds, fails and is open, and where it fails."""
+    facts = claim_facts(outcome)
+    facts = facts[facts["result"] != ""]
+    if facts.empty:
+        return
+    counts = {result: int((facts["result"] == result).sum()) for result in (HOLDS, FAILS, OPEN)}
+    what = (
+        'The paper\'s claim that "logistic regression is almost always best"'
+        if compares_classifiers(outcome)
+        else "The paper's main claim, that a regularized method is better than its plain form,"
+    )
+    text = f"{what} holds in {counts[HOLDS]} of {len(facts)} comparisons, fails in {counts[FAILS]}"
+    failed = facts[facts["result"] == FAILS].to_dict("records")
+    if failed:
+        text += f" ({'; '.join(map(_failure, failed))})"
+    yield f"{text}, and is open in {counts[OPEN]}, where the test decides nothing."
+    if not compares_classifiers(outcome):
+        smoother = facts["second_smoothing"] < facts["first_smoothing"]
+        yield (
+            "The paper's reason, that regularization prevents implausibly jagged estimates, holds in "
+            f"{int(smoother.sum())} of {len(facts)} comparisons: there the regularized estimates are smoother than the "
+            "plain ones."
+        )
+
+
+def p_text(p: float) -> str:
+    """Write a p-value.
+
+    >>> p_text(0.25), p_text(2.3e-22), p_text(0.0)
+    ('.25', '2e-22', '< 1e-300')
     """
-
-    title: str
-    fact: str
-    text: Callable[[Any], str] = str
-    numeric: bool = True
-    std: str = ""
-    bold: str = ""
-    shade: str = ""
-    needs: str = ""
-    above: str = ""
-
-    def cell(self, fact: Fact, shade: float | None = None) -> Cell:
-        """Return the cell of a fact."""
-        value = fact[self.fact]
-        if not known(value):
-            return Cell(MISSING)
-        with_std = self.std and known(fact[self.std])
-        text = plus_minus(value, fact[self.std]) if with_std else short(value) if self.std else self.text(value)
-        return Cell(text, value if self.numeric else None, bool(self.bold and fact[self.bold]), shade)
+    return short(p, 2) if p >= LEVEL else f"{p:.0e}" if p > 0 else "< 1e-300"
 
 
-def mean_and_std(title: str = "mean ± std", prefix: str = "", **more: Any) -> Show:
-    """Return the column of the facts mean, std and bold, whose names may have a prefix."""
-    return Show(title, f"{prefix}mean", std=f"{prefix}std", bold=f"{prefix}bold", **more)
+def percent_change(first: float, second: float) -> float:
+    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
+    return float(100 * (second / first - 1)) if first > 0 else np.nan
 
 
-def words(title: str, fact: str, text: Callable[[Any], str] = str) -> Show:
-    """Return a column of text."""
-    return Show(title, fact, text, numeric=False)
+def _failure(fact: Any) -> str:
+    where = f"{fact['measure'].upper()}, {fact['protocol']}"
+    return f"{fact['pair']} under {where}: {fact['change']:+.1f} %, p = {p_text(fact['p_value'])}"
 
 
-def lay_out(
-    facts: pd.DataFrame,
-    rows: Sequence[str],
-    heads: Sequence[Show],
-    cells: Sequence[Show],
-    *,
-    across: Sequence[str] = (),
-    above: Callable[[Fact], str] = lambda fact: "",
-    group: Callable[[Fact], str] = lambda fact: "",
-    shaded_within: Sequence[str] = (),
-) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Return the columns and rows of a table, in the order in which they appear in the facts.
+def _tested(
+    claim: Claim,
+    outcome: Outcome,
+    protocol: str,
+    measure: str,
+    errors: dict[str, Any],
+    printed: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the row of one claim; what cannot be known is NaN, and its result is empty."""
+    row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
+        "pair": f"{display_name(claim.first)} → {display_name(claim.second)}",
+        "first": claim.first,
+        "second": claim.second,
+        "protocol": protocol,
+        "measure": measure,
+        "paper_first": float(printed.get(claim.first, {}).get("mean", np.nan)),
+        "paper_second": float(printed.get(claim.second, {}).get("mean", np.nan)),
+        "result": "",
+    }
+    row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
+    if claim.first in errors and claim.second in errors:
+        a, b = errors[claim.first], errors[claim.second]
+        p = wilcoxon(a, b)
+        # The test is one of ranks: where it and the means point to different sides, nothing is decided.
+        falls = np.sign(b.mean() - a.mean()) + np.sign(np.median(b - a))
+        better = claim.second if falls < 0 else claim.first
+        decided = p < LEVEL and falls != 0
+        row |= {
+            "first_mean": float(a.mean()),
+            "second_mean": float(b.mean()),
+            "change": percent_change(a.mean(), b.mean()),
+            "p_value": p,
+            "result": OPEN if not decided else HOLDS if better == claim.better else FAILS,
+            "first_smoothing": _smoothing(outcome, claim.first, protocol, measure),
+            "second_smoothing": _smoothing(outcome, claim.second, protocol, measure),
+        }
+    return row
 
-    Facts that agree in `rows` are a row of the table. It has the columns `heads`, which are the same for all of its
-    facts, and the columns `cells` once for each block: facts that agree in `across`. A heading `above` a block and the
-    `group` of a row are made from one of their facts. Shades compare cells that agree in `shaded_within`.
+
+def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> float:
+    """Return the mean jaggedness of the estimates over that of the truth."""
+    P_hat, P = outcome.distributions(method, protocol, measure)
+    return float(jaggedness(P_hat).mean() / jaggedness(P).mean())
+
+
+# The tables of errors: of the methods, on one data set or on several, and of classifiers in quantifiers.
+
+
+# Which versions of the quantifiers the table of classifiers has, by the settings.
+QUANTIFIERS_OF = {
+    "reference": "CC to SLD as in the program behind the printed table: without cross-fitting, M from 40 % of the "
+    "training items and inverted, SLD until it is stable. Settings paper have those of the paper's own sections.",
+    "paper": "CC to SLD as in the paper's own sections, with a classifier in ten folds. Settings reference have those "
+    "of the program behind the printed table.",
+}
+# Ratios to the printed mean outside of this range are more than the luck of a split is likely to make.
+FAR = (0.8, 1.25)
+PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
+OURS = mean_and_std(shade="log")
+METHOD = words("method", "method", display_name)
+CLASSIFIER_COLUMNS = ["classifier", "quantifier", "protocol", "measure", "mean", "std", "n_samples", "p_value", "bold",
+                      "percent_vs_lr", "paper_mean", "paper_bold", "classifier_parameters", "parameters",
+                      "unconverged"]  # fmt: skip
+
+
+def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
+    """Return one row per protocol and method, with everything that is known about the cell."""
+    rows = (cell_facts(outcome, protocol, measure, outcome.methods) for protocol in outcome.protocols)
+    return pd.DataFrame(chain.from_iterable(rows))
+
+
+def results_table(outcome: Outcome, measure: str) -> Table:
+    """Return the errors of all methods under all protocols: mean ± std, boldface, the paper's figure and the ratio."""
+    facts = result_facts(outcome, measure)
+    notes = [
+        f"Mean and standard deviation over test samples: {sample_counts(outcome)}.",
+        "Parameters were selected on validation samples of the same protocol by the same measure.",
+        *bold_notes([outcome]),
+    ]
+    if facts["paper_mean"].notna().any():
+        data = outcome.about["experiment"]["paper"]
+        notes.append(f"Paper: as printed for {data}, bold as printed. Ratio: our mean over the paper's.")
+        notes += _far_from_one(facts) if outcome.about["experiment"]["profile"] == "full" else [QUICK]
+    columns, rows = lay_out(
+        facts,
+        rows=["method"],
+        heads=[METHOD],
+        cells=[OURS, PRINTED, Show("ratio", "ratio", number(2), needs="paper_mean")],
+        across=["protocol"],
+        above=lambda fact: str(fact["protocol"]),
+        group=lambda fact: group_of(fact["method"]),
+    )
+    title = f"{measure.upper()} on {data_name(outcome)}"
+    return Table(measure, title, columns, rows, facts, (*notes, *missing_notes(outcome, [measure])))
+
+
+def _far_from_one(facts: pd.DataFrame) -> list[str]:
+    """Name the ratios that ask for an explanation, and say where it is."""
+    low, high = FAR
+    far = [fact for fact in facts.to_dict("records") if known(fact["ratio"]) and not low <= fact["ratio"] <= high]
+    if not far:
+        return []
+    named = (f"{display_name(fact['method'])} {fact['ratio']:.2f} ({fact['protocol']})" for fact in far)
+    return [f"Ratios below {low:.2f} or above {high:.2f}, see the departures: {', '.join(named)}."]
+
+
+def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
+    """Return the errors on several data sets side by side, with the paper's means."""
+    having = [outcome for outcome in outcomes if measure in outcome.measures]
+    parts = [result_facts(one, measure).assign(data=data_name(one), position=i) for i, one in enumerate(having)]
+    facts = pd.concat(parts, ignore_index=True)
+    columns, rows = lay_out(
+        facts,
+        rows=["method"],
+        heads=[METHOD],
+        cells=[OURS, Show("paper", "paper_mean", number(4), bold="paper_bold", needs="paper_mean")],
+        across=["position", "protocol"],  # two data sets may have the same name
+        above=lambda fact: f"{fact['data']}, {fact['protocol']}",
+        group=lambda fact: group_of(fact["method"]),
+    )
+    notes = (
+        "Mean and standard deviation over the test samples of each data set.",
+        *bold_notes(having),
+        "Paper: mean and boldface as printed.",
+        *(f"{data_name(one)}: {note}" for one in outcomes for note in missing_notes(one, [measure])),
+    )
+    facts = facts.drop(columns="position")
+    return Table(measure, f"{measure.upper()} on all data sets", columns, rows, facts, notes)
+
+
+def classifier_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per measure, protocol, quantifier and classifier."""
+    pairs = [split_pair(method) for method in outcome.methods]
+    classifiers, quantifiers = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
+    rows = []
+    for measure, protocol, quantifier in product(outcome.measures, outcome.protocols, quantifiers):
+        column = list(cell_facts(outcome, protocol, measure, (f"{one}-{quantifier}" for one in classifiers)))
+        logistic = column[classifiers.index("LR")]["mean"] if "LR" in classifiers else np.nan
+        for classifier, cell in zip(classifiers, column, strict=True):
+            own = {"classifier": classifier, "quantifier": quantifier, "classifier_parameters": cell["classifier"]}
+            rows.append(cell | own | {"percent_vs_lr": percent_change(logistic, cell["mean"])})
+    return pd.DataFrame(rows)[CLASSIFIER_COLUMNS]
+
+
+def ordinal_classifier_table(outcome: Outcome) -> Table:
+    """Return classifiers (rows) by quantifiers (columns): mean ± std, percent versus LR, and the paper's figure."""
+    facts = classifier_facts(outcome)
+    columns, rows = lay_out(
+        facts,
+        rows=["measure", "protocol", "classifier"],
+        heads=[words("classifier", "classifier")],
+        cells=[
+            OURS,
+            Show("vs LR, %", "percent_vs_lr", number(1, signed=True)),
+            Show("paper", "paper_mean", short, bold="paper_bold"),
+        ],
+        across=["quantifier"],
+        above=lambda fact: str(fact["quantifier"]),
+        group=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
+        shaded_within=["measure", "protocol"],
+    )
+    notes = (
+        f"Mean and standard deviation over test samples: {sample_counts(outcome)}. Percent: mean relative to LR.",
+        BOLD,
+        QUANTIFIERS_OF[outcome.about["experiment"]["settings"]],
+        "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only.",
+        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD; or nothing is printed.",
+        *missing_notes(outcome, outcome.measures, absent=False),
+    )
+    title = f"Ordinal classifiers on {data_name(outcome)}"
+    return Table("ordinal_classifiers", title, columns, rows, facts, notes)
+
+
+# Average ranks of methods, over data sets or over test samples, beside those of the paper.
+
+
+RANK_COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
+           "paper_rank", "paper_n_blocks", "bold"]  # fmt: skip
+
+
+def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
+    """Rank the methods for each protocol and measure that all outcomes have.
+
+    With several outcomes, each is one block with its mean errors; with a single one, each test sample is a block.
+    Methods without a result in some outcome are left out.
     """
-    records: list[Any] = facts.to_dict("records")
-    of_row: dict[tuple[Any, ...], Fact] = {}
-    blocks: dict[tuple[Any, ...], dict[tuple[Any, ...], Fact]] = {}
-    for fact in records:
-        key = tuple(fact[name] for name in rows)
-        of_row.setdefault(key, fact)
-        blocks.setdefault(tuple(fact[name] for name in across), {})[key] = fact
-    columns = [Column(show.title, show.above, show.numeric) for show in heads]
-    made = {key: [show.cell(fact) for show in heads] for key, fact in of_row.items()}
-    for block in blocks.values():
-        heading = above(next(iter(block.values())))
-        for show in cells:
-            if show.needs and not any(known(fact[show.needs]) for fact in block.values()):
+    found: dict[tuple[str, str], Ranking] = {}
+    for measure in outcomes[0].measures:
+        for protocol in outcomes[0].protocols:
+            if not all(protocol in one.protocols and measure in one.measures for one in outcomes):
                 continue
-            columns.append(Column(show.title, heading or show.above, show.numeric))
-            shades = _shades(block, show, shaded_within)
-            for key, row in made.items():
-                row.append(show.cell(block[key], shades.get(key)) if key in block else Cell(MISSING))
-    return tuple(columns), tuple(Row(tuple(made[key]), group(fact)) for key, fact in of_row.items())
+            errors = [results(outcome, protocol, measure) for outcome in outcomes]
+            blocks: dict[str, Any] = dict(errors[0])
+            if len(outcomes) > 1:
+                common = [method for method in errors[0] if all(method in one for one in errors)]
+                blocks = {method: [float(np.mean(one[method])) for one in errors] for method in common}
+            if blocks:
+                found[protocol, measure] = rank(blocks)
+    return found
 
 
-def known(value: Any) -> bool:
-    """Whether there is something to show."""
-    return value is not None and value != "" and not (isinstance(value, float) and not np.isfinite(value))
+def paper_rankings() -> dict[tuple[str, str], Ranking]:
+    """Rank the methods by the paper's printed means, a data set being a block."""
+    table = reference.results()
+    printed = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
+    found = {}
+    for protocol in ("APP", "APP-OQ", "real"):
+        for measure in ("nmd", "rnod"):
+            blocks = [d for d, cells in table["CC"].items() if measure.upper() in cells.get(protocol, {})]
+            found[protocol, measure] = rank(
+                {name: [row[d][protocol][measure.upper()]["mean"] for d in blocks] for name, row in printed.items()}
+            )
+    return found
 
 
-def _shades(block: Mapping[Any, Fact], show: Show, within: Sequence[str]) -> dict[Any, float]:
-    """Return where the values of a column lie between the best (0) and the worst (1)."""
-    shades: dict[Any, float] = {}
-    scopes: dict[tuple[Any, ...], dict[Any, float]] = {}
-    for key, fact in block.items() if show.shade else ():
-        value = fact[show.fact]
-        if known(value) and (value > 0 or show.shade == "linear"):
-            scopes.setdefault(tuple(fact[name] for name in within), {})[key] = value
-    for found in scopes.values():
-        values = np.log(list(found.values())) if show.shade == "log" else np.array(list(found.values()))
-        width = values.max() - values.min()
-        if len(found) > 1:
-            scaled = (values - values.min()) / width if width > 0 else np.zeros(len(values))
-            shades |= dict(zip(found, scaled.tolist(), strict=True))
-    return shades
+def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking]) -> pd.DataFrame:
+    """Return one row per protocol, measure and method."""
+    methods = list(dict.fromkeys(method for outcome in outcomes for method in outcome.methods))
+    printed = paper_rankings()
+    rows = []
+    for (protocol, measure), ranking in found.items():
+        best = min(ranking.ranks.values())
+        paper = printed.get((protocol, measure))
+        # What is compared has a method of the paper; comparisons of classifiers have none.
+        paper = paper if paper and not paper.ranks.keys().isdisjoint(methods) else None
+        for method in methods:
+            value = ranking.ranks.get(method, np.nan)
+            rows.append(
+                {
+                    "method": method,
+                    "protocol": protocol,
+                    "measure": measure,
+                    "rank": value,
+                    "n_blocks": ranking.n_blocks,
+                    "critical_difference": ranking.difference,
+                    "friedman": ranking.statistic,
+                    "p_value": ranking.p_value,
+                    "paper_rank": paper.ranks.get(method, np.nan) if paper else np.nan,
+                    "paper_n_blocks": paper.n_blocks if paper else 0,
+                    # The difference is not known where only one method was run, which then is the best one.
+                    "bold": bool(value == best or value - best <= ranking.difference),
+                }
+            )
+    return pd.DataFrame(rows, columns=RANK_COLUMNS)
+
+
+def rank_table(outcomes: Sequence[Outcome]) -> Table:
+    """Return average ranks over data sets, or over the test samples of a single one, beside those of the paper."""
+    found = rankings(outcomes)
+    facts = rank_facts(outcomes, found)
+    columns, rows = lay_out(
+        facts,
+        rows=["method"],
+        heads=[words("method", "method", display_name)],
+        cells=[
+            Show("rank", "rank", number(2), bold="bold", shade="linear"),
+            Show("paper", "paper_rank", number(2), needs="paper_rank"),
+        ],
+        across=["protocol", "measure"],
+        above=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
+        group=lambda fact: group_of(fact["method"]),
+    )
+    blocks = "data sets" if len(outcomes) > 1 else "test samples"
+    notes = [f"Rank: average over {blocks}, 1 is best; bold: within the critical difference of the best."]
+    if facts["paper_rank"].notna().any():
+        notes[0] += " Paper: the same over the printed means of its data sets (six; two for RNOD and for real)."
+    if len(outcomes) == 1:
+        notes[0] += " Test samples share items and classifiers, hence the critical difference is optimistic."
+    for (protocol, measure), ranking in found.items():
+        if np.isfinite(ranking.difference):
+            p_value = f"p = {ranking.p_value:.2g}" if ranking.p_value else "p < 1e-300"
+            notes.append(
+                f"{measure.upper()}, {protocol}: {ranking.n_blocks} {blocks}, "
+                f"Friedman's statistic {ranking.statistic:.1f} ({p_value}), "
+                f"critical difference {ranking.difference:.2f} (Nemenyi, level .05)."
+            )
+    left_out = sorted(set(facts[facts["rank"].isna()]["method"].map(display_name)))
+    if left_out:
+        notes.append(f"A dash: left out for want of results: {', '.join(left_out)}.")
+    title = "Average ranks" + ("" if len(outcomes) > 1 else f" on {data_name(outcomes[0])}")
+    return Table("ranking", title, columns, rows, facts.drop(columns="bold"), tuple(notes), section="ranking")
+
+
+# The tables about samples: those of a run, and the protocols of the paper.
+
+
+N_FACT = 12  # classes of Fact-OQ
+
+
+def sample_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per protocol: number of test samples, mean jaggedness, mean shift from the training set."""
+    p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
+    data = str(outcome.about["experiment"].get("paper"))
+    printed = reference.protocols().get(data, {})
+    rows = []
+    for protocol in outcome.protocols:
+        P = outcome.true_distributions(protocol)
+        name = f"APP-OQ({reference.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
+        paper = printed.get(name, {})
+        rows.append(
+            {
+                "protocol": protocol,
+                "n_samples": len(P),
+                "xi1": float(np.mean(jaggedness(P))),
+                "nmd_to_training": float(np.mean(nmd(p_train, P))),
+                "xi1_paper": paper.get("xi1", np.nan),
+                "nmd_to_training_paper": paper.get("nmd_to_training", np.nan),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def samples_table(outcome: Outcome) -> Table:
+    """Return what the test samples of each protocol are like: number, jaggedness and shift from the training set."""
+    facts = sample_facts(outcome)
+    columns, rows = lay_out(
+        facts,
+        rows=["protocol"],
+        heads=[words("protocol", "protocol")],
+        cells=[
+            Show("test samples", "n_samples"),
+            Show("jaggedness", "xi1", number(4)),
+            Show("shift", "nmd_to_training", number(4)),
+            Show("jaggedness, paper", "xi1_paper", number(4), needs="xi1_paper"),
+            Show("shift, paper", "nmd_to_training_paper", number(4), needs="xi1_paper"),
+        ],
+    )
+    notes = (
+        "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample.",
+    )
+    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, notes, section="run")
+
+
+def protocols_table(outcome: Outcome) -> Table:
+    """Return the paper's table of protocols, recomputed.
+
+    The real distributions of Amazon and the training distribution of Fact are those of the run.
+    """
+    own: dict[str, Any] = {}
+    data = outcome.about["experiment"].get("paper")
+    if data == "Amazon-OQ-BK" and "real" in outcome.protocols:
+        own["amazon_vectors"] = np.unique(outcome.true_distributions("real"), axis=0)
+    if data == "Fact-OQ" and len(outcome.about["data"]["p_train"]) == N_FACT:
+        own["fact_training"] = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
+    facts = protocol_table(**own) if own else _protocols().copy()
+    columns, rows = lay_out(
+        facts,
+        rows=["data", "protocol"],
+        heads=[words("protocol", "protocol")],
+        cells=[
+            Show("ours", "xi1", number(4), above="jaggedness xi_1"),
+            Show("paper", "xi1_paper", number(4), above="jaggedness xi_1"),
+            Show("ours", "nmd", number(4), above="shift NMD(p_L, p)"),
+            Show("paper", "nmd_paper", number(4), above="shift NMD(p_L, p)"),
+        ],
+        group=lambda fact: str(fact["data"]),
+    )
+    notes = ["Means over 20,000 drawn samples of 1000 items; they do not depend on any classifier or method."]
+    if "amazon_vectors" not in own:
+        notes.append("A dash in the row real of Amazon-OQ-BK: it needs the published samples of that data set.")
+    if "fact_training" not in own:
+        notes.append("A dash at Fact-OQ: its training distribution p_L is not published, and needs the loaded file.")
+    notes.append("NPP: the printed row is a comment in the source of the paper; how it was made is not known.")
+    fold = "The paper's table of protocols, recomputed"
+    return Table("protocols", "Protocols", columns, rows, facts, tuple(notes), section="background", fold=fold)
+
+
+@cache
+def _protocols() -> pd.DataFrame:
+    """Return the table of protocols without the real distributions of Amazon; it takes seconds."""
+    return protocol_table()
+
+
+def protocol_table(
+    *,
+    amazon_vectors: Any = None,
+    fact_training: Any = None,
+    n_draws: int = 20_000,
+    sample_size: int = 1000,
+    random_state: Any = 0,
+) -> pd.DataFrame:
+    """Recompute the paper's table of protocols: mean jaggedness, and mean shift from the training distribution.
+
+    The rows of APP-OQ are the given percentages of the APP samples. With 20,000 draws the standard error of xi_1 is
+    .0006 for APP and smaller for the others.
+
+    Parameters
+    ----------
+    amazon_vectors : array-like (k, 5), default=None
+        The real star distributions of books; without them the row "real" of Amazon holds the paper's figures only.
+    fact_training : array-like (12,), default=None
+        Training distribution p_L of Fact-OQ, which is not published: that of the loaded file. Without it the shift of
+        Fact-OQ is not known.
+    n_draws, sample_size : int
+        Number and size of the samples of each protocol.
+    random_state : int, Generator or None, default=0
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns data, protocol, xi1, xi1_paper, nmd, nmd_paper: xi1 is the mean of xi_1 over the samples, nmd the mean
+        NMD(p_L, p). What cannot be recomputed is NaN.
+
+    Examples
+    --------
+    >>> table = protocol_table(n_draws=500, sample_size=100)
+    >>> list(table.columns)
+    ['data', 'protocol', 'xi1', 'xi1_paper', 'nmd', 'nmd_paper']
+    """
+    size: dict[str, Any] = {"n_samples": n_draws, "sample_size": sample_size, "random_state": random_state}
+    p_L = {"Amazon-OQ-BK": reference.amazon_training()}
+    if fact_training is not None:
+        p_L["Fact-OQ"] = check_distributions("fact_training", fact_training)
+        if p_L["Fact-OQ"].shape != (12,):
+            raise ValueError(f"fact_training must have one entry per class, 12, got shape {p_L['Fact-OQ'].shape}.")
+    real = {"Fact-OQ": RealPrevalences(reference.fact_spectrum().p, **size, poisson=True).counts(12) / sample_size}
+    if amazon_vectors is not None:
+        real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size
+    rows = []
+    for data, printed in reference.protocols().items():
+        app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
+        # A mirrored distribution is as likely and as jagged, and shifted the other way: half of the noise is gone.
+        app = np.concatenate([app, app[:, ::-1]])
+        xi = jaggedness(app)
+        for protocol, paper in printed.items():
+            P: Floats | None
+            if protocol.startswith("APP"):
+                percent = protocol.removeprefix("APP-OQ(").removesuffix("%)")
+                P = app if protocol == "APP" else app[xi <= np.quantile(xi, int(percent) / 100)]
+            elif protocol == "real":
+                P = real.get(data)
+            else:  # NPP: samples of an infinite pool
+                rng = streams(random_state)[2]
+                P = rng.multinomial(sample_size, p_L[data], n_draws) / sample_size if data in p_L else None
+            rows.append(
+                {
+                    "data": data,
+                    "protocol": protocol,
+                    "xi1": np.nan if P is None else np.mean(jaggedness(P)),
+                    "xi1_paper": paper["xi1"],
+                    "nmd": np.nan if P is None or data not in p_L else np.mean(nmd(p_L[data], P)),
+                    "nmd_paper": paper["nmd_to_training"],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+# The tables of parameters: what was selected, and which values were tried, beside those of the paper.
+
+
+CLASS_NUMBERS = (5, 10, 12)
+SETTINGS = ("paper", "reference")
+# How the printed tables call a parameter of ours.
+PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
+OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
+CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
+SELECTED = [*KEYS, "classifier", "parameters", "error", "std", "smoothing", "n_samples", "unconverged"]
+
+
+def selected_table(outcome: Outcome) -> Table:
+    """Return the selected configuration of each method, protocol and measure."""
+    cases = [(method, p, m) for method in outcome.methods for p in outcome.protocols for m in outcome.measures]
+    chosen = [row for row in (selected(outcome, *case) for case in cases) if "error" in row]
+    facts = pd.DataFrame(chosen, columns=SELECTED)
+    columns, rows = lay_out(
+        facts,
+        rows=KEYS,
+        heads=[
+            words("method", "method", display_name),
+            words("protocol", "protocol"),
+            words("measure", "measure", str.upper),
+            words("classifier", "classifier", _settings),
+            words("parameters", "parameters", _settings),
+        ],
+        cells=[Show("validation error", "error", number(4)), Show("smoothing", "smoothing", number(2))],
+        group=lambda fact: group_of(fact["method"]),
+    )
+    notes = (
+        "Validation error: mean over the validation samples, which differ from the test samples.",
+        "Smoothing: mean jaggedness of the estimates over that of the truth; below 1 they are smoother than the truth.",
+    )
+    title = "Selected parameters"
+    return Table("selected", title, columns, rows, facts, notes, section="parameters", fold=title)
+
+
+def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
+    """Return one row per method, parameter, settings and number of classes; values are JSON.
+
+    Methods that are not in the paper are there if they were run, with what was tried.
+    """
+    printed = reference.grids()["quantifier_paper"]
+    known = known_methods()
+    names = [name for name, entry in known.items() if entry.group != BEYOND or name in outcome.methods]
+    rows = []
+    for method in [*names, *(name for name in outcome.methods if name not in known)]:
+        paper = printed.get(display_name(method), {})
+        run = _values(outcome.validation[outcome.validation["method"] == method]["parameters"])
+        grid: Callable[[int, str], dict[str, list[Any]]]
+        grid = known[method].grid if method in known else lambda n, settings: {}
+        own = (OWN_NAMES.get(name, name) for name in paper)
+        tried = [name for settings in SETTINGS for name in grid(CLASS_NUMBERS[0], settings)]
+        for name in list(dict.fromkeys([*tried, *own, *run])) or [""]:
+            shown = paper.get(name) or paper.get(PRINTED_NAMES.get(name, ""), [])
+            rows += [
+                {
+                    "method": method,
+                    "parameter": name,
+                    "settings": settings,
+                    "n_classes": n,
+                    "values": json.dumps(grid(n, settings).get(name, [])),
+                    "printed": json.dumps(shown),
+                    "run": json.dumps(run.get(name, [])),
+                }
+                for settings in SETTINGS
+                for n in CLASS_NUMBERS
+            ]
+    return pd.DataFrame(rows)
+
+
+def hyperparameter_table(outcome: Outcome) -> Table:
+    """Return the grids of the catalog for 5, 10 and 12 classes, beside the printed ones and those of the run."""
+    facts = hyperparameter_facts(outcome)
+    columns, rows = lay_out(
+        _one_row_each(facts),
+        rows=["method", "parameter"],
+        heads=[words("method", "method", display_name), words("parameter", "parameter")],
+        cells=[
+            words("printed", "printed"),
+            words("settings paper", "paper"),
+            words("settings reference", "reference"),
+            words("this run", "run", _list),
+        ],
+        group=lambda fact: group_of(fact["method"]),
+    )
+    notes = (
+        "Settings paper: as the text says. Settings reference: as the authors' program did.",
+        "What depends on the number n of classes is given for 5, 10 and 12.",
+        "n_bins of PDF and o-PDF is the total number of bins, n - 1 times the printed one.",
+    )
+    title = "Hyperparameters of the methods"
+    return Table("hyperparameters", title, columns, rows, facts, notes, section="parameters", fold=title)
+
+
+def classifier_grid_table(outcome: Outcome) -> Table:
+    """Return the values of the classifier's parameters that were tried, beside the printed ones."""
+    rows = []
+    for name, paper, values in _classifier_grids(outcome):
+        for parameter in dict.fromkeys([*paper, *values]):
+            shown = json.dumps(paper.get(parameter, []))
+            run = json.dumps(values.get(parameter, []))
+            rows.append({"classifier": name, "parameter": parameter, "printed": shown, "run": run})
+    facts = pd.DataFrame(rows, columns=["classifier", "parameter", "printed", "run"])
+    columns, laid = lay_out(
+        facts,
+        rows=["classifier", "parameter"],
+        heads=[words("classifier", "classifier"), words("parameter", "parameter")],
+        cells=[words("printed", "printed", _list), words("this run", "run", _list)],
+    )
+    notes = (
+        "A dash: not printed, or not varied in this run.",
+        'For forests with out-of-bag scores, the printed "balanced" is "balanced_subsample" in recent scikit-learn.',
+    )
+    title = "Hyperparameters of the classifier"
+    return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
+
+
+def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """Return the name of each classifier, its printed grid, and the values that were tried.
+
+    No grid is printed for the comparison of ordinal classifiers.
+    """
+    tried = outcome.validation
+    if not compares_classifiers(outcome):
+        values = _values(tried["classifier"])
+        trees = outcome.about["experiment"].get("n_estimators")
+        if trees is not None:
+            values = {"n_estimators": [trees]} | values
+        family = "logistic" if "C" in values else "forest"
+        return [(CLASSIFIERS[family], reference.classifier_grid(family), values)]
+    found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
+    for name in dict.fromkeys(map(group_of, outcome.methods)):
+        values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
+        values.pop("name", None)  # of the classifier itself
+        found.append((name, {}, values))
+    return found
+
+
+def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
+    """Return which values each parameter takes in a column of JSON, in the order of appearance."""
+    found: dict[str, list[Any]] = {}
+    for text in column.drop_duplicates():
+        for name, value in parsed(text).items():
+            if value not in found.setdefault(name, []):
+                found[name].append(value)
+    return found
+
+
+def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per method and parameter, the grids as text."""
+    paper = reference.grids()["quantifier_paper"]
+    rows = []
+    for (method, parameter), part in facts.groupby(["method", "parameter"], sort=False):
+        first = part.iloc[0]
+        per_class = parameter == "n_bins" and "n_bins_per_class" in paper.get(display_name(str(method)), {})
+        row = {"method": method, "parameter": parameter, "run": first["run"]}
+        for settings in SETTINGS:
+            grid = part[part["settings"] == settings]
+            row[settings] = _by_classes(dict(zip(grid["n_classes"], grid["values"], strict=True)))
+        rows.append(row | {"printed": _list(first["printed"]) + (" per class" if per_class else "")})
+    return pd.DataFrame(rows)
+
+
+def _by_classes(grid: Mapping[int, str]) -> str:
+    """Write a grid, once if it is the same for every number of classes."""
+    texts = {n: _list(values) for n, values in grid.items()}
+    if len(set(texts.values())) == 1:
+        return texts[CLASS_NUMBERS[0]]
+    return "; ".join(f"n={n}: {text}" for n, text in texts.items())
+
+
+def _settings(text: str) -> str:
+    return settings_text(parsed(text))
+
+
+def _list(text: str) -> str:
+    """Write a JSON list."""
+    return ", ".join(value_text(value) for value in json.loads(text)) or MISSING
+
+
+def result_tables(outcome: Outcome) -> list[Table]:
+    """Return the tables of errors."""
+    if compares_classifiers(outcome):
+        return [ordinal_classifier_table(outcome)]
+    return [results_table(outcome, measure) for measure in outcome.measures]
+
+
+# In the order of the page; each gives the tables that apply to the outcome.
+MAKERS: list[Callable[[Outcome], list[Table]]] = [
+    result_tables,
+    lambda outcome: [claim_table(outcome)] if claims(outcome) else [],
+    lambda outcome: [rank_table([outcome])],
+    lambda outcome: [selected_table(outcome)],
+    lambda outcome: [samples_table(outcome)],
+    lambda outcome: [classifier_grid_table(outcome)],
+    lambda outcome: [] if compares_classifiers(outcome) else [hyperparameter_table(outcome)],
+    lambda outcome: [protocols_table(outcome)],
+]
+
+
+def all_tables(outcome: Outcome) -> list[Table]:
+    """Return every table that applies to an outcome."""
+    return [table for make in MAKERS for table in make(outcome)]
