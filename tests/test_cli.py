@@ -8,7 +8,7 @@ import pytest
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.cli.app import app as main_app
+from ordinalq.cli.options import app as main_app
 from ordinalq.datasets import CATALOG
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ordinalq._utils.text import GAP, MAX_ROWS, Bold, cut, percent, plain, screen, shortened, table
-from ordinalq.cli.wording import QUIET, say
+from ordinalq.cli.options import QUIET, say
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalq._utils.text import first_of
-from ordinalq.cli.app import (
+from ordinalq.cli.options import (
     EncodingOption,
     FormatOption,
     JsonOption,
@@ -20,9 +20,11 @@ from ordinalq.cli.app import (
     WeightOption,
     WeightsOption,
     app,
+    listed,
+    say,
+    say_json,
 )
-from ordinalq.cli.options import columns_of
-from ordinalq.cli.wording import listed, say, say_json
+from ordinalq.cli.predict import columns_of
 
 if TYPE_CHECKING:
     from ordinalq.tables.model import TableModel

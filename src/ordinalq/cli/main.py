@@ -10,11 +10,13 @@ from typing import Any
 
 import typer
 
-from ordinalq.cli import comparing, labelling, page, paper
 from ordinalq.cli import fit as everyday
+from ordinalq.cli import paper
+from ordinalq.cli import predict as comparing
+from ordinalq.cli import predict as labelling
+from ordinalq.cli import predict as page
 from ordinalq.cli import predict as predicting
-from ordinalq.cli.app import app
-from ordinalq.cli.wording import QUIET, OneLine, one_line, say
+from ordinalq.cli.options import QUIET, OneLine, app, one_line, say
 
 # Importing them has added their verbs, which the help lists in this order.
 VERBS = (

@@ -1,203 +1,184 @@
-"""What several verbs ask: a model about a table, by groups. The options are written here once."""
+"""The program that the verbs belong to, and the options that several of them have."""
 
-import hashlib
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+import json
+import logging
+import math
+import re
+from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ordinalq.cli.app import (
-    EncodingOption,
-    FormatOption,
-    JsonOption,
-    ModelArgument,
-    QuotingOption,
-    TrustOption,
-    WeightOption,
-    WeightsOption,
+from ordinalq._utils.text import plain
+from ordinalq.version import __version__
+
+app = typer.Typer(
+    name="ordinalq",
+    help="Ordinal quantification: class distributions of unlabelled samples over ordered classes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
-from ordinalq.cli.wording import listed
 
-if TYPE_CHECKING:
-    from ordinalq.inference.options import Plan
-    from ordinalq.io.table import Table
-    from ordinalq.quantifiers.base import Quantifier
-    from ordinalq.tables.aggregate import Finished
-    from ordinalq.tables.model_file import ModelInfo
-
-
-MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]
-
-
-@dataclass(frozen=True)
-class Job:
-    """A model, a table of any size, and how its groups are estimated."""
-
-    model: ModelArgument
-    table: Annotated[
-        Path, typer.Argument(help="Table of any size: a file, a folder, a pattern '*.parquet'; - is standard input.")
-    ]
-    by: Annotated[
-        str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
-    ] = None
-    interval_of: Annotated[
-        str | None,
-        typer.Option(
-            "--interval-of",
-            help="Intervals for exactly these rows, the 'sample', or for their 'population'; default: sample, for "
-            "comparisons and periods population.",
-        ),
-    ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
-    ] = None
-    basis: Annotated[
-        str,
-        typer.Option(
-            "--basis",
-            help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
-        ),
-    ] = "auto"
-    weight: WeightOption = None
-    weights: WeightsOption = "survey"
-    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
-    trust: TrustOption = ""
-    format: FormatOption = None
-    encoding: EncodingOption = "utf-8"
-    quoting: QuotingOption = "auto"
-    json: JsonOption = False
-
-    def plan(self, of: str = "sample") -> "Plan":
-        """Return how intervals are made; a wrong option is an error."""
-        from ordinalq._utils.validation import check_choice
-        from ordinalq.inference.options import BASES, OF, Plan
-
-        of = of if self.interval_of is None else self.interval_of
-        check_choice("--interval-of", of, OF)
-        check_choice("--basis", self.basis, BASES)
-        return Plan(of=of, random_state=self.random_state, basis=self.basis)
-
-    @property
-    def in_time(self) -> bool:
-        """Whether the last of the columns of groups are periods of time."""
-        from ordinalq.samples.keys import with_period
-
-        return self.by is not None and with_period(self.by.strip())[1] is not None
-
-    def output(self, path: Path) -> Path:
-        """Return a path that can be written and is neither the model nor the table."""
-        from ordinalq.io.writing import check_output
-
-        return check_output(path, self.model, *(part.path for part in self.file.files))
-
-    def and_files(self, more: Sequence[str | Path] | None) -> "Job":
-        """Return the job with more files of the table."""
-        job = replace(self)
-        if more:
-            vars(job)["file"] = self._opened([self.table, *more])
-        return job
-
-    @cached_property
-    def file(self) -> "Table":
-        """The table."""
-        return self._opened(self.table)
-
-    def _opened(self, path: Any) -> "Table":
-        from ordinalq.io.table import open_table
-
-        return open_table(path, self.format, self.encoding, self.quoting)
-
-    @cached_property
-    def _loaded(self) -> "tuple[Any, ModelInfo]":
-        from ordinalq.tables.model_file import load_model_and_info
-
-        return load_model_and_info(self.model, trusted=listed(self.trust))
-
-    @property
-    def loaded(self) -> Any:
-        """The model."""
-        return self._loaded[0]
-
-    @property
-    def info(self) -> "ModelInfo":
-        """What the model's file says of it."""
-        return self._loaded[1]
-
-    @property
-    def quantifier(self) -> "Quantifier":
-        """The quantifier of the model."""
-        from ordinalq.tables.inner import fitted_quantifier
-
-        return fitted_quantifier(self.loaded)
-
-    def check_resume(self, out: Path | None) -> None:
-        """Refuse to keep what is finished where nobody would find it, or of what cannot be read again."""
-        if out is None:
-            raise ValueError("--resume needs --out: what is finished is kept beside it.")
-        if str(self.table) == "-":
-            raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
-
-    def finished(self, out: Path) -> "Finished":
-        """Return the folder beside the output that keeps what is finished."""
-        from ordinalq.tables.aggregate import Finished
-        from ordinalq.version import __version__
-
-        digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
-        how = (
-            self.by,
-            self.labels,
-            self.weight,
-            self.weights,
-            self.file.format,
-            self.encoding,
-            self.quoting,
-            self.trust,
-        )
-        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
-
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns of groups, where there are any."""
-        return columns_of(self.by, self.file)
-
-    @contextmanager
-    def reading(self) -> Iterator[dict[str, Any]]:
-        """Show how far the table is read; give what functions that read it are told."""
-        from ordinalq.cli import display as show
-
-        with show.working(f"reading {self.file.name}"):
-            yield {
-                "by": self.columns,
-                "labels": self.labels,
-                "weight": self.weight,
-                "weights": self.weights,
-                "n_jobs": self.n_jobs,
-            }
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="File or folder with a local copy; default: the folder ORDINALQ_DATA.")
+]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet; default: by the ending of the name.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as cp1252.")]
+QuotingOption = Annotated[
+    str,
+    typer.Option(
+        "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal': they protect, 'none': plain characters."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
+ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
+WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of weights of the rows.")]
+WeightsOption = Annotated[
+    str,
+    typer.Option(
+        "--weights", help="What weights are: those of a 'survey' or a simulation, or a 'frequency' of the row."
+    ),
+]
+TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
 
 
-def columns_of(by: str | None, file: "Table") -> list[str] | None:
-    """Return the columns that a,b names, or one whose own name has a comma."""
-    if by is None:
-        return None
-    return [by] if "," not in by or by in file.columns() else listed(by)
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ordinalq {__version__}")
+        raise typer.Exit
 
 
-def asks(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the arguments and options of a :class:`Job` around its own; it takes the job in their place."""
-    shared = [*inspect.signature(Job).parameters.values()]
-    own = [*inspect.signature(verb).parameters.values()][1:]
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Ordinal quantification: class distributions of unlabelled samples over ordered classes."""
 
-    def run(**given: Any) -> None:
-        verb(Job(**{one.name: given.pop(one.name) for one in shared}), **given)
 
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
-    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
-    run.__annotations__ = {one.name: one.annotation for one in named}
-    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    return run
+# What is said on the terminal: plain characters only, and options where the library speaks of parameters.
+
+
+# Whether the call that is running was asked for quiet.
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+# Parameters of the library that have another name as an option.
+SYNONYMS = {
+    "overwrite": "force",
+    "trusted": "trust",
+    "level": "interval",
+    "of": "interval_of",
+    "dates": "date_format",
+    "n_samples": "samples",
+    "labelled": "labels",
+}
+# Lists show how they are written.
+LISTS = {"classes": " a,b,c", "labels": " COLUMN"}
+
+# name=[...], name=True, name='word', name={'column': 'word'} and name=PATH, as in Python.
+KEYWORD = re.compile(r"\b([a-z_]+)=(\[\.\.\.\]|True|'([^']*)'|\{'([^']*)': '([^']*)'\}|[A-Z]+\b)")
+
+# A parameter that a message is about.
+SUBJECT = re.compile(r"([a-z_]+) (?:must|has|needs)\b")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines; what would move the cursor or change the terminal is a blank."""
+    typer.echo("\n".join(plain(line) for line in text.split("\n")), err=err)
+
+
+def say_json(value: Any) -> None:
+    """Print JSON; characters that are not printable are escaped, numbers that it lacks are null."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str)
+    typer.echo("".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text))
+
+
+def finite(value: Any) -> Any:
+    """Replace the numbers that JSON lacks by null.
+
+    >>> finite({"a": [1.5, float("nan")]})
+    {'a': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {str(name): finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def in_options(text: str, options: Mapping[str, str]) -> str:
+    """Return a text in which parameters, written as in Python, are options of the verb; those that it lacks stay.
+
+    >>> in_options("give quoting='none', or tau=True.", {"quoting": "--quoting"})
+    'give --quoting none, or tau=True.'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = SYNONYMS.get(match[1], match[1])
+        if name not in options:
+            return match[0]
+        value = ""
+        if match[3] is not None:
+            value = f" {match[3]}"
+        elif match[4] is not None:
+            value = f" {match[4]}={match[5]}"
+        elif match[2].isupper():
+            value = f" {match[2]}"
+        elif match[2] == "[...]":
+            value = LISTS.get(name, "")
+        return f"{options[name]}{value}"
+
+    return KEYWORD.sub(option, text)
+
+
+def _subject(text: str, options: Mapping[str, str]) -> str:
+    """Call the parameter that a message begins with by its option.
+
+    >>> _subject("n_samples must be an integer >= 1, got 0.", {"samples": "--samples"})
+    '--samples must be an integer >= 1, got 0.'
+    """
+    found = SUBJECT.match(text)
+    if found is None:
+        return text
+    option = options.get(SYNONYMS.get(found[1], found[1])) or options.get(f"{found[1]}s")
+    return text if option is None else f"{option}{text[found.end(1) :]}"
+
+
+def one_line(text: str, options: Mapping[str, str]) -> str:
+    """Return a message of the library as one line of the command line."""
+    return plain(in_options(_subject(" ".join(text.split()), options), options))
+
+
+class OneLine(logging.Formatter):
+    """Messages of the library in the log, as the command line says them."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__("%(message)s")
+        self.options = options
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        return one_line(record.getMessage(), self.options)
+
+
+def listed(text: str) -> list[str]:
+    """Return the names in a comma-separated list.
+
+    >>> listed("a, b,c")
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _escaped(character: str) -> str:
+    """Return a character as JSON escapes it."""
+    return json.dumps(character)[1:-1] if ord(character) > 0xFF or ord(character) < 0x20 else f"\\u{ord(character):04x}"

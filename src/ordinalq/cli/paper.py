@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ordinalq.cli.app import DataOption, app
-from ordinalq.cli.wording import say
+from ordinalq.cli.options import DataOption, app, say
 
 
 @app.command()

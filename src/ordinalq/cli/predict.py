@@ -1,23 +1,298 @@
 """The verb that estimates the class distribution of a table, or of each group of its rows."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import hashlib
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ordinalq.cli.app import app
-from ordinalq.cli.engine import Where, on_engine
-from ordinalq.cli.options import Job, MoreArgument, asks
-from ordinalq.cli.wording import say, say_json
+from ordinalq._utils.text import percent
+from ordinalq.cli.options import (
+    EncodingOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    QuotingOption,
+    TrustOption,
+    WeightOption,
+    WeightsOption,
+    app,
+    listed,
+    say,
+    say_json,
+)
 
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
+    from ordinalq.inference.label_plan import LabelsNeeded
     from ordinalq.inference.options import Plan
     from ordinalq.inference.trend import Trend
+    from ordinalq.io.table import Table
+    from ordinalq.quantifiers.base import Quantifier
+    from ordinalq.samples.summary import Summary
     from ordinalq.tables.aggregate import Finished
+    from ordinalq.tables.model_file import ModelInfo
     from ordinalq.tables.predict import Diagnoses
+
+
+# What several verbs ask: a model about a table, by groups. The options are written here once.
+
+
+MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model, a table of any size, and how its groups are estimated."""
+
+    model: ModelArgument
+    table: Annotated[
+        Path, typer.Argument(help="Table of any size: a file, a folder, a pattern '*.parquet'; - is standard input.")
+    ]
+    by: Annotated[
+        str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
+    ] = None
+    interval_of: Annotated[
+        str | None,
+        typer.Option(
+            "--interval-of",
+            help="Intervals for exactly these rows, the 'sample', or for their 'population'; default: sample, for "
+            "comparisons and periods population.",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
+    ] = None
+    basis: Annotated[
+        str,
+        typer.Option(
+            "--basis",
+            help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
+        ),
+    ] = "auto"
+    weight: WeightOption = None
+    weights: WeightsOption = "survey"
+    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
+    trust: TrustOption = ""
+    format: FormatOption = None
+    encoding: EncodingOption = "utf-8"
+    quoting: QuotingOption = "auto"
+    json: JsonOption = False
+
+    def plan(self, of: str = "sample") -> "Plan":
+        """Return how intervals are made; a wrong option is an error."""
+        from ordinalq._utils.validation import check_choice
+        from ordinalq.inference.options import BASES, OF, Plan
+
+        of = of if self.interval_of is None else self.interval_of
+        check_choice("--interval-of", of, OF)
+        check_choice("--basis", self.basis, BASES)
+        return Plan(of=of, random_state=self.random_state, basis=self.basis)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the last of the columns of groups are periods of time."""
+        from ordinalq.samples.keys import with_period
+
+        return self.by is not None and with_period(self.by.strip())[1] is not None
+
+    def output(self, path: Path) -> Path:
+        """Return a path that can be written and is neither the model nor the table."""
+        from ordinalq.io.writing import check_output
+
+        return check_output(path, self.model, *(part.path for part in self.file.files))
+
+    def and_files(self, more: Sequence[str | Path] | None) -> "Job":
+        """Return the job with more files of the table."""
+        job = replace(self)
+        if more:
+            vars(job)["file"] = self._opened([self.table, *more])
+        return job
+
+    @cached_property
+    def file(self) -> "Table":
+        """The table."""
+        return self._opened(self.table)
+
+    def _opened(self, path: Any) -> "Table":
+        from ordinalq.io.table import open_table
+
+        return open_table(path, self.format, self.encoding, self.quoting)
+
+    @cached_property
+    def _loaded(self) -> "tuple[Any, ModelInfo]":
+        from ordinalq.tables.model_file import load_model_and_info
+
+        return load_model_and_info(self.model, trusted=listed(self.trust))
+
+    @property
+    def loaded(self) -> Any:
+        """The model."""
+        return self._loaded[0]
+
+    @property
+    def info(self) -> "ModelInfo":
+        """What the model's file says of it."""
+        return self._loaded[1]
+
+    @property
+    def quantifier(self) -> "Quantifier":
+        """The quantifier of the model."""
+        from ordinalq.tables.inner import fitted_quantifier
+
+        return fitted_quantifier(self.loaded)
+
+    def check_resume(self, out: Path | None) -> None:
+        """Refuse to keep what is finished where nobody would find it, or of what cannot be read again."""
+        if out is None:
+            raise ValueError("--resume needs --out: what is finished is kept beside it.")
+        if str(self.table) == "-":
+            raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
+
+    def finished(self, out: Path) -> "Finished":
+        """Return the folder beside the output that keeps what is finished."""
+        from ordinalq.tables.aggregate import Finished
+        from ordinalq.version import __version__
+
+        digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
+        how = (
+            self.by,
+            self.labels,
+            self.weight,
+            self.weights,
+            self.file.format,
+            self.encoding,
+            self.quoting,
+            self.trust,
+        )
+        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns of groups, where there are any."""
+        return columns_of(self.by, self.file)
+
+    @contextmanager
+    def reading(self) -> Iterator[dict[str, Any]]:
+        """Show how far the table is read; give what functions that read it are told."""
+        from ordinalq.cli import display as show
+
+        with show.working(f"reading {self.file.name}"):
+            yield {
+                "by": self.columns,
+                "labels": self.labels,
+                "weight": self.weight,
+                "weights": self.weights,
+                "n_jobs": self.n_jobs,
+            }
+
+
+def columns_of(by: str | None, file: "Table") -> list[str] | None:
+    """Return the columns that a,b names, or one whose own name has a comma."""
+    if by is None:
+        return None
+    return [by] if "," not in by or by in file.columns() else listed(by)
+
+
+def asks(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the arguments and options of a :class:`Job` around its own; it takes the job in their place."""
+    shared = [*inspect.signature(Job).parameters.values()]
+    own = [*inspect.signature(verb).parameters.values()][1:]
+
+    def run(**given: Any) -> None:
+        verb(Job(**{one.name: given.pop(one.name) for one in shared}), **given)
+
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
+    run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in named}
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    return run
+
+
+# Tables that are read on an engine: where it is, and what comes back from there.
+
+
+ENGINES = ("local", "dask", "spark")
+
+
+class Where(NamedTuple):
+    """Where rows are scored: the engine, and the address of Dask's scheduler or Spark's master (None: workers here)."""
+
+    engine: str = "local"
+    address: str | None = None
+
+    def check(self, resume: bool) -> None:
+        """Refuse what no engine does."""
+        from ordinalq._utils.validation import check_choice
+
+        check_choice("--engine", self.engine, ENGINES)
+        if resume and self.engine != "local":
+            raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
+
+
+def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "Summary | Estimates":
+    """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
+    from ordinalq.inference.estimates import Estimates
+    from ordinalq.tables import engines
+    from ordinalq.tables.aggregate import Reading
+    from ordinalq.tables.grouping import Grouping
+
+    groups = Grouping(job.columns, job.file.format)
+    # Sums are few and come here, where all else is the same as on one machine.
+    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weights=job.weights)
+    task = engines.Task(reading, level, plan.repeatable(), estimates=not job.quantifier.on_means)
+    try:
+        found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
+    except ImportError as error:
+        raise ValueError(f"--engine {where.engine} needs a package that is not installed: {error.name}.") from error
+    if isinstance(found, Estimates):
+        assert found.keys is not None
+        return replace(found, keys=groups.order(found.keys)[1])
+    return groups.typed(found)
+
+
+def _on_dask(task: Any, job: "Job", where: Where) -> Any:
+    from ordinalq import dask
+
+    with _client(where, job.n_jobs):
+        return dask.read_table(task, job.file)
+
+
+@contextmanager
+def _client(where: Where, n_jobs: int) -> Iterator[None]:
+    """Connect to a cluster, or start workers on this machine."""
+    from distributed import Client
+
+    from ordinalq._utils.parallel import n_workers
+
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    local: dict[str, Any] = {
+        "n_workers": n_workers(n_jobs),
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",
+    }
+    try:
+        client: Any = Client(where.address, **({} if where.address else local))  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scheduler {where.address}: no Dask scheduler answers there.") from error
+    with client:
+        yield
+
+
+def _on_spark(task: Any, job: "Job", where: Where) -> Any:
+    from ordinalq import spark
+    from ordinalq._utils.parallel import n_workers
+
+    return spark.read_table(task, job.file, spark.session(where.address or f"local[{n_workers(job.n_jobs)}]"))
+
 
 # Groups without a good fit that are named.
 NAMED = 20
@@ -224,3 +499,171 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
         say(f"{few}: {named}" if found.misfits else few)
+
+
+# The verb that says which of some groups is higher.
+
+
+@app.command()
+@asks
+def compare(
+    job: Job,
+    groups: Annotated[
+        list[str], typer.Argument(help="Two or more groups, as the table names them, after more files of the table.")
+    ],
+    interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+) -> None:
+    """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
+    from ordinalq.cli import display as show
+    from ordinalq.inference.estimate import estimate
+    from ordinalq.inference.options import check_level
+    from ordinalq.io import writing
+    from ordinalq.tables.predict import chosen, summarize_table
+
+    files = list(takewhile(_is_table, groups))
+    job, groups = job.and_files(files), groups[len(files) :]
+    plan = job.plan("population")
+    check_level(interval)
+    if job.by is None:
+        raise ValueError("--by must name the column of the groups to compare.")
+    if len(set(groups)) < max(2, len(groups)):
+        raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
+    kind = writing.picture_format(job.output(plot)) if plot else ""
+    with job.reading() as how:
+        summary = chosen(summarize_table(job.loaded, job.file, **how), groups)
+    estimates = estimate(job.quantifier, summary, interval, plan)
+    assert estimates.keys is not None
+    found = estimates.compare(*estimates.keys.tolist())
+    if plot is not None:
+        from ordinalq.plot import comparison
+
+        with writing.replacing(plot) as path:
+            writing.save_picture(comparison(found, xlabel=job.info.target or ""), path, kind)
+    show.smoothing(job.quantifier)
+    if job.json:
+        say_json(found.to_json())
+        return
+    show.prevalences(estimates)
+    show.basis(estimates)
+    show.sentences(f"\n{found}")
+    if plot is not None:
+        say(f"written: {plot}")
+    show.fit(estimates, knows_groups=job.quantifier.knows_groups)
+
+
+def _is_table(name: str) -> bool:
+    """Return whether an argument is a file of the table, and no group."""
+    from ordinalq.io.table import format_of
+
+    return format_of(name) is not None and Path(name).is_file()
+
+
+# The verb that says how many rows to label, and which.
+
+
+@app.command()
+@asks
+def plan(
+    job: Job,
+    more: MoreArgument = None,
+    width: Annotated[float, typer.Option(help="Width of the interval to reach: in classes, or in shares.")] = 0.05,
+    quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
+    interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
+    ] = None,
+) -> None:
+    """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
+    from ordinalq._utils.validation import check_real
+    from ordinalq.inference.options import check_level
+    from ordinalq.io import writing
+    from ordinalq.tables.label_plan import plan_labels, rows_to_label
+
+    job = job.and_files(more)
+    made = job.plan()
+    check_real("width", width, low=0, open_low=True)
+    check_level(interval)
+    if out is not None:
+        if str(job.table) == "-":
+            raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
+        job.output(out)
+    kind = writing.table_format(out) if out else ""
+    if job.weight is not None:
+        raise ValueError("--weight is not for plan: how many rows to label is known only without weights.")
+    with job.reading() as how:
+        del how["weight"], how["weights"]
+        found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)
+    if out is not None:
+        rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
+        with writing.replacing(out) as path:
+            writing.write_table(rows, path, kind)
+    if job.json:
+        say_json(_needed_result(found.needed))
+        return
+    _say_needed(found.needed)
+    if out is not None:
+        say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+
+
+def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:
+    """Return what `plan --json` prints."""
+    rows = needed.frame().astype(object).to_dict("records")
+    return {
+        "quantity": needed.quantity,
+        "width": needed.asked,
+        "level": needed.level,
+        "total": needed.total,
+        "groups": rows,
+    }
+
+
+def _say_needed(needed: "LabelsNeeded") -> None:
+    """Print one row per group, and what they cost together."""
+    import numpy as np
+
+    from ordinalq._utils.text import MAX_ROWS, table
+    from ordinalq.cli.display import key_columns
+
+    groups = key_columns(needed.keys, len(needed.labels))
+    headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
+    rows = [
+        (
+            *(column[b] for column in groups.values()),
+            f"{needed.n_items[b]:,}",
+            f"{needed.n_labelled[b]:,}",
+            "" if np.isnan(needed.now[b]) else f"{needed.now[b]:.3f}",
+            f"{needed.labels[b]:,}",
+            f"{needed.width[b]:.3f}" + " !" * bool(needed.width[b] > needed.asked),
+        )
+        for b in range(min(len(needed.labels), MAX_ROWS))
+    ]
+    table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
+    what = needed.quantity if needed.quantity == "mean class" else f"share of class {needed.quantity}"
+    some = int((needed.labels > 0).sum())
+    cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
+    say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
+    if (needed.width > needed.asked).any():
+        say("! not even with all items labelled: ask for the sample, or for a larger width")
+    if (needed.basis == "labels").any():
+        say("intervals rest on the labels alone, from ten labels on")
+
+
+# The verb that opens a page in the browser.
+
+
+@app.command("app")
+def page(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")] = 8710,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Serve a page for this machine alone: tables in, distributions with error bars out, in the browser."""
+    try:
+        from ordinalq.app.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "ordinalq":
+            raise
+        raise ValueError(
+            f"the page needs {error.name}: install ordinalq with the extra `app`, ordinalq[app]."
+        ) from error
+    serve(port, lambda address: say(f"{address}\nCtrl-C ends it and removes all its files."), browser=not no_browser)
