@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import uvicorn
 
-from ordinalq.app.routes import build
+from ordinalq.app.server import build
 
 TOKEN = "the-token-of-the-tests"
 BOUNDARY = "----boundary-of-the-tests"

@@ -1,5 +1,6 @@
 """Serving the page on this machine, and cleaning up behind it."""
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -7,15 +8,222 @@ import socket
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ordinalq._utils.parallel import try_lock
-from ordinalq.app import jobs, work
-from ordinalq.app.routes import build
+from ordinalq.app import actions, jobs, pages, work
+from ordinalq.app import actions as downloads
+from ordinalq.app.pages import HERE, Site
+from ordinalq.app.sessions import Session, Sessions, Walk
+from ordinalq.app.uploads import Refused
+
+# Who may talk to the page: the browser that was given the token, from the page itself, and nobody else.
+
+
+# Nothing from elsewhere, no script or style within a page, no page within another.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Other sites learn nothing; our own forms say where they come from, which "no-referrer" would forbid.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+# A link from elsewhere brings no strict cookie along, not even over a redirection: the page goes on by itself.
+ENTERED = '<!DOCTYPE html><title>ordinalq</title><meta http-equiv="refresh" content="0; url=/"><a href="/">Go on</a>'
+NO_ENTRY = "This page is private: open the address that `ordinalq app` has printed, with its token.\n"
+
+
+class Guard:
+    """Refuses what does not come from the page itself, and adds the headers that keep the browser from helping others.
+
+    A request must name this host (a foreign name that leads here is DNS rebinding), carry the cookie of a session, and
+    come from a page of ours or from the address bar; what changes anything must say its origin. The token in the
+    address is exchanged for the cookie.
+    """
+
+    def __init__(self, app: ASGIApp, sessions: Sessions, port: int, token: str) -> None:
+        self.app = app
+        self.sessions = sessions
+        self.token = token
+        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        # Cookies know no ports: another page on this machine must not overwrite ours.
+        self.cookie = f"ordinalq-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        request = Request(scope, receive)
+        answer = self._refused(request) or self._entered(request)
+        if answer is None:
+            session = self.sessions.get(request.cookies.get(self.cookie, ""))
+            if session is not None:
+                scope.setdefault("state", {})["session"] = session
+                await self.app(scope, receive, guarded)
+                return
+            answer = PlainTextResponse(NO_ENTRY, 403)
+        await answer(scope, receive, guarded)
+
+    def _refused(self, request: Request) -> Response | None:
+        """Refuse requests for another host, or from another page."""
+        headers: Headers = request.headers
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
+            return PlainTextResponse("Wrong host.\n", 403)
+        own = f"http://{hosts[0]}"
+        if request.method not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("No such method.\n", 405)
+        if any(origin != own for origin in origins) or (request.method == "POST" and len(origins) != 1):
+            return PlainTextResponse("Wrong origin.\n", 403)
+        site = headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and not (request.method == "GET" and self._has_token(request)):
+            return PlainTextResponse("Wrong origin.\n", 403)
+        return None
+
+    def _has_token(self, request: Request) -> bool:
+        given = request.query_params.get("token", "")
+        return request.url.path == "/" and secrets.compare_digest(given.encode(), self.token.encode())
+
+    def _entered(self, request: Request) -> Response | None:
+        """Exchange the token for a cookie; who has one keeps it."""
+        if request.method != "GET" or not self._has_token(request):
+            return None
+        response = HTMLResponse(ENTERED)
+        if self.sessions.get(request.cookies.get(self.cookie, "")) is None:
+            try:
+                key = self.sessions.begin()
+            except Refused as error:
+                return PlainTextResponse(f"{error}\n", error.status)
+            response.set_cookie(self.cookie, key, httponly=True, samesite="strict", path="/")
+        return response
+
+
+# The application: which address leads where.
+
+
+Endpoint = Callable[[Request, Site, Walk], Awaitable[Response]]
+
+
+def build(folder: Path, port: int, token: str) -> Starlette:
+    """Return the application, served on this port: requests for another are refused, as are browsers without the token.
+
+    The private folder has all files of all sessions, and is emptied at the end.
+    """
+    site = Site(folder)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            site.sessions.end()
+
+    guard = Middleware(Guard, sessions=site.sessions, port=port, token=token)
+    app = Starlette(routes=_routes(site), middleware=[guard], lifespan=lifespan)
+    app.add_exception_handler(404, lambda request, error: _problem(site, "No such page.", 404))
+    app.state.site = site
+    return app
+
+
+def _problem(site: Site, text: str, status: int, walk: Walk | None = None) -> Response:
+    return site.page("problem.html", status, problem=text, walk=walk)
+
+
+def _routes(site: Site) -> list[BaseRoute]:
+    def free(endpoint: Callable[[Request, Site, Session], Awaitable[Response]]) -> Any:
+        """Give an endpoint of no walk what it needs."""
+
+        async def answer(request: Request) -> Response:
+            return await _answered(endpoint(request, site, request.state.session), site, None)
+
+        return answer
+
+    def walking(endpoint: Endpoint, while_busy: Endpoint | None = None) -> Any:
+        """Give an endpoint of a walk what it needs; the walks of others do not exist."""
+
+        async def answer(request: Request) -> Response:
+            walk = request.state.session.walks.get(request.path_params["key"])
+            if walk is None:
+                return _problem(site, "This work does not exist, or was deleted.", 404)
+            walk.settle()
+            chosen = while_busy if walk.is_busy and while_busy is not None else endpoint
+            return await _answered(chosen(request, site, walk), site, walk)
+
+        return answer
+
+    steps = {
+        "": pages.current,
+        "/table": pages.table,
+        "/model": pages.model,
+        "/new": pages.new,
+        "/results": pages.results,
+    }
+    files = {
+        "/job": pages.job,
+        "/file/{name}": downloads.file,
+        "/report.html": downloads.report,
+        "/{name}.{kind}": downloads.picture,
+    }
+    posts = {
+        "/read": actions.read,
+        "/fit": actions.fit,
+        "/sample": actions.sample,
+        "/use": actions.use,
+        "/predict": actions.predict,
+        "/compare": actions.compare,
+        "/plan": actions.plan,
+        "/labels": actions.labels,
+    }
+    ends = {"/cancel": actions.cancel, "/delete": actions.delete}
+    return [
+        Route("/", free(pages.home)),
+        Route("/upload", free(actions.upload), methods=["POST"]),
+        Route("/example", free(actions.example), methods=["POST"]),
+        *(Route(f"/w/{{key}}{path}", walking(endpoint, pages.working)) for path, endpoint in steps.items()),
+        *(Route(f"/w/{{key}}{path}", walking(endpoint)) for path, endpoint in files.items()),
+        *(Route(f"/w/{{key}}{path}", walking(one, actions.busy), methods=["POST"]) for path, one in posts.items()),
+        *(Route(f"/w/{{key}}{path}", walking(one), methods=["POST"]) for path, one in ends.items()),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+
+
+async def _answered(answer: Awaitable[Response], site: Site, walk: Walk | None) -> Response:
+    """Return the answer, or say why there is none; a browser that has gone needs none."""
+    try:
+        return await answer
+    except Refused as error:
+        return _problem(site, str(error), error.status, walk)
+    except ClientDisconnect:
+        return Response(status_code=400)
+
 
 # Only this machine: the page has no users, no passwords and no encryption.
 HOST = "127.0.0.1"
