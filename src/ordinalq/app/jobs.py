@@ -38,8 +38,8 @@ def context() -> Any:
 class Job:
     """A function of a module that runs in another process.
 
-    What it does, and how much of that is done, is what it tells, see :mod:`ordinalq._utils.progress`. Its state is "running",
-    "done" with a result, "failed" with a problem, or "cancelled"; `notes` are warnings of the library.
+    It reports its progress, see :mod:`ordinalq._utils.progress`. Its state is "running", "done" with a result, "failed"
+    with a problem, or "cancelled"; `notes` are warnings of the library.
     """
 
     def __init__(self, title: str, work: Callable[..., Any], arguments: dict[str, Any]) -> None:

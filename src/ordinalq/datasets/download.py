@@ -237,8 +237,8 @@ def _validator_file(part: Path) -> Path:
 
 # Archives: members that stay in their folder, and no more of them than such an archive can hold.
 #
-# Nothing in them is executed or unpickled. Tar headers are read here: the standard reader takes them into memory whatever
-# their size, and follows chains of them by recursion.
+# Nothing in them is executed or unpickled. Tar headers are read here: the standard reader takes them into memory
+# whatever their size, and follows chains of them by recursion.
 
 
 COPY_BYTES = 2**16  # copied at once

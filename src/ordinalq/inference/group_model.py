@@ -315,8 +315,8 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
 
 # Group effects learned from labelled groups, stated, or taken to be absent.
 #
-# A, D and K are covariances of two *different* items of a group, and are measured without bias by means over such pairs.
-# The scores behind f must be held out by group, else D is far too small.
+# A, D and K are covariances of two *different* items of a group, and are measured without bias by means over such
+# pairs. The scores behind f must be held out by group, else D is far too small.
 #
 # How they are made safe with few groups. In coordinates in which single items have unit covariance, orthonormal
 # polynomials x_1, ..., x_{n-1} of the class and W^{-1/2} r, write J for the joint covariance of pairs and G for the
@@ -324,9 +324,10 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
 #
 #     J  <-  (G J + k J_0) / (G + k),   J_0 = a diag(c / 1, c / 4, ..., c / (n - 1)^2, 1/2, ..., 1/2),
 #
-# with a template in which neighbouring classes move together, which counts like as many groups as J has dimensions k; a
-# is the intraclass correlation of the labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 / N),
-# the noise of a pair mean where there is no effect, are raised to it: that groups do not differ at all is never known.
+# with a template in which neighbouring classes move together, which counts like as many groups as J has dimensions k;
+# a is the intraclass correlation of the labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 /
+# N), the noise of a pair mean where there is no effect, are raised to it: that groups do not differ at all is never
+# known.
 
 
 # Intraclass correlation of one pseudo-group, for where hardly any groups are at hand.
@@ -719,9 +720,9 @@ def cumulated_variance(E: Floats) -> Floats:
 #     h^2 = t^2 phi u'Eu (1 + (rho - 1) / 2) + 1 / (4 N^2),   rho = min(4, u' (diag p - p p') u / u'Bu),
 #
 # with t a quantile of the Student distribution and phi the widening of `predict`. rho lets the error of a share follow
-# the share, half of it, since E is the same for all groups of a size; it is 1 for the mean class. The last term is half
-# an item, for the sample. Labels of the group itself replace phi and rho step by step: what they tell does not depend on
-# other groups.
+# the share, half of it, since E is the same for all groups of a size; it is 1 for the mean class. The last term is
+# half an item, for the sample. Labels of the group itself replace phi and rho step by step: what they tell does not
+# depend on other groups.
 
 
 # A share is at most this many times more variable than in the mean of all groups.

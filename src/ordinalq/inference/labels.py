@@ -248,11 +248,11 @@ def _among(samples: Samples, chosen: Codes) -> Samples:
 
 # Labels of the group itself: few, many or none, by one formula.
 #
-# With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group show
-# theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning on the
-# first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the items
-# within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the estimate
-# without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
+# With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group
+# show theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning
+# on the first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the
+# items within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the
+# estimate without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
 #
 # The sample consists of the labelled items, which are known, and the others: its error has the factor (U / N)^2.
 

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 #
 # Three kinds, each with the items that M comes from:
 #
-# *Smooth samples* and *samples of given prevalences* are drawn from all of V, M from a random third of it. A third is a
-# compromise: M from the half of V deviates from V's own means exactly as much as M from all of V deviates from the truth;
-# a third doubles that variance, which leaves a margin for what differs between held-out scores and those of new items.
+# *Smooth samples* and *samples of given prevalences* are drawn from all of V, M from a random third of it. A third is
+# a compromise: M from the half of V deviates from V's own means exactly as much as M from all of V deviates from the
+# truth; a third doubles that variance, which leaves a margin for what differs between held-out scores and those of new
+# items.
 #
 # *Training groups* are samples themselves: M comes from the items of other groups.
 
@@ -129,7 +130,7 @@ def _within_classes(drawn: Samples, codes: Codes, weights: Weights) -> Samples:
     """Return samples whose items have weights that sum, in each class, to the number of its items: prevalences stay."""
     n = int(codes.max()) + 1
     cell = np.repeat(np.arange(len(drawn)), drawn.sizes) * n + codes[drawn.items]
-    w = weights.values[drawn.items]
+    w = weights.values[drawn.items]  # noqa: PD011 - an attribute of Weights
     scale = np.bincount(cell) / np.maximum(np.bincount(cell, weights=w), np.finfo(float).tiny)
     own = Weights(w * scale[cell])
     return Samples(

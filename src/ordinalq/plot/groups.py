@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from ordinalq._utils.text import cut, percent, plain, shortened
 from ordinalq._utils.validation import Counts, Floats, check_integer
+from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
-from ordinalq.plot.distributions import Distributions, Estimates, Values, array, distributions
+from ordinalq.plot.distributions import Distributions, Values, array, distributions
 from ordinalq.plot.style import Axes
 from ordinalq.samples.keys import Keys, named, numbered
 

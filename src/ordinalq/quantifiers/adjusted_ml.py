@@ -26,14 +26,14 @@ from ordinalq.solvers.solution import Solution
 #
 # r(x) are density ratios: r_i(x) / r_j(x) is the density of x in class i over that in class j, as far as a classifier
 # knows. f is the gradient of the log-likelihood ln r(x).p at p0, the instrument, so that its mean holds what the items
-# tell of p near p0. Whether or not the ratios are right, the mean of f over items with shares p has the expectation M p,
-# with its true class means M. These are measured:
+# tell of p near p0. Whether or not the ratios are right, the mean of f over items with shares p has the expectation M
+# p, with its true class means M. These are measured:
 #
 #     M_i = lambda_i (mean of f over the items of class i) + (1 - lambda_i) (mean of f under the model),
 #
-# the latter over all items with weights omega_i(x) ~ r_i(x) / (r(x).p_train). With x2 the squared distance of the two in
-# units of the error of the first, lambda_i = x2 / (x2 + n - 1): a rare class borrows its column from the model as far as
-# its items allow. f.p0 = 1 for all items, so all covariances of f have p0 in their kernel, and M'p0 = 1.
+# the latter over all items with weights omega_i(x) ~ r_i(x) / (r(x).p_train). With x2 the squared distance of the two
+# in units of the error of the first, lambda_i = x2 / (x2 + n - 1): a rare class borrows its column from the model as
+# far as its items allow. f.p0 = 1 for all items, so all covariances of f have p0 in their kernel, and M'p0 = 1.
 
 
 # Labelled items that class means are made of at most; of larger classes every second item, or third, ... is taken.
@@ -237,14 +237,15 @@ def check_prior(prior: Any, strength: Any, n_classes: int) -> None:
 #
 # The shares of the population that a sample of N items comes from are
 #
-#     p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p),    Omega = Cov(q - M p_N) + M J M',
+#     p = argmin over the simplex of 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p),
+#     Omega = Cov(q - M p_N) + M J M',
 #
 # where p_N are the shares of the sample, which vary around p with the covariance J = (diag p - p p') / N. Those of the
 # sample itself follow from what is left: p_N = p + J M' Omega^-1 (q - M p).
 #
-# In a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m and A
-# are mean and covariance of the part; the estimate is the mean over the parts. The inverse of the second derivative at p
-# is the covariance of the error; a mixture adds the one between its parts.
+# In a mixture of priors, each part counts by how well it foresaw q, its evidence N(q; M m, Omega + M A M'), where m
+# and A are mean and covariance of the part; the estimate is the mean over the parts. The inverse of the second
+# derivative at p is the covariance of the error; a mixture adds the one between its parts.
 
 
 # Added to correlations: a direction in which f does not vary at all stays solvable.

@@ -7,8 +7,8 @@ from ordinalq.solvers.solution import Solution, kkt_residual
 
 # Systems of many small positive definite matrices at once.
 #
-# LAPACK takes one matrix after the other, and for ten rows its calls cost more than the work. Here all matrices take each
-# step of the elimination together: the batch is the last axis, along which every operation runs.
+# LAPACK takes one matrix after the other, and for ten rows its calls cost more than the work. Here all matrices take
+# each step of the elimination together: the batch is the last axis, along which every operation runs.
 
 
 # Matrices with more rows are worth a call of their own.

@@ -20,9 +20,9 @@ from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residu
 
 # Equality-constrained steps of the quadratic program min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over the simplex.
 #
-# For a guess which classes have mass, the minimum over {sum p = 1, p = 0 elsewhere} is one linear system. `PlainSystems`
-# adds the penalty to A. `StiffSystems` keeps the two apart, for penalties so strong that A would be lost in their
-# rounding errors.
+# For a guess which classes have mass, the minimum over {sum p = 1, p = 0 elsewhere} is one linear system.
+# `PlainSystems` adds the penalty to A. `StiffSystems` keeps the two apart, for penalties so strong that A would be
+# lost in their rounding errors.
 
 
 # A penalty is stiff where its curvature is more than this times that of A along the simplex: A keeps twelve digits.
@@ -259,10 +259,10 @@ def solve_or_least_squares(K: Floats, rhs: Floats) -> Floats:
 # Which classes have mass: active-set methods for quadratic programs over the simplex, a whole batch at once.
 #
 # A primal-dual active set guesses which classes have mass, solves the equality-constrained problem for that guess, and
-# corrects the guess where p < 0 or where a multiplier is negative. Problems with the same guess share one factorization.
-# It nearly always ends after a few rounds. What cycles moves on from its last guess one class at a time, which cannot
-# cycle. The few that need many such moves start again from the guess of an interior point method, whose number of steps
-# hardly depends on the number of classes.
+# corrects the guess where p < 0 or where a multiplier is negative. Problems with the same guess share one
+# factorization. It nearly always ends after a few rounds. What cycles moves on from its last guess one class at a
+# time, which cannot cycle. The few that need many such moves start again from the guess of an interior point method,
+# whose number of steps hardly depends on the number of classes.
 
 
 # A class leaves the guess when p < -ROUNDING, and joins it when its multiplier is below -ROUNDING times the size of the

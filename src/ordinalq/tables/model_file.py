@@ -193,9 +193,10 @@ def checksum(meta: dict[str, Any], payload: bytes) -> str:
 
 # The inside of a model file, judged before anything of it is built.
 #
-# skops writes an object as a tree of nodes in ``schema.json``, with arrays beside it. Whoever forges a file can write any
-# tree: nodes that refer to one another so that walking them never ends, arrays that unpack to gigabytes or are counted a
-# hundred times, decision trees without nodes. What is checked here holds for every file that `save_model` writes.
+# skops writes an object as a tree of nodes in ``schema.json``, with arrays beside it. Whoever forges a file can write
+# any tree: nodes that refer to one another so that walking them never ends, arrays that unpack to gigabytes or are
+# counted a hundred times, decision trees without nodes. What is checked here holds for every file that `save_model`
+# writes.
 
 
 SCHEMA = "schema.json"

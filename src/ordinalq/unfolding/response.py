@@ -139,7 +139,8 @@ def solve(
         Return the expected numbers t_i of items instead of fractions.
     variances : array-like like q, default=None
         Variances of weighted counts, sum w^2 in each bin. Likelihoods then take the number of items that they are
-        worth, see `ordinalq.samples.weights.effective_counts`; `N`, `background` and the returned counts are in units of q.
+        worth, see `ordinalq.samples.weights.effective_counts`; `N`, `background` and the returned counts are in units
+        of q.
         Histograms bring their own.
 
     Returns

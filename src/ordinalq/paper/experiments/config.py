@@ -183,7 +183,7 @@ class _Reader:
                 raise self._error(key, f"must be at least 1, got {value}", "samples")
         # Only methods on the scores of a classifier can have in-sample ones.
         scored = [name for name, cls in classes.items() if cls and cls.fits_scores and cls.on != "features"]
-        gridded = dict.fromkeys(pairs.CLASSIFIERS) if kind == "classifiers" else classes
+        gridded = dict.fromkeys(CLASSIFIERS) if kind == "classifiers" else classes
         return Config(
             name=self.path.stem,
             source=self.source,
@@ -209,7 +209,7 @@ class _Reader:
         Pairs of a classifier and a quantifier have no class.
         """
         if kind == "classifiers":
-            names = list(pairs.METHODS)
+            names = list(METHODS)
             return dict.fromkeys(names), self._names("methods", content.get("methods", names), names), {}
         known = known_methods()
         classes: dict[str, Any] = {name: entry.cls for name, entry in known.items()}

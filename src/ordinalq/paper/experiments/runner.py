@@ -211,8 +211,8 @@ def run(
 
     The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
     copy of the data set, see :func:`ordinalq.load_dataset`. Results do not depend on the number of workers, nor on the
-    backend of joblib, see :mod:`ordinalq.paper.experiments.runner`. `progress` is told what goes on, and `finish` gets the
-    outcome while the folder still belongs to this run, for example to write a report there.
+    backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder still
+    belongs to this run, for example to write a report there.
     """
     check_workers(backend, n_jobs)  # before the work, not after it
     progress = progress or Progress()

@@ -29,8 +29,7 @@ def reproduce_experiment(
 ) -> Path:
     """Run an experiment, or all of a collection, write the report, and return the path of its page.
 
-    See :func:`ordinalq.paper.experiments.config.load_config` and :func:`ordinalq.paper.experiments.runner.run` for the parameters.
-    The folder None stands for ``results/NAME``, with profile and settings where they are not the default. `quiet` shows
+    See `load_config` and `run` in `ordinalq.paper.experiments` for the parameters. The folder None stands for ``results/NAME``, with profile and settings where they are not the default. `quiet` shows
     no progress and no table.
     """
     config = load_config(name, profile, settings)

@@ -60,8 +60,8 @@ from ordinalq.simplex import jaggedness
 REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
 LOGISTIC = "LR"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
-CLAIM_COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value", "result",
-           "first_smoothing", "second_smoothing", "paper_first", "paper_second", "paper_change"]  # fmt: skip
+CLAIM_COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value",
+                 "result", "first_smoothing", "second_smoothing", "paper_first", "paper_second", "paper_change"]  # fmt: skip
 
 
 def table_name(outcome: Outcome) -> str:
