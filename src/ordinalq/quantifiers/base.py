@@ -443,7 +443,8 @@ class Quantifier(Fitting):
     both. Services (intervals, groups, diagnosis, search) use the facts and methods below; they never ask for the class
     of a quantifier.
 
-    A method derives from `Method` and implements `learn` and `solve`, and, if they differ from the defaults, `embed`, `resample`, `replicates` and the methods for smoothing: see docs/extend/method.md.
+    A method derives from `Method` and implements `learn` and `solve`, and, if they differ from the defaults, `embed`,
+    `resample`, `replicates` and the methods for smoothing: see docs/extend/method.md.
 
     Attributes
     ----------

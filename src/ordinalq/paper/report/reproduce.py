@@ -29,8 +29,8 @@ def reproduce_experiment(
 ) -> Path:
     """Run an experiment, or all of a collection, write the report, and return the path of its page.
 
-    See `load_config` and `run` in `ordinalq.paper.experiments` for the parameters. The folder None stands for ``results/NAME``, with profile and settings where they are not the default. `quiet` shows
-    no progress and no table.
+    See `load_config` and `run` in `ordinalq.paper.experiments` for the parameters. The folder None stands for
+    ``results/NAME``, with profile and settings if they are not the default. `quiet` shows no progress and no table.
     """
     config = load_config(name, profile, settings)
     folder = _default_folder(config) if folder is None else folder

@@ -61,7 +61,8 @@ REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SL
 LOGISTIC = "LR"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 CLAIM_COLUMNS = ["pair", "first", "second", "protocol", "measure", "first_mean", "second_mean", "change", "p_value",
-                 "result", "first_smoothing", "second_smoothing", "paper_first", "paper_second", "paper_change"]  # fmt: skip
+                 "result", "first_smoothing", "second_smoothing", "paper_first", "paper_second",
+                 "paper_change"]  # fmt: skip
 
 
 def table_name(outcome: Outcome) -> str:
