@@ -214,7 +214,7 @@ def method_row(fitted, samples, target):
         "MISSED" if "MISSED" in verdicts else "ok" if "ok" in verdicts else "",
         1e3 * representation,
         peak_memory(lambda: fitted.predict(samples)),
-        float(oq.nmd(samples.prevalences, solution.p).mean()),
+        float(oq.metrics.nmd(samples.prevalences, solution.p).mean()),
         kkt,
     )
 
@@ -289,7 +289,7 @@ class Ours:
             self.fitted.label,
             rival,
             ms,
-            float(oq.nmd(self.first.prevalences[fine], P[fine]).mean()),
+            float(oq.metrics.nmd(self.first.prevalences[fine], P[fine]).mean()),
             float(np.median(gaps)),
             float(gaps.max()),
             bool((gaps <= (SAME_GAP_CONVEX if convex else SAME_GAP)).sum() >= SAME_SHARE * len(P)),
@@ -416,7 +416,7 @@ def measure_checks(workload, n_drawn, n_samples, n_pool):
     part = MeanDistances().fit(workload.S_train, workload.y_train, N_CLASSES)
     ms = 1e3 * clock(lambda: part.transform(workload.S_pool)).best * 10_000 / len(workload.S_pool)
     rows = [("representation of EDy, ms per 10,000 items", ms, 50.0)]
-    protocol = oq.APP(n_drawn, SAMPLE_SIZE, random_state=0)
+    protocol = oq.protocols.APP(n_drawn, SAMPLE_SIZE, random_state=0)
     y = np.random.default_rng(0).permutation(np.arange(100_000) % N_CLASSES)
     seconds = clock(lambda: protocol.draw(y), at_least=2).best
     rows.append((f"{n_drawn} APP samples of 1000 items from 100,000 items, seconds", seconds, 3.0))

@@ -4,10 +4,10 @@
 
 Data: see data.md. Rivals are the methods below on a random forest (texts: logistic regression), unweighted and with
 balanced classes, so each has two classifiers and some parameters to be lucky with; the best of all is picked with
-knowledge of the test samples, per line, and once more for all splits of a data set together. The default, `oq.Default`,
-sees the training items only. Mean NMD of samples of 1000 and 100 items: APP, APP-OQ (20 %), and NPP. Fitted scores are
-kept in the folder that ORDINALQ_CACHE names. Errors are kept in the file --rows: what is there is not computed again,
-and the tables are made of all of it, so that a long run can be made in parts.
+knowledge of the test samples, per line, and once more for all splits of a data set together. The default,
+`oq.AutoQuantifier`, sees the training items only. Mean NMD of samples of 1000 and 100 items: APP, APP-OQ (20 %), and
+NPP. Fitted scores are kept in the folder that ORDINALQ_CACHE names. Errors are kept in the file --rows: what is there
+is not computed again, and the tables are made of all of it, so that a long run can be made in parts.
 """
 
 import argparse
@@ -82,29 +82,29 @@ def load(name, split):
     path = folder / ("fried.parquet" if name == "fried" else f"{name}.parquet")
     if not path.is_file():
         if name == "fried":  # made by its formula
-            return oq.load_dataset("fried", random_state=split)
+            return oq.datasets.load_dataset("fried", random_state=split)
         print(f"{name} is left out: there is no {path.name} in the folder that ORDINALQ_DATA names", file=sys.stderr)
         return None
     if name == "fried":
-        return oq.load_dataset("fried-openml", random_state=split)
+        return oq.datasets.load_dataset("fried-openml", random_state=split)
     if name in TABLES:
         # The traffic is to be told from the weather; the hour would tell it all.
         frame = pd.read_parquet(path).drop(columns="date_time", errors="ignore")
-        return oq.make_dataset(frame, target=TABLES[name], n_bins=10, random_state=split)
+        return oq.datasets.make_dataset(frame, target=TABLES[name], n_bins=10, random_state=split)
     if name in TEXTS:
         text, target = TEXTS[name]
         frame = pd.read_parquet(path, columns=[text, target])
-        return oq.make_dataset(frame, target, features=text, encoder=tfidf(), random_state=split)
+        return oq.datasets.make_dataset(frame, target, features=text, encoder=tfidf(), random_state=split)
     frame = pd.read_parquet(path).drop(columns=["url", "timedelta", "source", "uci_row"], errors="ignore")
     frame["shares"] = np.log(frame["shares"])
-    return oq.make_dataset(frame, "shares", n_bins=10, random_state=split)
+    return oq.datasets.make_dataset(frame, "shares", n_bins=10, random_state=split)
 
 
 def rivals_of(name, n_trees):
     """Return the classifiers of the rivals by name."""
     if name in TEXTS:
         models = {w: LogisticRegression(max_iter=1000, class_weight=w) for w in (None, "balanced")}
-        return {str(w or "plain"): oq.CrossFitted(model, cv=5) for w, model in models.items()}
+        return {str(w or "plain"): oq.classifiers.CrossFitted(model, cv=5) for w, model in models.items()}
     weights = {"plain": None, "balanced": "balanced_subsample"}
     forest = {"n_estimators": n_trees, "max_depth": 12, "oob_score": True, "random_state": 0}
     return {key: RandomForestClassifier(class_weight=w, **forest) for key, w in weights.items()}
@@ -138,7 +138,7 @@ def scored(classifier, data):
 def trained(data, budget):
     """Return the same of the default, with the error that it expects."""
     start = time.process_time()
-    q = oq.Default(budget=budget).fit(*data.train)
+    q = oq.AutoQuantifier(budget=budget).fit(*data.train)
     seconds = time.process_time() - start
     return {
         "S": q.classifier_.held_out_scores_,
@@ -151,14 +151,14 @@ def trained(data, budget):
 def samples_of(y, n_samples, seed):
     """Return the samples of each setting."""
     common = {"small_pool": "repeat", "random_state": seed}
-    large = oq.APP(n_samples, 1000, min_per_class=3, **common).draw(y)
+    large = oq.protocols.APP(n_samples, 1000, min_per_class=3, **common).draw(y)
     # A fifth of the samples is smooth: five times as many are drawn for that.
-    smooth = oq.APP(2 * n_samples, 1000, min_per_class=3, **{**common, "random_state": seed + 100}).draw(y)
+    smooth = oq.protocols.APP(2 * n_samples, 1000, min_per_class=3, **{**common, "random_state": seed + 100}).draw(y)
     return {
         ("APP", 1000): large,
         ("APP-OQ", 1000): smooth[np.flatnonzero(smoothest_mask(smooth.prevalences, 0.2))],
-        ("APP", 100): oq.APP(n_samples, 100, **common).draw(y),
-        ("NPP", 1000): oq.NPP(n_samples, 1000, **common).draw(y, classes=np.unique(y)),
+        ("APP", 100): oq.protocols.APP(n_samples, 100, **common).draw(y),
+        ("NPP", 1000): oq.protocols.NPP(n_samples, 1000, **common).draw(y, classes=np.unique(y)),
     }
 
 
@@ -196,8 +196,8 @@ def judge(name, split, arguments, known):
             items, pool_items = (np.asarray(part.X, dtype=np.float64) for part in (data.train, data.test))
             yield from lines(label, method.fit_scores(items, y), pool_items)
     own = kept(f"{name}_{split}_train_{arguments.budget}", lambda: trained(data, arguments.budget))
-    yield from lines(OWN, oq.AML().fit_scores(own["S"], y), own["T"], own["expected"])
-    yield from lines(OWN_TRAINING, oq.AML(prior="training").fit_scores(own["S"], y), own["T"])
+    yield from lines(OWN, oq.AdjustedML().fit_scores(own["S"], y), own["T"], own["expected"])
+    yield from lines(OWN_TRAINING, oq.AdjustedML(prior="training").fit_scores(own["S"], y), own["T"])
     yield from lines(NOTHING, np.bincount(y) / len(y), None)
 
 
@@ -212,7 +212,7 @@ def measured(method, T, samples, told, setting):
         return errors(np.tile(method, (len(samples), 1)), samples.prevalences).mean(), np.nan, np.nan, np.nan
     if told is None:
         return errors(method.solve_scores(T, samples).p, samples.prevalences).mean(), np.nan, np.nan, np.nan
-    found = estimate(method, method.summarize(T, samples, checks=False), 0.95, oq.Plan())
+    found = estimate(method, method.summarize(T, samples, checks=False), 0.95, oq.inference.IntervalOptions())
     truth = samples.prevalences
     inside = ((found.lower <= truth + 1e-9) & (truth <= found.upper + 1e-9)).mean(axis=0)
     expected = told[int(setting.endswith("1000"))] if setting.startswith("APP ") else np.nan
@@ -274,8 +274,8 @@ def rivals(row, setting):
 
 def fresh(budget, n_samples):
     """Print how often 95 % intervals hold on fried where no item repeats: the pool is made anew by the formula."""
-    data = oq.load_dataset("fried", random_state=876)
-    q = oq.Default(budget=budget).fit(*data.train)
+    data = oq.datasets.load_dataset("fried", random_state=876)
+    q = oq.AutoQuantifier(budget=budget).fit(*data.train)
     edges = [float(name.partition(",")[2].strip(" )]")) for name in data.classes[:-1]]
     rng, parts, missing = np.random.default_rng(5), [], np.full(len(data.classes), FRESH)
     while missing.any():
@@ -288,7 +288,7 @@ def fresh(budget, n_samples):
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     S = q.scores(X)
     for size in (100, 1000):
-        samples = oq.APP(n_samples, size, small_pool="repeat", random_state=1).draw(y)
+        samples = oq.protocols.APP(n_samples, size, small_pool="repeat", random_state=1).draw(y)
         told = [q.training_.expected[100], q.training_.expected[1000]]
         nmd, expected, covered, worst = measured(q, S, samples, told, f"APP {size}")
         print(f"fried, new items, APP {size}: NMD {nmd:.4f} (expected {expected:.4f}), "

@@ -33,8 +33,8 @@ METHODS = {
     "PACC": oq.PACC,
     "SLD (bcts)": lambda: oq.SLD(calibration="bcts"),
     "o-PACC": oq.OPACC,
-    "AML": oq.AML,
-    "BLP": oq.BLP,
+    "AdjustedML": oq.AdjustedML,
+    "GroupBLP": oq.GroupBLP,
 }
 PARTS = ("same", "differences", "days", "change")
 
@@ -52,7 +52,7 @@ def drawn(z, P, sizes, rng):
 def answered(quantifier, data, samples, of):
     """Return estimates of numbered groups with intervals."""
     summary = quantifier.summarize(normalized(data.T), samples)
-    found = estimate(quantifier, summary, LEVEL, oq.Plan(of))
+    found = estimate(quantifier, summary, LEVEL, oq.inference.IntervalOptions(of))
     return replace(found, keys=Keys.of(np.arange(len(samples)))[0])
 
 
@@ -161,7 +161,7 @@ def main():
     if args.tiny:
         pools = {"synthetic": [synthetic(0, n_groups=20, size=80, effect=0.0)]}
         sets = {"synthetic": synthetic(1, n_groups=30)}
-        args.methods, args.pairs, size = ["PACC", "BLP"], 6, 60
+        args.methods, args.pairs, size = ["PACC", "GroupBLP"], 6, 60
     else:
         pools = {f"fried, {c}": [group_data.app_pool("fried", c, s) for s in range(3)] for c in ("logistic", "forest")}
         sets, size = {}, SIZE
@@ -172,7 +172,7 @@ def main():
     if "differences" in args.parts:
         differences(pools, args.methods, args.pairs, size)
     if "days" in args.parts:
-        days(sets, [name for name in args.methods if name in ("PACC", "BLP", "AML")], 2 * args.pairs)
+        days(sets, [name for name in args.methods if name in ("PACC", "GroupBLP", "AdjustedML")], 2 * args.pairs)
     if "change" in args.parts:
         change(pools, args.methods, args.pairs, 12 if not args.tiny else 4, size)
 

@@ -65,14 +65,16 @@ METHODS = {
     "PCC": lambda: oq.PCC(),
     "OQT": lambda: oq.OQT(),
     "ARC": lambda: oq.ARC(),
-    "AML": lambda: oq.AML(),
+    "AdjustedML": lambda: oq.AdjustedML(),
 }
 # Those that fit classifiers of their own.
 TREES = {"OQT": oq.OQT, "ARC": oq.ARC}
 ON_FEATURES = ("HDx", "o-HDx")
 CLASSIFIERS = {
-    "logistic": lambda: oq.CrossFitted(make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), cv=10),
-    "forest": lambda: oq.CrossFitted(RandomForestClassifier(50, min_samples_leaf=5, random_state=0), cv=10),
+    "logistic": lambda: oq.classifiers.CrossFitted(
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), cv=10
+    ),
+    "forest": lambda: oq.classifiers.CrossFitted(RandomForestClassifier(50, min_samples_leaf=5, random_state=0), cv=10),
     "forest, out of bag": lambda: RandomForestClassifier(100, min_samples_leaf=5, oob_score=True, random_state=0),
 }
 
@@ -80,7 +82,7 @@ CLASSIFIERS = {
 def fried():
     """Return features and codes."""
     X, target = make_fried()
-    return X, oq.bin_target(target, N_CLASSES, MIN_COUNT).codes
+    return X, oq.datasets.bin_target(target, N_CLASSES, MIN_COUNT).codes
 
 
 def metro():
@@ -92,14 +94,14 @@ def metro():
     frame = frame.drop(columns="date_time").assign(
         year=when.dt.year, month=when.dt.month, weekday=when.dt.day_of_week, hour=when.dt.hour
     )[~when.duplicated().to_numpy()]
-    codes = oq.bin_target(frame.pop("traffic_volume"), N_CLASSES, MIN_COUNT).codes
+    codes = oq.datasets.bin_target(frame.pop("traffic_volume"), N_CLASSES, MIN_COUNT).codes
     return pd.get_dummies(frame).to_numpy(dtype=np.float64), codes
 
 
 def draw(y, n_samples, size, target, seed):
     """Return samples of the pool and the prevalences that are the truth, (B, n)."""
     if target == "sample":
-        samples = oq.APP(n_samples, size, random_state=seed).draw(y)
+        samples = oq.protocols.APP(n_samples, size, random_state=seed).draw(y)
         return samples, samples.prevalences
     rng = np.random.default_rng(seed)
     members = [np.flatnonzero(y == c) for c in range(N_CLASSES)]

@@ -25,7 +25,7 @@ TAUS = 10.0 ** np.arange(-6, 1)
 
 def main(n_trees, n_samples):
     """Print mean NMD by loss and regularizer under APP and APP-OQ."""
-    dataset = oq.load_dataset("fried")
+    dataset = oq.datasets.load_dataset("fried")
     dataset = replace(dataset, sampling=replace(dataset.sampling, n_validation=n_samples, n_test=n_samples))
     weights = "balanced_subsample"
     forest = RandomForestClassifier(
@@ -57,7 +57,7 @@ def _chosen(representation, loss, regularizers, S, dataset, protocol):
 
 
 def _error(quantifier, S, samples):
-    return float(oq.nmd(samples.prevalences, quantifier.predict_scores(S, samples)).mean())
+    return float(oq.metrics.nmd(samples.prevalences, quantifier.predict_scores(S, samples)).mean())
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def app(pools, method, n_samples, sizes=SIZES):
         q = method().fit_scores(normalized(data.S), data.y)
         cells = []
         for size in sizes:
-            samples = oq.APP(n_samples, size, small_pool="repeat", random_state=7).draw(data.z)
+            samples = oq.protocols.APP(n_samples, size, small_pool="repeat", random_state=7).draw(data.z)
             fit = verdicts(q, q.summarize(normalized(data.T), samples))
             found.append(fit != "good")
             cells.append(f"{(fit != 'good').mean():.1%} ({(fit == 'bad').mean():.1%})")

@@ -47,7 +47,7 @@ def main():
     print("| seed | method | validation APP | APP-OQ | test APP | APP-OQ | fresh APP | APP-OQ |")
     print("|---|---|---|---|---|---|---|---|")
     for seed in SEEDS[:1] if tiny else SEEDS:
-        data = oq.load_dataset("fried", random_state=seed)
+        data = oq.datasets.load_dataset("fried", random_state=seed)
         forest = RandomForestClassifier(
             20 if tiny else 100, criterion="entropy", max_depth=12, oob_score=True, random_state=seed, n_jobs=2
         )
@@ -55,7 +55,7 @@ def main():
         pools = [
             (model.predict_proba(data.validation.X), drawn(data, "validation", tiny)),
             (model.predict_proba(data.test.X), drawn(data, "test", tiny)),
-            (model.predict_proba(X), oq.APP(n_samples, size, min_per_class=3, random_state=seed).draw(y)),
+            (model.predict_proba(X), oq.protocols.APP(n_samples, size, min_per_class=3, random_state=seed).draw(y)),
         ]
         for quantifier in METHODS:
             quantifier.fit_scores(model.held_out_scores_, data.train.y)

@@ -77,7 +77,7 @@ def read(name: str) -> pd.DataFrame:
 def scored(model: Any, X: Any, y: np.ndarray, g: np.ndarray, X_test: Any, z: np.ndarray, h: np.ndarray) -> Groups:
     """Return held-out scores by group of the training items, and mean scores of the test items."""
     n = int(max(y.max(), z.max())) + 1
-    if isinstance(model, oq.OrdinalStack):
+    if isinstance(model, oq.classifiers.OrdinalStack):
         stack = clone(model).fit(X, y, groups=g)
         return Groups(
             stack.held_out_scores_.astype(np.float32), y, g, stack.predict_proba(X_test).astype(np.float32), z, h
@@ -122,7 +122,7 @@ def amazon(by: str, split: int | str, stack: str = "") -> Groups:
         test = np.flatnonzero(~np.isin(keys, chosen))
         y, g = frame["reviews.rating"].to_numpy().astype(int) - 1, pd.factorize(keys)[0]
         X, X_test = texts(frame["reviews.text"].iloc[rows], frame["reviews.text"].iloc[test], 3)
-        model = oq.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
+        model = oq.classifiers.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
         return scored(model, X, y[rows], g[rows], X_test, y[test], g[test])
 
     return cached(f"amazon_{by}_{split}{stack and f'_{stack}'}", make)
@@ -143,7 +143,7 @@ def imdb(part: str = "report", stack: str = "") -> Groups:
             half = np.isin(g[train], rng.choice(films, len(films) // 2, replace=False))
             train, test = train[half], train[~half]
         X, X_test = texts(frame["text"].iloc[train], frame["text"].iloc[test], 5)
-        model = oq.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
+        model = oq.classifiers.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
         return scored(model, X, y[train], g[train], X_test, y[test], g[test])
 
     return cached(f"imdb_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
@@ -185,7 +185,7 @@ def flights(part: str = "report", stack: str = "") -> Groups:
         train = np.flatnonzero(np.isin(day, chosen) & (rng.random(len(y)) < FLIGHTS_LABELLED))
         test = np.flatnonzero(np.isin(day, others))
         model: Any = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
-        model = oq.OrdinalStack(budget=stack) if stack else model
+        model = oq.classifiers.OrdinalStack(budget=stack) if stack else model
         return scored(model, X[train], y[train], day[train], X[test], y[test], day[test])
 
     return cached(f"flights_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
@@ -203,7 +203,7 @@ def app_pool(name: str, classifier: str, split: int) -> Groups:
     def make() -> Groups:
         X, y = _table(name)
         a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=split)
-        scorer = oq.PACC(oq.CrossFitted(APP_CLASSIFIERS[classifier](), cv=5)).fit(X[a], y[a])
+        scorer = oq.PACC(oq.classifiers.CrossFitted(APP_CLASSIFIERS[classifier](), cv=5)).fit(X[a], y[a])
         S, codes = scorer.held_out_
         none = np.zeros(len(a), dtype=int), np.zeros(len(b), dtype=int)
         return Groups(S.astype(np.float32), codes, none[0], scorer.scores(X[b]).astype(np.float32), y[b], none[1])
@@ -215,7 +215,7 @@ def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return features and codes of ten classes of at least 1000 items."""
     if name == "fried":
         X, target = make_fried()
-        return X, oq.bin_target(target, 10, 1000).codes
+        return X, oq.datasets.bin_target(target, 10, 1000).codes
     frame = read({"metro": "metro_traffic", "beijing": "beijing_pm25"}[name])
     if name == "metro":
         when = pd.to_datetime(frame["date_time"])
@@ -226,4 +226,4 @@ def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         frame = frame.dropna(subset=["pm2.5"]).drop(columns="No")
         target = frame.pop("pm2.5")
-    return pd.get_dummies(frame).to_numpy(dtype=np.float64), oq.bin_target(target, 10, 1000).codes
+    return pd.get_dummies(frame).to_numpy(dtype=np.float64), oq.datasets.bin_target(target, 10, 1000).codes

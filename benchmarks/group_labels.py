@@ -37,7 +37,7 @@ class Drawn(NamedTuple):
     labelled: np.ndarray
 
 
-def fitted(data: Groups, method=oq.BLP):
+def fitted(data: Groups, method=oq.GroupBLP):
     """Return a method that was fitted on the training items with their groups; labels are 1..n."""
     return method().fit_scores(normalized(data.S), data.y + 1, classes=np.arange(1, data.n_classes + 1), groups=data.g)
 
@@ -62,7 +62,7 @@ def estimates(quantifier, items: Drawn, **plan):
     """Estimate the groups through the package, from scores."""
     samples = oq.Samples.from_groups(items.groups)
     summary = quantifier.summarize(items.S, samples, labelled=items.labelled)
-    return estimate(quantifier, summary, LEVEL, oq.Plan(**plan))
+    return estimate(quantifier, summary, LEVEL, oq.inference.IntervalOptions(**plan))
 
 
 def prediction_powered(e, s, t, z=1.959963984540054):
@@ -140,7 +140,7 @@ SAMPLE_HEAD = (
 
 def labels_of_unlike(name, data: Groups, numbers, n_samples, size, seed=0):
     """Labels of artificial samples, which are unlike the training groups of equal composition."""
-    samples = oq.APP(n_samples, size, random_state=seed).draw(data.z)
+    samples = oq.protocols.APP(n_samples, size, random_state=seed).draw(data.z)
     items = np.asarray(samples.items)
     asked = replace(data, T=data.T[items], z=data.z[items], h=np.repeat(np.arange(len(samples)), samples.sizes))
     labels(name, asked, numbers, quantifier=fitted(equal_groups(data, 100)), seed=seed)
@@ -150,12 +150,12 @@ def promised(name, data: Groups, widths, quantity="mean", *, seed=1):
     """Print widths that `labels_needed` promises for the items at hand, beside those reached with so many labels."""
     rng = np.random.default_rng(seed)
     samples, S = oq.Samples.from_groups(data.h), normalized(data.T)
-    for method, bases in ((oq.BLP, ("model", "labels")), (oq.PACC, ("labels",))):
+    for method, bases in ((oq.GroupBLP, ("model", "labels")), (oq.PACC, ("labels",))):
         quantifier = fitted(data, method)
         summary = quantifier.summarize(S, samples, labelled=[None] * len(S))
         for basis in bases:
             for width in widths:
-                plan = oq.Plan(basis=basis)
+                plan = oq.inference.IntervalOptions(basis=basis)
                 needed = labels_needed(quantifier, summary, width, quantity, plan=plan)
                 chosen = needed.draw(data.h, random_state=rng)
                 labelled = np.full(len(S), np.nan)

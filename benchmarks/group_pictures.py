@@ -26,7 +26,7 @@ NUMBERS = (5, 10, 20, 50, 100)
 # Name, method, with groups in training; colour and marker.
 PROMISES = (
     ("PACC, trained without groups", oq.PACC, False, VERMILION, "s"),
-    ("BLP, trained with groups", oq.BLP, True, BLUE, "o"),
+    ("GroupBLP, trained with groups", oq.GroupBLP, True, BLUE, "o"),
 )
 
 

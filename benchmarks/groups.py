@@ -1,7 +1,7 @@
 """Estimates of a million scored items in 20,000 groups of 1 to 5000 items: time and memory of one process.
 
 Run it with ``python benchmarks/groups.py``; ``--level 0.95`` adds intervals, ``--method SLD`` takes another method,
-``--training-groups 200`` trains with so many groups (``--method BLP --level 0.95``: intervals in closed form).
+``--training-groups 200`` trains with so many groups (``--method GroupBLP --level 0.95``: intervals in closed form).
 Scores are drawn, not predicted: the time of the classifier is not part of it. The memory is the peak of the process,
 with the scores (80 MB) and the library itself.
 """

@@ -51,9 +51,9 @@ class Now:
     ) -> dict[str, Any]:
         """Return estimates and bounds of samples of items with scores S (N, n): name -> array."""
         from ordinalq.inference.estimate import estimate
-        from ordinalq.inference.options import Plan
+        from ordinalq.inference.options import IntervalOptions
 
-        found = estimate(q, q.summarize(S, samples, checks=fit), level, Plan(of=of, **options))
+        found = estimate(q, q.summarize(S, samples, checks=fit), level, IntervalOptions(of=of, **options))
         parts = {name: getattr(found.bounds, name) for name in BOUNDS}
         return parts | {"covariance": found.covariance, "n_items": found.n_items, "prevalences": found.prevalences}
 
@@ -85,9 +85,9 @@ class Now:
 
     def _table(self, q: Any, summary: Any, level: float | None, **options: Any) -> dict[str, Any]:
         from ordinalq.inference.estimate import estimate
-        from ordinalq.inference.options import Plan
+        from ordinalq.inference.options import IntervalOptions
 
-        return columns(estimate(q, summary, level, Plan(**options)).frame())
+        return columns(estimate(q, summary, level, IntervalOptions(**options)).frame())
 
 
 def adapter() -> Before | Now:

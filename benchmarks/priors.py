@@ -1,4 +1,4 @@
-"""What the priors of AML are worth: errors under APP, APP-OQ, NPP and real prevalences, of 30 to 1000 items.
+"""What the priors of AdjustedML are worth: errors under APP, APP-OQ, NPP and real prevalences, of 30 to 1000 items.
 
     ORDINALQ_DATA=FOLDER python benchmarks/priors.py [--splits 876 1]
 
@@ -32,12 +32,12 @@ BOOKS = "amazon_books_prevalences.tsv"
 SIZES = (30, 100, 300, 1000)
 N_SAMPLES = 100
 METHODS = {
-    "AML": oq.AML,
-    'AML, "uniform"': partial(oq.AML, prior="uniform"),
-    'AML, "smooth"': partial(oq.AML, prior="smooth"),
-    'AML, "training"': partial(oq.AML, prior="training"),
-    "AML, means only": partial(oq.AML, instrument="uniform"),
-    "BLP": oq.BLP,
+    "AdjustedML": oq.AdjustedML,
+    'AdjustedML, "uniform"': partial(oq.AdjustedML, prior="uniform"),
+    'AdjustedML, "smooth"': partial(oq.AdjustedML, prior="smooth"),
+    'AdjustedML, "training"': partial(oq.AdjustedML, prior="training"),
+    "AdjustedML, means only": partial(oq.AdjustedML, instrument="uniform"),
+    "GroupBLP": oq.GroupBLP,
     "PACC": oq.PACC,
     "OPACC (auto)": partial(oq.OPACC, tau="auto"),
     "SLD (bcts)": partial(oq.SLD, calibration="bcts"),
@@ -48,9 +48,9 @@ def table(name, split, tiny):
     """Return training and test items and real prevalences (k, n), or None, of a table of numbers."""
     if name == "fried":
         path = None if tiny else Path(os.environ["ORDINALQ_DATA"]) / "fried.parquet"
-        data = oq.load_dataset("fried" if tiny else "fried-openml", data=path, random_state=split)
+        data = oq.datasets.load_dataset("fried" if tiny else "fried-openml", data=path, random_state=split)
         return data.train, data.test, None
-    data = oq.make_dataset(
+    data = oq.datasets.make_dataset(
         Path(os.environ["ORDINALQ_DATA"]) / f"{name}.parquet", target=TARGETS[name], n_bins=10, random_state=split
     )
     if name == "diamonds":
@@ -79,7 +79,7 @@ def scores(name, split, tiny):
             return [kept[key] for key in ("S", "y", "T", "z", "real")]
     train, test, real = devices(split) if name == "devices" else table(name, split, tiny)
     if name == "devices":
-        model = held_out(oq.CrossFitted(LogisticRegression(C=3, max_iter=1000), cv=5))
+        model = held_out(oq.classifiers.CrossFitted(LogisticRegression(C=3, max_iter=1000), cv=5))
     else:
         forest = RandomForestClassifier(20 if tiny else 100, max_depth=12, oob_score=True, random_state=0)
         model = held_out(forest)
@@ -95,12 +95,12 @@ def scores(name, split, tiny):
 def drawn(z, real, size, n_samples):
     """Yield the protocols by name, with their samples; APP-OQ are the smoothest fifth of five times as many."""
     common = {"small_pool": "repeat", "random_state": 7}
-    app = oq.APP(5 * n_samples, size, **common).draw(z)
+    app = oq.protocols.APP(5 * n_samples, size, **common).draw(z)
     yield "APP", app[:n_samples]
     yield "APP-OQ", app[smoothest_mask(app.prevalences, 0.2)]
-    yield "NPP", oq.NPP(n_samples, size, **common).draw(z)
+    yield "NPP", oq.protocols.NPP(n_samples, size, **common).draw(z)
     if len(real):
-        yield "real", oq.RealPrevalences(real, n_samples, size, **common).draw(z)
+        yield "real", oq.protocols.RealPrevalences(real, n_samples, size, **common).draw(z)
 
 
 def measure(name, split, sizes, n_samples, tiny):
@@ -111,10 +111,10 @@ def measure(name, split, sizes, n_samples, tiny):
     for size in sizes:
         for protocol, samples in drawn(z, real, size, n_samples):
             for label, method in methods.items():
-                error = oq.nmd(samples.prevalences, method.solve_scores(T, samples).p)
+                error = oq.metrics.nmd(samples.prevalences, method.solve_scores(T, samples).p)
                 found[label, protocol, size] = error.mean()
             training = np.broadcast_to(np.bincount(y) / len(y), samples.prevalences.shape)
-            found["training shares", protocol, size] = oq.nmd(samples.prevalences, training).mean()
+            found["training shares", protocol, size] = oq.metrics.nmd(samples.prevalences, training).mean()
     return found
 
 
@@ -131,10 +131,10 @@ def main():
     results = []
     for name, split in pairs:
         results.append(measure(name, split, sizes, n_samples, arguments.tiny))
-        row = " ".join(f"{results[-1]['AML', protocol, sizes[-1]]:.4f}" for protocol in ("APP", "APP-OQ", "NPP"))
-        print(f"{name} {split}: AML, {sizes[-1]} items: {row}", flush=True)
+        row = " ".join(f"{results[-1]['AdjustedML', protocol, sizes[-1]]:.4f}" for protocol in ("APP", "APP-OQ", "NPP"))
+        print(f"{name} {split}: AdjustedML, {sizes[-1]} items: {row}", flush=True)
     for protocol in ("APP", "APP-OQ", "NPP", "real"):
-        having = [found for found in results if ("AML", protocol, sizes[0]) in found]
+        having = [found for found in results if ("AdjustedML", protocol, sizes[0]) in found]
         if not having:
             continue
         print(f"\n| {protocol}, {len(having)} sets | {' | '.join(f'N = {size}' for size in sizes)} |")

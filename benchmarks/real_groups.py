@@ -33,7 +33,7 @@ LEVEL = 0.95
 USUAL_SIZE = 20
 ROUNDING = 1e-9
 METHODS = {
-    "BLP": oq.BLP,
+    "GroupBLP": oq.GroupBLP,
     "PACC": oq.PACC,
     "SLD (bcts)": lambda: oq.SLD(calibration="bcts"),
     "OPACC, tau = 1": lambda: oq.OPACC(tau=1.0),
@@ -64,7 +64,7 @@ def normalized(S):
     return S / S.sum(axis=1, keepdims=True)
 
 
-def fit(data: Groups, method=oq.BLP, *, groups=True, rows=slice(None)):
+def fit(data: Groups, method=oq.GroupBLP, *, groups=True, rows=slice(None)):
     """Return the method fitted on the training items (or some `rows` of them), with their groups or without."""
     keys = data.g[rows] if groups else None
     return method().fit_scores(normalized(data.S[rows]), data.y[rows], np.arange(data.n_classes), groups=keys)
@@ -91,7 +91,7 @@ def answer(quantifier, S, samples) -> Estimates:
 
 
 def run(data: Groups, quantifier=None, others=RIVALS) -> Trial:
-    """Estimate all test groups by a fitted quantifier, BLP with groups, and by other methods without."""
+    """Estimate all test groups by a fitted quantifier, GroupBLP with groups, and by other methods without."""
     S, samples, z = asked(data)
     quantifier = fit(data) if quantifier is None else quantifier
     found = {name: fit(data, METHODS[name], groups=False).predict_scores(S, samples) for name in others}
@@ -164,8 +164,8 @@ def marked(estimates: Estimates):
 
 
 HEAD = (
-    "| groups | number | BLP | PCC | CC | PACC | training | BLP / best | difference | covered: classes / mean "
-    "| width | unlike |\n|" + "---|" * 12
+    "| groups | number | GroupBLP | PCC | CC | PACC | training | GroupBLP / best | difference | covered: "
+    "classes / mean | width | unlike |\n|" + "---|" * 12
 )
 
 
@@ -197,14 +197,14 @@ def table(sets):
 
 
 def default(splits, budget, names):
-    """The default, `oq.Default(budget)` with training groups, beside BLP on the usual scores: the same groups."""
+    """Compare `oq.AutoQuantifier(budget)` with training groups and GroupBLP on the usual scores, on equal groups."""
     makers = {
         "Amazon by product": [lambda stack, s=s: group_data.amazon("product", s, stack) for s in splits],
         "Amazon by month": [lambda stack, s=s: group_data.amazon("month", s, stack) for s in splits],
         "IMDB by film": [lambda stack: group_data.imdb(stack=stack)],
         "flights by day": [lambda stack: group_data.flights(stack=stack)],
     }
-    print(f"\nThe default, budget {budget}, and BLP: NMD, groups of at least {USUAL_SIZE} items\n\n{HEAD}")
+    print(f"\nThe default, budget {budget}, and GroupBLP: NMD, groups of at least {USUAL_SIZE} items\n\n{HEAD}")
     for name in names or makers:
         for label, stack in ((name, ""), (f"{name}, default", budget)):
             line(label, [run(make(stack)) for make in makers[name]], lambda sizes: sizes >= USUAL_SIZE)
@@ -212,7 +212,7 @@ def default(splits, budget, names):
 
 def methods(sets, names):
     """Every method with and without training groups: error, coverage, and width over mean absolute error."""
-    print(f"\nAll methods, groups of at least {USUAL_SIZE} items; differences to BLP\n")
+    print(f"\nAll methods, groups of at least {USUAL_SIZE} items; differences to GroupBLP\n")
     print(
         "| groups | method | NMD | difference | covered, trained with groups | width | width / error "
         "| covered, without | width |\n|" + "---|" * 9
@@ -248,8 +248,8 @@ def earlier():
 
 
 def without_groups(kind):
-    """Return BLP as it is without training groups: with its "weak" prior, or a "stated" effect."""
-    return oq.BLP if kind == "weak" else lambda: oq.BLP(group_effect=STATED)
+    """Return GroupBLP as it is without training groups: with its "weak" prior, or a "stated" effect."""
+    return oq.GroupBLP if kind == "weak" else lambda: oq.GroupBLP(group_effect=STATED)
 
 
 def stated_effect(sets):
@@ -312,7 +312,7 @@ def app(pools, sizes, n_samples):
         others = {name: fit(data, METHODS[name], groups=False) for name in ("PACC", "PCC")}
         S = normalized(data.T)
         for size in sizes:
-            samples = oq.APP(n_samples, size, random_state=size).draw(data.z)
+            samples = oq.protocols.APP(n_samples, size, random_state=size).draw(data.z)
             truth = samples.prevalences
             got = {kind: answer(q, S, samples) for kind, q in fits.items()}
             errors = {kind: nmd(e.prevalences, truth) for kind, e in got.items()}
@@ -346,7 +346,7 @@ def unlike(pools, n_groups, sizes, n_samples):
             deaf = copy(quantifier)
             deaf.group_model_ = replace(quantifier.group_model_, fallback=None)
             for size in sizes:
-                samples = oq.APP(n_samples, size, random_state=size).draw(data.z)
+                samples = oq.protocols.APP(n_samples, size, random_state=size).draw(data.z)
                 truth, S = samples.prevalences, normalized(data.T)
                 got = answer(quantifier, S, samples)
                 marks = marked(got)

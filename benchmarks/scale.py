@@ -189,8 +189,8 @@ def groups(n):
     y = rng.integers(1, 6, 3000)
     S = np.exp(rng.normal(size=(3000, 5)) + np.eye(5)[y - 1])
     S /= S.sum(axis=1, keepdims=True)
-    for method, level in ((oq.PACC(), None), (oq.OPACC(), None), (oq.BLP(), None), (oq.BLP(), 0.95)):
-        named = {"groups": rng.integers(0, 100, 3000)} if isinstance(method, oq.BLP) else {}
+    for method, level in ((oq.PACC(), None), (oq.OPACC(), None), (oq.GroupBLP(), None), (oq.GroupBLP(), 0.95)):
+        named = {"groups": rng.integers(0, 100, 3000)} if isinstance(method, oq.GroupBLP) else {}
         quantifier = method.fit_scores(S, y, **named)
         some = quantifier.summarize(S, oq.Samples.from_groups(rng.integers(0, 200, 3000)))
         drawn = rng.integers(0, len(some), n)

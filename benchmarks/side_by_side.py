@@ -250,8 +250,8 @@ def searched(data: Input) -> Items:
 
     options = {"small_pool": "replace", "random_state": 0}
     samples = {
-        "app": oq.APP(30, 100, **options).draw(data.y_pool),
-        "oq": oq.APPOQ(0.2, 60, 100, **options).draw(data.y_pool),
+        "app": oq.protocols.APP(30, 100, **options).draw(data.y_pool),
+        "oq": oq.protocols.APPOQ(0.2, 60, 100, **options).draw(data.y_pool),
     }
     grids = {
         "OPACC": {"tau": [1e-3, 1e-1, "auto"], "classifier__C": [0.1, 1.0]},
@@ -262,7 +262,9 @@ def searched(data: Input) -> Items:
     for name, grid in grids.items():
         cls = getattr(oq, name)
         q = cls() if name == "HDx" else cls(LogisticRegression(max_iter=300))
-        search = oq.SampleSearch(q, grid, samples=samples, measure=["nmd", "rnod"]).fit(data.X, data.y, data.X_pool)
+        search = oq.model_selection.SampleSearch(q, grid, samples=samples, measure=["nmd", "rnod"]).fit(
+            data.X, data.y, data.X_pool
+        )
         for column in ("error", "std", "unconverged"):
             yield f"{name} {column}", search.results_[column].to_numpy(dtype=float)
 

@@ -34,12 +34,12 @@ SAMPLE_SIZE = 1000
 def load(name):
     """Return the data set of that name, None where its file is missing."""
     if name == "fried":
-        return oq.load_dataset("fried")
+        return oq.datasets.load_dataset("fried")
     path = Path(os.environ.get("ORDINALQ_DATA", "")) / f"{name}.parquet"
     if not path.is_file():
         print(f"{name} is left out: there is no {path.name} in the folder that ORDINALQ_DATA names", file=sys.stderr)
         return None
-    return oq.make_dataset(path, target=TARGETS[name], n_bins=10)
+    return oq.datasets.make_dataset(path, target=TARGETS[name], n_bins=10)
 
 
 def grid(name):
@@ -61,7 +61,7 @@ def measure(name, S, y, pool, samples):
     found = np.empty((len(values), len(samples)))
     for i, value in enumerate(values):
         fixed = q if value == chosen else getattr(oq, name)(**{parameter: float(value)}).fit_scores(S, y)
-        found[i] = oq.nmd(samples.prevalences, fixed.solve_scores(pool, samples).p)
+        found[i] = oq.metrics.nmd(samples.prevalences, fixed.solve_scores(pool, samples).p)
     smooth = smoothest_mask(samples.prevalences, 0.2)
     errors = {}
     for protocol, rows in (("APP-OQ", smooth), ("APP", np.ones(len(samples), dtype=bool))):
@@ -91,7 +91,7 @@ def main():
             continue
         X, y = np.asarray(data.train.X, dtype=float)[:n_train], data.train.y[:n_train]
         X_pool = np.asarray(data.test.X, dtype=float)
-        protocol = oq.APP(n_samples, SAMPLE_SIZE, min_per_class=3, small_pool="repeat", random_state=7)
+        protocol = oq.protocols.APP(n_samples, SAMPLE_SIZE, min_per_class=3, small_pool="repeat", random_state=7)
         samples = protocol.draw(data.test.y)
         forest = RandomForestClassifier(n_trees, max_depth=12, oob_score=True, random_state=0)
         for weights in arguments.weights:

@@ -68,15 +68,15 @@ def run(method, data: Groups, weight="groups") -> Cell:
     samples = oq.Samples.from_groups(data.h[large], data.z[large], classes=np.arange(data.n_classes))
     parameter, cls = METHODS[method], getattr(oq, method)
     errors, chosen, seconds = {}, {}, {}
-    asked = {"smooth": ("auto", None), "groups": (oq.Auto(weight=weight), data.g)}
+    asked = {"smooth": ("auto", None), "groups": (oq.regularizers.AutoStrength(weight=weight), data.g)}
     for name, (strength, groups) in asked.items():
         start = time.process_time()
         q = cls(**{parameter: strength}).fit_scores(S, data.y, groups=groups)
         seconds[name] = time.process_time() - start
         chosen[name] = q.smoothing().value
         summary = q.summarize(T[large], samples)
-        errors[name] = oq.nmd(samples.prevalences, q.solve(summary).p)
-    curve = [oq.nmd(samples.prevalences, q.with_strength(value).solve(summary).p) for value in grid(method)]
+        errors[name] = oq.metrics.nmd(samples.prevalences, q.solve(summary).p)
+    curve = [oq.metrics.nmd(samples.prevalences, q.with_strength(value).solve(summary).p) for value in grid(method)]
     return Cell(samples.groups_, errors, np.array(curve), chosen, seconds)
 
 

@@ -114,7 +114,7 @@ def errors(spectrum, t, scans, T):
 def coverage(number, spectrum, t, n_toys, off, seed):
     """Print how often intervals hold the truth t (12,), per method."""
     _, M, a = detector()
-    sources = {"response": oq.Uncertainty("response", off, relative=True)} if off else {}
+    sources = {"response": oq.unfolding.Uncertainty("response", off, relative=True)} if off else {}
     b, G = toys_of(number, t, n_toys, off, seed)
     seen = []
     for name, asked in methods(a).items():

@@ -47,7 +47,7 @@ class Workload:
 
     def samples(self, n_samples, sample_size=SAMPLE_SIZE):
         """Draw samples from the pool; the rarest classes have fewer items than some samples want."""
-        protocol = oq.APP(n_samples, sample_size, min_per_class=3, small_pool="repeat", random_state=1)
+        protocol = oq.protocols.APP(n_samples, sample_size, min_per_class=3, small_pool="repeat", random_state=1)
         return protocol.draw(self.y_pool)
 
 

@@ -66,8 +66,10 @@ def figures():
     with tempfile.TemporaryDirectory() as folder:
         make_reviews.main(Path(folder))
         train, new = (pd.read_csv(Path(folder) / f"{name}.csv") for name in ("train", "new"))
-    model = oq.TableModel(oq.PACC(oq.CrossFitted(cv=5, random_state=0)), text=["review"]).fit(train, target="stars")
-    how = {"level": 0.95, "plan": oq.Plan("population", random_state=0)}
+    model = oq.TableModel(oq.PACC(oq.classifiers.CrossFitted(cv=5, random_state=0)), text=["review"]).fit(
+        train, target="stars"
+    )
+    how = {"level": 0.95, "plan": oq.inference.IntervalOptions("population", random_state=0)}
     products, months = (model.predict_groups(new, by=by, **how) for by in ("product", "date:month"))
     drawn = {
         "reviews_groups.svg": oq.plot.groups(products, xlabel="stars"),

@@ -23,7 +23,7 @@ acceptance = spectrum.effective_areas / spectrum.effective_areas.max()
 
 # 1. Events: features and the true bin. Bins below the threshold, and with next to no events, are left out.
 if "ORDINALQ_DATA" in os.environ:
-    dataset = oq.load_dataset("fact-oq")
+    dataset = oq.datasets.load_dataset("fact-oq")
     parts = (dataset.train, dataset.validation, dataset.test)
     X, bins = np.vstack([part.X for part in parts]), np.concatenate([part.y for part in parts])
     print(f"{len(X)} simulated events of the FACT telescope")
@@ -61,9 +61,9 @@ truth = 400 * observed / observed.sum() / a
 
 # 5. Unfolding, with what is uncertain: statistics of the simulation, acceptance, background.
 unknown = {
-    "simulation": oq.SimulatedEvents(simulated),
-    "acceptance": oq.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
-    "background": oq.Uncertainty("background", 0.1, relative=True, correlated=True),
+    "simulation": oq.unfolding.SimulatedEvents(simulated),
+    "acceptance": oq.unfolding.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
+    "background": oq.unfolding.Uncertainty("background", 0.1, relative=True, correlated=True),
 }
 known = {"acceptance": a, "background": background, "edges": edges, "systematics": unknown}
 result = oq.unfold(measured, response, **known)
@@ -71,9 +71,9 @@ print(result)
 print("truth ", truth.round(0))
 
 # 6. Checks.
-print(oq.closure_test(result, truth).sentence)
-print(oq.bottom_line_test(result, {"truth": truth, "flat": np.full(3, truth.mean())}).sentence)
-coverage = oq.coverage_test(result, truth, n_toys=60)
+print(oq.unfolding.closure_test(result, truth).sentence)
+print(oq.unfolding.bottom_line_test(result, {"truth": truth, "flat": np.full(3, truth.mean())}).sentence)
+coverage = oq.unfolding.coverage_test(result, truth, n_toys=60)
 print(coverage.sentence)
 
 # 7. Other methods and strengths, beside it.

@@ -11,7 +11,7 @@ METHODS = {
     "PACC": oq.PACC(),
     "OPACC": oq.OPACC(),
     "HDy": oq.HDy(),
-    "BLP": oq.BLP(),
+    "GroupBLP": oq.GroupBLP(),
     "SLD": oq.SLD(),
 }
 # Groups of all types, with gaps, by one column and by two.
@@ -42,7 +42,7 @@ def cases():
     rng = np.random.default_rng(0)  # where a row is scored has nothing to do with what is in it
     train = table(500, rng)
     models = {
-        name: oq.TableModel(method, features=["x", "z"]).fit(train, "stars", by="shop" if name == "BLP" else None)
+        name: oq.TableModel(method, features=["x", "z"]).fit(train, "stars", by="shop" if name == "GroupBLP" else None)
         for name, method in METHODS.items()
     }
     return models, table(1500, rng)

@@ -56,9 +56,9 @@ def base_models(folder):
     forest = oq.PACC(RandomForestClassifier(10, oob_score=True, random_state=0, max_depth=3))
     models = {
         "table": oq.TableModel(build_quantifier("OPACC"), text=["review"], features=["price", "size", "day"]),
-        "bayes": oq.TableModel(oq.PACC(oq.CrossFitted(GaussianNB(), cv=2)), features=["price", "size"]),
+        "bayes": oq.TableModel(oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=2)), features=["price", "size"]),
         "forest": oq.TableModel(forest, features=["price", "size"]),
-        "sld": oq.TableModel(oq.SLD(oq.CrossFitted(GaussianNB(), cv=2)), features=["price"]),
+        "sld": oq.TableModel(oq.SLD(oq.classifiers.CrossFitted(GaussianNB(), cv=2)), features=["price"]),
         "arc": oq.TableModel(oq.ARC(GaussianNB()), features=["price"]),
     }
     paths = {}
@@ -440,7 +440,7 @@ def _compiled_code():
 
     def support_vectors(forgery):
         frame = table()
-        q = oq.CC(oq.InSample(SVC())).fit(frame[["price"]], frame["stars"])
+        q = oq.CC(oq.classifiers.InSample(SVC())).fit(frame[["price"]], frame["stars"])
         machine = q.classifier_.estimator_
         machine._dual_coef_ = machine.dual_coef_ = np.ones((1, 1))
         return saved(q)

@@ -8,7 +8,9 @@ from ordinalq.tables.predict import summarize_table
 
 def intervals(quantifier, S, level=0.95, groups=None, **plan):
     """Return the estimates of groups, samples or everything (None), with intervals unless the level is None."""
-    return estimate(quantifier, quantifier.summarize(S, group_samples(groups, len(S))), level, oq.Plan(**plan))
+    return estimate(
+        quantifier, quantifier.summarize(S, group_samples(groups, len(S))), level, oq.inference.IntervalOptions(**plan)
+    )
 
 
 def predict_table(model, file, *, level=None, plan=None, **how):

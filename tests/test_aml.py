@@ -30,22 +30,22 @@ def problem(rng, n_samples=100, size=500, sharpness=1.5):
     """Return V (S, codes), the scores of a pool and APP samples of it."""
     S, y = scored(rng, (P_TRAIN * 4000).astype(int), sharpness=sharpness)
     T, z = scored(rng, [3000] * N, sharpness=sharpness)
-    return S, y, T, oq.APP(n_samples, size, random_state=rng).draw(z)
+    return S, y, T, oq.protocols.APP(n_samples, size, random_state=rng).draw(z)
 
 
 def test_is_better_than_least_squares_and_than_plain_likelihood(rng):
     S, y, T, samples = problem(rng, n_samples=300)
     error = {}
-    for q in (oq.AML(prior="uniform"), oq.PACC(), oq.SLD(), oq.OPACC(), oq.EDy()):
+    for q in (oq.AdjustedML(prior="uniform"), oq.PACC(), oq.SLD(), oq.OPACC(), oq.EDy()):
         P = q.fit_scores(S, y).predict_scores(T, samples)
-        error[type(q).__name__] = oq.nmd(samples.prevalences, P).mean()
-    assert error["AML"] < 0.97 * min(error[name] for name in error if name != "AML")
+        error[type(q).__name__] = oq.metrics.nmd(samples.prevalences, P).mean()
+    assert error["AdjustedML"] < 0.97 * min(error[name] for name in error if name != "AdjustedML")
 
 
 @pytest.mark.parametrize("instrument", ["sample", "uniform", "training"])
 def test_a_sample_alone_gives_what_it_gives_in_a_batch(instrument, rng):
     S, y, T, samples = problem(rng, n_samples=9, size=40)
-    q = oq.AML(instrument=instrument).fit_scores(S, y)
+    q = oq.AdjustedML(instrument=instrument).fit_scores(S, y)
     batch = q.solve_scores(T, samples)
     assert batch.converged.all()
     for b in range(len(samples)):
@@ -54,8 +54,8 @@ def test_a_sample_alone_gives_what_it_gives_in_a_batch(instrument, rng):
 
 def test_reversing_classes_reverses_the_estimate(rng):
     S, y, T, samples = problem(rng, n_samples=20)
-    P = oq.AML().fit_scores(S, y).predict_scores(T, samples)
-    reverse = oq.AML().fit_scores(S[:, ::-1], N - 1 - y).predict_scores(T[:, ::-1], samples)
+    P = oq.AdjustedML().fit_scores(S, y).predict_scores(T, samples)
+    reverse = oq.AdjustedML().fit_scores(S[:, ::-1], N - 1 - y).predict_scores(T[:, ::-1], samples)
     assert_allclose(reverse[:, ::-1], P, atol=1e-5)  # the calibration stops at its own tolerance
 
 
@@ -100,8 +100,8 @@ def test_no_instrument_tells_more_than_the_shares_of_the_errors(rng):
 def test_instruments_have_much_of_the_classes_that_contribute_to_the_error(rng):
     S, y = scored(rng, [2000, 1500, 480, 20])
     T, z = scored(rng, [3000] * N)
-    q = oq.AML(prior="uniform").fit_scores(S, y)
-    summary = q.summarize(T, oq.APP(30, 1000, random_state=2).draw(z))
+    q = oq.AdjustedML(prior="uniform").fit_scores(S, y)
+    summary = q.summarize(T, oq.protocols.APP(30, 1000, random_state=2).draw(z))
     ((seen, P, sizes),) = q._observed(summary, Prior.of("uniform", q.p_train_))
     errors = P / sizes[:, None] + P**2 * q.trust_ / q.counts_
     assert_allclose(seen.P0, errors / errors.sum(axis=1, keepdims=True), rtol=1e-10)
@@ -122,13 +122,13 @@ def test_a_class_borrows_from_a_model_that_holds_and_not_from_one_that_does_not(
 def test_a_class_of_two_items_does_no_harm(rng):
     S, y = scored(rng, [1500, 1000, 498, 2], sharpness=1.0)
     T, z = scored(rng, [3000] * N, sharpness=1.0)
-    samples = oq.APP(50, 500, random_state=1).draw(z)
+    samples = oq.protocols.APP(50, 500, random_state=1).draw(z)
     error = {}
-    for q in (oq.AML(prior="uniform"), oq.PACC()):
+    for q in (oq.AdjustedML(prior="uniform"), oq.PACC()):
         P = q.fit_scores(S, y).predict_scores(T, samples)
-        error[type(q).__name__] = oq.nmd(samples.prevalences, P).mean()
-    assert error["AML"] < error["PACC"]
-    assert error["AML"] < 0.12
+        error[type(q).__name__] = oq.metrics.nmd(samples.prevalences, P).mean()
+    assert error["AdjustedML"] < error["PACC"]
+    assert error["AdjustedML"] < 0.12
 
 
 def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
@@ -140,10 +140,10 @@ def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
     assert abs(counts[1] - counts[2]) <= 1
     assert_array_equal(kept, np.unique(kept))
     S, y, T, samples = problem(rng, n_samples=20)
-    q = oq.AML().fit_scores(S, y)
+    q = oq.AdjustedML().fit_scores(S, y)
     whole = q.predict_scores(T, samples)
     monkeypatch.setattr("ordinalq.quantifiers.adjusted_ml.MOST_ITEMS", 1500)
-    thin = oq.AML().fit_scores(S, y).predict_scores(T, samples)
+    thin = oq.AdjustedML().fit_scores(S, y).predict_scores(T, samples)
     # Noise of 1500 instead of 4000 items: over 60 seeds the logarithm of the mean difference was -4.5 +- 0.45.
     assert 0 < np.abs(thin - whole).mean() < np.exp(-4.5 + 4.4 * 0.45)
 
@@ -151,12 +151,12 @@ def test_thinning_keeps_rare_classes_whole_and_the_estimate(rng, monkeypatch):
 @pytest.mark.parametrize("instrument", ["sample", "uniform"])
 def test_perfect_and_useless_scores(instrument):
     y = np.arange(400) % N
-    perfect = oq.AML(prior="uniform", instrument=instrument).fit_scores(np.eye(N)[y], y)
+    perfect = oq.AdjustedML(prior="uniform", instrument=instrument).fit_scores(np.eye(N)[y], y)
     samples = oq.Samples.from_index([[0, 0, 0, 1] * 30, [2] * 120, np.tile(np.arange(20), 6)], 400)
     assert_allclose(
         perfect.predict_scores(np.eye(N)[y], samples), [[0.75, 0.25, 0, 0], [0, 0, 1, 0], [0.25] * 4], atol=1e-3
     )
-    useless = oq.AML(instrument=instrument).fit_scores(np.full((400, N), 0.25), y)
+    useless = oq.AdjustedML(instrument=instrument).fit_scores(np.full((400, N), 0.25), y)
     assert_allclose(useless.predict_scores(np.full((400, N), 0.25), samples), 0.25, atol=1e-6)
 
 
@@ -218,10 +218,10 @@ def test_few_items_give_posterior_probabilities(rng):
     # The shares of one item are its class: the best estimate is the posterior under the prior's centre.
     S, y = scored(rng, (P_TRAIN * 20_000).astype(int), sharpness=1.0)
     T, _ = scored(rng, [50] * N, sharpness=1.0)
-    q = oq.AML(prior="training", strength=1e6).fit_scores(S, y)
+    q = oq.AdjustedML(prior="training", strength=1e6).fit_scores(S, y)
     P = q.predict_scores(T, oq.Samples.from_index(np.arange(200)[:, None], 200))
-    assert oq.nmd(T, P).mean() < 0.3 * oq.nmd(T, np.broadcast_to(P_TRAIN, T.shape)).mean()
-    even = oq.AML(prior="training", strength=1e6).fit_scores(
+    assert oq.metrics.nmd(T, P).mean() < 0.3 * oq.metrics.nmd(T, np.broadcast_to(P_TRAIN, T.shape)).mean()
+    even = oq.AdjustedML(prior="training", strength=1e6).fit_scores(
         np.full((4000, N), 0.25), np.sort(rng.integers(0, N, 4000))
     )
     assert_allclose(even.predict_scores(T, oq.Samples.from_index([[3]], 200))[0], even.p_train_, atol=1e-3)
@@ -229,7 +229,7 @@ def test_few_items_give_posterior_probabilities(rng):
 
 def test_smooth_prior_foresees_a_fifth_of_the_curvature():
     n = 6
-    C = oq.difference_matrix(n)
+    C = oq.simplex.difference_matrix(n)
     uniform, smooth = (Prior.of(name, np.full(n, 1 / n)).covariances()[0] for name in ("uniform", "smooth"))
     ratio = np.trace(C @ smooth @ C.T) / np.trace(C @ uniform @ C.T)
     assert 0.12 < ratio < 0.25
@@ -241,18 +241,18 @@ def test_training_prior_is_the_answer_where_items_tell_nothing(rng):
     y = np.repeat(np.arange(N), [160, 120, 80, 40])
     S /= S.sum(axis=1, keepdims=True)
     for prior, expected, far in (("training", P_TRAIN, 0.02), ("uniform", np.full(N, 0.25), 0.2)):
-        P = oq.AML(prior=prior).fit_scores(S, y).predict_scores(S[:50], oq.Samples.whole(50))
+        P = oq.AdjustedML(prior=prior).fit_scores(S, y).predict_scores(S[:50], oq.Samples.whole(50))
         assert_allclose(P[0], expected, atol=far)
 
 
 def test_priors_are_each_best_where_they_hold_and_any_is_good_in_both(rng):
     S, y, T, samples = problem(rng, n_samples=200, size=50)
     z = np.repeat(np.arange(N), 3000)
-    natural = oq.RealPrevalences([P_TRAIN], n_samples=200, sample_size=50, random_state=1).draw(z)
+    natural = oq.protocols.RealPrevalences([P_TRAIN], n_samples=200, sample_size=50, random_state=1).draw(z)
     errors = {}
     for prior in ("uniform", "training", "any"):
-        q = oq.AML(prior=prior).fit_scores(S, y)
-        errors[prior] = [oq.nmd(s.prevalences, q.predict_scores(T, s)).mean() for s in (samples, natural)]
+        q = oq.AdjustedML(prior=prior).fit_scores(S, y)
+        errors[prior] = [oq.metrics.nmd(s.prevalences, q.predict_scores(T, s)).mean() for s in (samples, natural)]
     assert errors["uniform"][0] < errors["training"][0]
     assert errors["training"][1] < errors["uniform"][1]
     assert errors["any"][0] < 1.15 * errors["uniform"][0]
@@ -262,7 +262,7 @@ def test_priors_are_each_best_where_they_hold_and_any_is_good_in_both(rng):
 def test_prior_has_no_say_against_many_items(rng):
     S, y, T, _ = problem(rng)
     P = [
-        oq.AML(prior=prior)
+        oq.AdjustedML(prior=prior)
         .fit_scores(S, y)
         .predict_scores(T, oq.Samples.from_index([np.tile(np.arange(9000), 30)], 12000))
         for prior in ("uniform", "any")
@@ -295,8 +295,8 @@ def test_intervals_cover(of, instrument):
         index = [np.concatenate([rng.choice(3000, c) + 3000 * i for i, c in enumerate(rng.multinomial(200, p))])
                  for p in truth]  # fmt: skip
         samples = oq.Samples.from_index(index, len(T))
-    q = oq.AML(prior="uniform", instrument=instrument).fit_scores(S, y)
-    got = estimate(q, q.summarize(T, samples), 0.95, oq.Plan(of=of))
+    q = oq.AdjustedML(prior="uniform", instrument=instrument).fit_scores(S, y)
+    got = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(of=of))
     assert ((got.lower <= got.prevalences) & (got.prevalences <= got.upper)).all()
     assert 0.92 < ((got.lower <= truth) & (truth <= got.upper)).mean() < 0.985
     mean = truth @ np.arange(1, N + 1)
@@ -306,11 +306,11 @@ def test_intervals_cover(of, instrument):
 @pytest.mark.parametrize("of", ["sample", "population"])
 def test_bounds_expect_nothing_that_was_not_stated(of, rng):
     S, y, T, _ = problem(rng)
-    samples = oq.NPP(20, 300, random_state=rng).draw(rng.permutation(np.repeat(np.arange(N), 3000)))
+    samples = oq.protocols.NPP(20, 300, random_state=rng).draw(rng.permutation(np.repeat(np.arange(N), 3000)))
     found = {}
     for prior in ("any", "uniform"):
-        q = oq.AML(prior=prior).fit_scores(S, y)
-        found[prior] = estimate(q, q.summarize(T, samples), 0.95, oq.Plan(of=of))
+        q = oq.AdjustedML(prior=prior).fit_scores(S, y)
+        found[prior] = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(of=of))
     got, flat = found["any"], found["uniform"]
     assert_array_equal(got.covariance, flat.covariance)
     if of == "population":  # estimates, too, or differences between populations near that of training would shrink
@@ -331,9 +331,12 @@ def test_intervals_of_populations_near_the_training_distribution_cover():
         y, z = np.repeat(np.arange(N), (p_train * 3000).astype(int)), rng.choice(N, size=60 * 300, p=p)
         X, Z = (codes[:, None] + rng.normal(size=(len(codes), 1)) - np.arange(N) for codes in (y, z))
         S, T = (softmax(np.log(p_train) - 0.5 * x**2, axis=1) for x in (X, Z))
-        q = oq.AML().fit_scores(S, y)
+        q = oq.AdjustedML().fit_scores(S, y)
         got = estimate(
-            q, q.summarize(T, oq.Samples.from_groups(np.repeat(np.arange(60), 300))), 0.95, oq.Plan("population")
+            q,
+            q.summarize(T, oq.Samples.from_groups(np.repeat(np.arange(60), 300))),
+            0.95,
+            oq.inference.IntervalOptions("population"),
         )
         covered.append((got.bounds.mean_lower <= mean) & (mean <= got.bounds.mean_upper))
     assert np.mean(covered) > 0.85
@@ -345,16 +348,16 @@ def test_intervals_of_populations_near_the_training_distribution_cover():
 def test_common_instrument_streams_and_merges(rng):
     S, y, T, _ = problem(rng)
     groups = rng.integers(0, 5, size=len(T))
-    q = oq.AML(instrument="uniform").fit_scores(S, y)
+    q = oq.AdjustedML(instrument="uniform").fit_scores(S, y)
     assert q.on_means
     parts = [q.summarize(T[i::3], oq.Samples.from_groups(groups[i::3])) for i in range(3)]
     whole = q.solve(q.summarize(T, oq.Samples.from_groups(groups)))
-    assert_allclose(q.solve(oq.Summary.merged(parts)).p, whole.p, atol=1e-10)
+    assert_allclose(q.solve(oq.samples.Summary.merged(parts)).p, whole.p, atol=1e-10)
 
 
 def test_saved_model_gives_the_same(rng, tmp_path):
     X = np.repeat(np.arange(N), 100)[:, None] + rng.normal(size=(400, 2))
-    q = oq.AML().fit(X, np.repeat(np.arange(N), 100))
+    q = oq.AdjustedML().fit(X, np.repeat(np.arange(N), 100))
     oq.save_model(q, tmp_path / "model.oq")
     again = oq.load_model(tmp_path / "model.oq")
     assert_array_equal(again.predict(X[:90]), q.predict(X[:90]))
@@ -371,7 +374,7 @@ def grouped(rng):
 
 def test_training_groups_give_the_best_linear_prediction(rng):
     S, y, groups = grouped(rng)
-    q, other = oq.AML().fit_scores(S, y, groups=groups), oq.BLP().fit_scores(S, y, groups=groups)
+    q, other = oq.AdjustedML().fit_scores(S, y, groups=groups), oq.GroupBLP().fit_scores(S, y, groups=groups)
     assert q.on_means
     got, expected = (estimate(m, m.summarize(S, oq.Samples.from_groups(groups)), 0.95) for m in (q, other))
     assert_array_equal(got.prevalences, expected.prevalences)
@@ -387,7 +390,7 @@ def test_training_groups_give_the_best_linear_prediction(rng):
 
 def test_fixed_instrument_is_the_posterior_in_other_units(rng):
     S, _, _, _ = problem(rng)
-    q = oq.AML(instrument="training").fit_scores(S, rng.integers(0, N, size=len(S)))
+    q = oq.AdjustedML(instrument="training").fit_scores(S, rng.integers(0, N, size=len(S)))
     R = q.calibration_.transform(S) * q.p_train_
     assert_allclose(q.embed(S) * q.p_train_, R / R.sum(axis=1, keepdims=True), rtol=1e-12)
 
@@ -396,7 +399,7 @@ def test_stated_group_effect_widens_the_intervals(rng):
     S, y, groups = grouped(rng)
     width = []
     for effect in (None, 0.1):
-        q = oq.AML(prior="uniform", group_effect=effect).fit_scores(S, y)
+        q = oq.AdjustedML(prior="uniform", group_effect=effect).fit_scores(S, y)
         got = estimate(q, q.summarize(S, oq.Samples.from_groups(groups)), 0.95)
         width.append((got.upper - got.lower).mean())
     assert width[1] > 1.05 * width[0]
@@ -417,4 +420,4 @@ def test_wrong_parameters_are_named(rng):
         ({"instrument": "means"}, "instrument must be one of 'sample', 'uniform', 'training'"),
     ):
         with pytest.raises(ValueError, match=message):
-            oq.AML(**parameters).fit_scores(S, y)
+            oq.AdjustedML(**parameters).fit_scores(S, y)

@@ -8,7 +8,7 @@ import ordinalq as oq
 U = [0.2] * 5
 Y = [1, 2, 3, 4, 5] * 20
 
-MEASURES = [oq.md, oq.nmd, oq.rnod, oq.rsnod, oq.rnadw]
+MEASURES = [oq.metrics.md, oq.metrics.nmd, oq.metrics.rnod, oq.metrics.rsnod, oq.metrics.rnadw]
 BAD_VECTORS = [
     (([0.5, 0.5, 0.5], [0.2, 0.3, 0.5]), r"p must sum to 1, got \[0.5, 0.5, 0.5\]"),
     (([0.2, 0.3, 0.5], [0.2, 0.3, 0.6]), "p_hat must sum to 1"),
@@ -33,45 +33,54 @@ def test_measures_refuse_what_is_no_distribution(measure, vectors, message):
 @pytest.mark.parametrize(
     "distances", [[1, 1], [1, 1, 1, 0], [1, 1, 1, -1], [1, 1, 1, np.nan], [[1, 1, 1, 1]], 1.0], ids=repr
 )
-@pytest.mark.parametrize("measure", [oq.md, oq.rnod], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("measure", [oq.metrics.md, oq.metrics.rnod], ids=lambda f: f.__name__)
 def test_measures_refuse_bad_distances(measure, distances):
     with pytest.raises(ValueError, match="distances must be 4 positive numbers for 5 classes, got"):
         measure(U, U, distances=distances)
 
 
 VALUE_ERRORS = [
-    (lambda: oq.jaggedness([1.0]), "p must have at least 2 classes, got 1"),
-    (lambda: oq.jaggedness([0.2, 0.3, 0.5], 2), "p must have at least 4 classes, got 3"),
-    (lambda: oq.jaggedness([0.2, np.nan, 0.5]), "p must be finite"),
-    (lambda: oq.jaggedness(0.3), r"shape \(n,\) or \(B, n\)"),
-    (lambda: oq.jaggedness(U, order=-1), "order must be an integer >= 0, got -1"),
-    (lambda: oq.jaggedness(U, normalization="none"), "normalization must be one of 'paper', 'max', got 'none'"),
-    (lambda: oq.difference_matrix(2, 1), "n must be an integer >= 3, got 2"),
-    (lambda: oq.difference_matrix(5, -1), "order must be an integer >= 0, got -1"),
-    (lambda: oq.APP(0, 10), "n_samples must be an integer >= 1, got 0"),
-    (lambda: oq.APP(10, 0), "sample_size must be an integer >= 1, got 0"),
-    (lambda: oq.APP(10, 10, rounding="up"), "rounding must be one of 'balanced', 'truncate', got 'up'"),
-    (lambda: oq.APP(10, 10, small_pool="ignore"), "small_pool must be one of 'error', 'repeat', 'replace'"),
-    (lambda: oq.APP(10, 10, min_per_class=-1), "min_per_class must be an integer >= 0, got -1"),
-    (lambda: oq.APP(10, 10, rounding="truncate", min_per_class=1), "min_per_class must be 0 with rounding='truncate'"),
-    (lambda: oq.APP(10, 10, min_per_class=3).draw(Y), "5 classes with at least 3 items do not fit 10 items"),
-    (lambda: oq.APP(10, 10).draw([]), "y_pool must hold at least one label, got an empty array"),
-    (lambda: oq.APP(10, 10).draw(Y, classes=[1, 2, 3]), r"y_pool has labels that are not in classes"),
-    (lambda: oq.APP(10, 10).draw(Y, classes=range(1, 7)), "at least .* items of class 6, got 0"),
-    (lambda: oq.APP(10, 10, small_pool="repeat").draw(Y, classes=range(1, 7)), "items of class 6, got 0"),
-    (lambda: oq.APP(50, 90, random_state=0).draw(Y), "y_pool must have at least .* of class .*, got 20; use smaller"),
-    (lambda: oq.APP(10, 10).draw(["a", "b", "c"] * 9), "y_pool has labels without an order"),
-    (lambda: oq.APPOQ(0.0, 10, 10), r"fraction must be a number in \(0, 1\], got 0.0"),
-    (lambda: oq.APPOQ(1.5, 10, 10), r"fraction must be a number in \(0, 1\], got 1.5"),
-    (lambda: oq.APPOQ(np.nan, 10, 10), r"fraction must be a number in \(0, 1\], got nan"),
-    (lambda: oq.NPP(3, 1000).draw(Y), "y_pool must have at least 1000 items .*, got 100"),
-    (lambda: oq.NPP(3, 10, small_pool="no"), "small_pool must be one of"),
-    (lambda: oq.NPP(-3, 10), "n_samples must be an integer >= 1, got -3"),
-    (lambda: oq.RealPrevalences([0.5, 0.4, 0.4], 3, 10), "vectors must sum to 1"),
-    (lambda: oq.RealPrevalences([U, [1, 0, 0, 0, -0.0001]], 3, 10), "vectors must not be negative, got row 1"),
-    (lambda: oq.RealPrevalences([0.2, 0.3, 0.5], 3, 10).draw(Y), "one entry per class, 5, got 3"),
-    (lambda: oq.matching_fraction([0.5, 0.5, 0.5]), "vectors must sum to 1"),
-    (lambda: oq.matching_fraction(U, n_draws=0), "n_samples must be an integer >= 1, got 0"),
+    (lambda: oq.simplex.jaggedness([1.0]), "p must have at least 2 classes, got 1"),
+    (lambda: oq.simplex.jaggedness([0.2, 0.3, 0.5], 2), "p must have at least 4 classes, got 3"),
+    (lambda: oq.simplex.jaggedness([0.2, np.nan, 0.5]), "p must be finite"),
+    (lambda: oq.simplex.jaggedness(0.3), r"shape \(n,\) or \(B, n\)"),
+    (lambda: oq.simplex.jaggedness(U, order=-1), "order must be an integer >= 0, got -1"),
+    (lambda: oq.simplex.jaggedness(U, normalization="none"), "normalization must be one of 'paper', 'max', got 'none'"),
+    (lambda: oq.simplex.difference_matrix(2, 1), "n must be an integer >= 3, got 2"),
+    (lambda: oq.simplex.difference_matrix(5, -1), "order must be an integer >= 0, got -1"),
+    (lambda: oq.protocols.APP(0, 10), "n_samples must be an integer >= 1, got 0"),
+    (lambda: oq.protocols.APP(10, 0), "sample_size must be an integer >= 1, got 0"),
+    (lambda: oq.protocols.APP(10, 10, rounding="up"), "rounding must be one of 'balanced', 'truncate', got 'up'"),
+    (lambda: oq.protocols.APP(10, 10, small_pool="ignore"), "small_pool must be one of 'error', 'repeat', 'replace'"),
+    (lambda: oq.protocols.APP(10, 10, min_per_class=-1), "min_per_class must be an integer >= 0, got -1"),
+    (
+        lambda: oq.protocols.APP(10, 10, rounding="truncate", min_per_class=1),
+        "min_per_class must be 0 with rounding='truncate'",
+    ),
+    (lambda: oq.protocols.APP(10, 10, min_per_class=3).draw(Y), "5 classes with at least 3 items do not fit 10 items"),
+    (lambda: oq.protocols.APP(10, 10).draw([]), "y_pool must hold at least one label, got an empty array"),
+    (lambda: oq.protocols.APP(10, 10).draw(Y, classes=[1, 2, 3]), r"y_pool has labels that are not in classes"),
+    (lambda: oq.protocols.APP(10, 10).draw(Y, classes=range(1, 7)), "at least .* items of class 6, got 0"),
+    (lambda: oq.protocols.APP(10, 10, small_pool="repeat").draw(Y, classes=range(1, 7)), "items of class 6, got 0"),
+    (
+        lambda: oq.protocols.APP(50, 90, random_state=0).draw(Y),
+        "y_pool must have at least .* of class .*, got 20; use smaller",
+    ),
+    (lambda: oq.protocols.APP(10, 10).draw(["a", "b", "c"] * 9), "y_pool has labels without an order"),
+    (lambda: oq.protocols.APPOQ(0.0, 10, 10), r"fraction must be a number in \(0, 1\], got 0.0"),
+    (lambda: oq.protocols.APPOQ(1.5, 10, 10), r"fraction must be a number in \(0, 1\], got 1.5"),
+    (lambda: oq.protocols.APPOQ(np.nan, 10, 10), r"fraction must be a number in \(0, 1\], got nan"),
+    (lambda: oq.protocols.NPP(3, 1000).draw(Y), "y_pool must have at least 1000 items .*, got 100"),
+    (lambda: oq.protocols.NPP(3, 10, small_pool="no"), "small_pool must be one of"),
+    (lambda: oq.protocols.NPP(-3, 10), "n_samples must be an integer >= 1, got -3"),
+    (lambda: oq.protocols.RealPrevalences([0.5, 0.4, 0.4], 3, 10), "vectors must sum to 1"),
+    (
+        lambda: oq.protocols.RealPrevalences([U, [1, 0, 0, 0, -0.0001]], 3, 10),
+        "vectors must not be negative, got row 1",
+    ),
+    (lambda: oq.protocols.RealPrevalences([0.2, 0.3, 0.5], 3, 10).draw(Y), "one entry per class, 5, got 3"),
+    (lambda: oq.protocols.matching_fraction([0.5, 0.5, 0.5]), "vectors must sum to 1"),
+    (lambda: oq.protocols.matching_fraction(U, n_draws=0), "n_samples must be an integer >= 1, got 0"),
     (lambda: oq.Samples.from_index([], 5), "at least one sample"),
     (lambda: oq.Samples.from_index([[0], []], 5), "sample 1 is empty"),
     (lambda: oq.Samples.from_index([[0, 1], [2, 5]], 5), r"0..4 for n_items=5, got 5 in sample 1"),
@@ -99,15 +108,18 @@ def test_wrong_values_are_refused(call, message):
 
 
 TYPE_ERRORS = [
-    (lambda: oq.difference_matrix(5.5), "n must be an integer >= 3, got 5.5"),
-    (lambda: oq.difference_matrix(5, True), "order must be an integer >= 0, got True"),
-    (lambda: oq.jaggedness("smooth"), "p must be a vector or a matrix of numbers, got 'smooth'"),
-    (lambda: oq.nmd(["a", "b", "c"], U), "p must be a vector or a matrix of numbers"),
-    (lambda: oq.APP(10.0, 10), "n_samples must be an integer >= 1, got 10.0"),
-    (lambda: oq.APP(10, "10"), "sample_size must be an integer >= 1, got '10'"),
-    (lambda: oq.APPOQ("0.2", 10, 10), r"fraction must be a number in \(0, 1\], got '0.2'"),
-    (lambda: oq.APP(10, 10, random_state="seed"), "random_state must be None, an integer >= 0 or a numpy Generator"),
-    (lambda: oq.APP(10, 10, random_state=-1), "random_state must be None, an integer >= 0"),
+    (lambda: oq.simplex.difference_matrix(5.5), "n must be an integer >= 3, got 5.5"),
+    (lambda: oq.simplex.difference_matrix(5, True), "order must be an integer >= 0, got True"),
+    (lambda: oq.simplex.jaggedness("smooth"), "p must be a vector or a matrix of numbers, got 'smooth'"),
+    (lambda: oq.metrics.nmd(["a", "b", "c"], U), "p must be a vector or a matrix of numbers"),
+    (lambda: oq.protocols.APP(10.0, 10), "n_samples must be an integer >= 1, got 10.0"),
+    (lambda: oq.protocols.APP(10, "10"), "sample_size must be an integer >= 1, got '10'"),
+    (lambda: oq.protocols.APPOQ("0.2", 10, 10), r"fraction must be a number in \(0, 1\], got '0.2'"),
+    (
+        lambda: oq.protocols.APP(10, 10, random_state="seed"),
+        "random_state must be None, an integer >= 0 or a numpy Generator",
+    ),
+    (lambda: oq.protocols.APP(10, 10, random_state=-1), "random_state must be None, an integer >= 0"),
     (lambda: oq.Samples.from_index([[0.5, 1.0]], 5), "index must hold integers, got float64 in sample 0"),
     (lambda: oq.Samples.from_index(3, 5), "index must be an integer array"),
     (lambda: oq.Samples.from_index(oq.Samples.whole(3), 3), "got Samples, which need no conversion"),

@@ -25,7 +25,7 @@ Y = np.digitize(X[:, 0] + 0.1 * RNG.normal(size=200), [0.2, 0.4, 0.6, 0.8])
 S = RNG.dirichlet(np.ones(5), 200) * 0.6 + 0.4 * np.eye(5)[Y]
 M = np.array([[0.8, 0.1, 0.0], [0.2, 0.8, 0.3], [0.0, 0.1, 0.7]])
 Q = M @ [0.2, 0.3, 0.5]
-NB = oq.CrossFitted(GaussianNB(), cv=2)
+NB = oq.classifiers.CrossFitted(GaussianNB(), cv=2)
 
 
 def composed(*parts):
@@ -93,11 +93,14 @@ PARAMETERS = [
     (lambda: oq.RUN(NB, solver=NewtonSolver(max_iter=0)).fit(X, Y).predict(X), "max_iter must be an integer >= 1"),
     (lambda: oq.RUN(NB, solver=NewtonSolver(tol=-1.0)).fit(X, Y).predict(X), "tol must be a finite number >= 0"),
     (lambda: oq.PDF(NB, solver=L1Solver(max_iter=0)).fit(X, Y).predict(X), "max_iter must be an integer >= 1, got 0"),
-    (lambda: oq.PACC(oq.CrossFitted(GaussianNB(), cv=1)).fit(X, Y), "cv must be an integer >= 2, got 1"),
-    (lambda: oq.CrossFitted(GaussianNB(), cv="ten").fit(X, Y), "(?i)`?cv`? .*got ten"),
-    (lambda: oq.CrossFitted(GaussianNB()).fit(X[:1], [1]), "at least two items, so that one can be held out, got 1"),
-    (lambda: oq.CrossFitted(GaussianNB()).fit(X, Y[:10]), r"inconsistent numbers of samples: \[200, 10\]"),
-    (lambda: oq.CrossFitted(GaussianNB()).fit(X[:0], Y[:0]), "y must"),
+    (lambda: oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=1)).fit(X, Y), "cv must be an integer >= 2, got 1"),
+    (lambda: oq.classifiers.CrossFitted(GaussianNB(), cv="ten").fit(X, Y), "(?i)`?cv`? .*got ten"),
+    (
+        lambda: oq.classifiers.CrossFitted(GaussianNB()).fit(X[:1], [1]),
+        "at least two items, so that one can be held out, got 1",
+    ),
+    (lambda: oq.classifiers.CrossFitted(GaussianNB()).fit(X, Y[:10]), r"inconsistent numbers of samples: \[200, 10\]"),
+    (lambda: oq.classifiers.CrossFitted(GaussianNB()).fit(X[:0], Y[:0]), "y must"),
     (
         lambda: oq.PACC(RandomForestClassifier(1, oob_score=True, random_state=0)).fit(X, Y),
         "has no out-of-bag score for .* of its items, more than 10 %",
@@ -118,7 +121,7 @@ PARAMETER_TYPES = [
     (lambda: oq.HDx(solver="quadratic").fit(X, Y).predict(X), "'quadratic' needs a quadratic obj.*got Hellinger"),
     (lambda: oq.PDF(NB, solver="newton").fit(X, Y).predict(X), "'newton' needs a smooth objective, got MatchDistance"),
     (lambda: oq.ACC(NB, solver="l1").fit(X, Y).predict(X), "'l1' needs a sum of absolute residuals, got LeastSquares"),
-    (lambda: oq.CrossFitted(GaussianNB(), cv=True).fit(X, Y), "cv must be an integer >= 2, got True"),
+    (lambda: oq.classifiers.CrossFitted(GaussianNB(), cv=True).fit(X, Y), "cv must be an integer >= 2, got True"),
     (lambda: oq.ACC("logistic").fit(X, Y), "classifier must be a scikit-learn classifier .*, got 'logistic'"),
     (lambda: oq.ACC(LinearRegression()).fit(X, Y), "classifier must be .* classifier.*, got LinearRegression"),
     (lambda: oq.ACC(StandardScaler()).fit(X, Y), "classifier must be .* classifier.*, got StandardScaler"),
@@ -259,9 +262,9 @@ NOT_FITTED = [
     (lambda: oq.ACC().fit_scores(S, Y).scores(X), "ACC was fitted on scores: use predict_scores, or fit it on items"),
     (lambda: oq.OEDy().fit_scores(S, Y).predict(X), "OEDy was fitted on scores: use predict_scores"),
     (lambda: fitted().fit_scores(S, Y).predict(X), "ACC was fitted on scores: use predict_scores"),
-    (lambda: oq.CrossFitted().predict_proba(X), "This CrossFitted instance is not fitted yet"),
-    (lambda: oq.CrossFitted().predict(X), "This CrossFitted instance is not fitted yet"),
-    (lambda: oq.InSample().predict_proba(X), "This InSample instance is not fitted yet"),
+    (lambda: oq.classifiers.CrossFitted().predict_proba(X), "This CrossFitted instance is not fitted yet"),
+    (lambda: oq.classifiers.CrossFitted().predict(X), "This CrossFitted instance is not fitted yet"),
+    (lambda: oq.classifiers.InSample().predict_proba(X), "This InSample instance is not fitted yet"),
 ]
 
 

@@ -11,7 +11,7 @@ from ordinalq.inference.estimate import estimate, estimate_block
 from ordinalq.samples.samples import summary as module
 from ordinalq.samples.summary import Summary, blocks, spilled
 
-METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AML()]
+METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AdjustedML()]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_blocks_by_themselves_give_what_all_give(data, monkeypatch, method, leve
     quantifier = method.fit_scores(S, y)
     summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
     dear = isinstance(method, oq.HDy)  # a replicate of it may have several minima, and takes milliseconds
-    plan = oq.Plan(n_replicates=20 if dear else 200)
+    plan = oq.inference.IntervalOptions(n_replicates=20 if dear else 200)
     whole = estimate(quantifier, summary, level, plan)
     monkeypatch.setattr(module, "BLOCK_SAMPLES", 7)
     together = estimate(quantifier, summary, level, plan)
@@ -72,7 +72,9 @@ def test_a_generator_is_drawn_from_once(data, monkeypatch):
     quantifier = oq.PACC().fit_scores(S, y)
     summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
     monkeypatch.setattr(module, "BLOCK_SAMPLES", 7)
-    runs = [estimate(quantifier, summary, 0.9, oq.Plan(random_state=generator())) for _ in range(2)]
+    runs = [
+        estimate(quantifier, summary, 0.9, oq.inference.IntervalOptions(random_state=generator())) for _ in range(2)
+    ]
     assert_same(*runs)
 
 

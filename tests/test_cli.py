@@ -46,7 +46,7 @@ def test_extract_writes_the_data_set(capsys, tmp_path):
     assert "fried: 8 files in" in capsys.readouterr().out
     description = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert description["random_state"] == 3
-    assert description["classes"] == list(oq.load_dataset("fried").classes)
+    assert description["classes"] == list(oq.datasets.load_dataset("fried").classes)
 
 
 @pytest.mark.parametrize(

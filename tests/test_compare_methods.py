@@ -34,7 +34,9 @@ def items():
 
 def test_methods_share_one_fit_of_the_classifier(items):
     Counted.fits = 0
-    found = oq.compare_methods(["CC", "PCC", "PACC", "SLD"], *items, classifier=oq.CrossFitted(Counted(), cv=3))
+    found = oq.model_selection.compare_methods(
+        ["CC", "PCC", "PACC", "SLD"], *items, classifier=oq.classifiers.CrossFitted(Counted(), cv=3)
+    )
     assert Counted.fits == 3
     assert list(found.errors) == ["CC", "PCC", "PACC", "SLD"]
     assert {len(e) for e in found.errors.values()} == {500}
@@ -55,24 +57,26 @@ def test_methods_share_one_fit_of_the_classifier(items):
 
 def test_errors_are_those_of_the_halves(items):
     X, y = items
-    protocol = oq.NPP(40, 30, random_state=3)
-    found = oq.compare_methods({"mine": oq.PACC()}, X, y, protocol=protocol, measure="rnod", random_state=5)
+    protocol = oq.protocols.NPP(40, 30, random_state=3)
+    found = oq.model_selection.compare_methods(
+        {"mine": oq.PACC()}, X, y, protocol=protocol, measure="rnod", random_state=5
+    )
     from ordinalq.classifiers.cross_fitting import make_folds
 
-    S = oq.CrossFitted(random_state=5).fit(X, y - 1).held_out_scores_
+    S = oq.classifiers.CrossFitted(random_state=5).fit(X, y - 1).held_out_scores_
     expected = []
     for taught, judged in make_folds(2, y - 1, random_state=5):
         samples = protocol.draw(y[judged])
         P = oq.PACC().fit_scores(S[taught], y[taught]).predict_scores(S[judged], samples)
-        expected.append(oq.rnod(samples.prevalences, P))
+        expected.append(oq.metrics.rnod(samples.prevalences, P))
     assert_allclose(found.errors["mine"], np.concatenate(expected), atol=1e-12)
 
 
 def test_groups_are_the_samples(items):
     X, y = items
     groups = np.repeat(np.arange(15), 40)
-    found = oq.compare_methods(
-        {"PACC": oq.PACC(), "BLP": oq.BLP(), "HDx": oq.HDx(), "OQT": oq.OQT()}, X, y, groups=groups
+    found = oq.model_selection.compare_methods(
+        {"PACC": oq.PACC(), "GroupBLP": oq.GroupBLP(), "HDx": oq.HDx(), "OQT": oq.OQT()}, X, y, groups=groups
     )
     assert {len(e) for e in found.errors.values()} == {15}
     assert "15 groups" in found.sentence()
@@ -87,7 +91,7 @@ def test_what_cannot_be_compared_is_refused(items):
         ({"a": oq.PACC(LogisticRegression())}, ValueError, "no classifier of its own"),
     ]:
         with pytest.raises(error, match=message):
-            oq.compare_methods(methods, *items)
+            oq.model_selection.compare_methods(methods, *items)
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +109,9 @@ def files(items, tmp_path_factory):
 def test_evaluate_compares_methods_on_the_scores_of_the_model(files, capsys):
     call = [*map(str, ["evaluate", files / "model.oq", files / "test.csv", "--samples", "60"])]
     capsys.readouterr()
-    assert main([*call, "--methods", "CC,SLD,AML"]) == 0
+    assert main([*call, "--methods", "CC,SLD,AdjustedML"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    for name in ("CC", "SLD", "AML", "PACC"):
+    for name in ("CC", "SLD", "AdjustedML", "PACC"):
         assert name in out
     assert "smallest error" in out
     assert main([*call, "--methods", "CC,SLD", "--json"]) == 0

@@ -23,7 +23,7 @@ from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
 from ordinalq.samples.keys import Keys
 
-POPULATION = oq.Plan("population")
+POPULATION = oq.inference.IntervalOptions("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 
 
@@ -37,7 +37,7 @@ def draw(rng, p, n_items):
 def model():
     """Return a method that was trained on few items, so that its M is far from right."""
     X, y = draw(generator(15), np.full(4, 0.25), 240)
-    return oq.PACC(oq.CrossFitted(LogisticRegression(), cv=5)).fit(X, y)
+    return oq.PACC(oq.classifiers.CrossFitted(LogisticRegression(), cv=5)).fit(X, y)
 
 
 @pytest.fixture(scope="module")

@@ -50,13 +50,13 @@ each_with_classifier = pytest.mark.parametrize(
 
 def build(method, classifier=None):
     """Return an unfitted quantifier on a fast classifier."""
-    classifier = oq.CrossFitted(GaussianNB(), cv=3) if classifier is None else classifier
+    classifier = oq.classifiers.CrossFitted(GaussianNB(), cv=3) if classifier is None else classifier
     return method(classifier) if on_classifier(method) else method()
 
 
 def fast_tree():
     """Return a classifier that takes dense and sparse data, and fits in a millisecond."""
-    return oq.CrossFitted(DecisionTreeClassifier(max_depth=2, random_state=0), cv=2)
+    return oq.classifiers.CrossFitted(DecisionTreeClassifier(max_depth=2, random_state=0), cv=2)
 
 
 @pytest.fixture
@@ -271,9 +271,9 @@ def test_texts_are_items_where_the_classifier_takes_them(container, rng):
     y = rng.integers(0, 5, 300)
     texts = [" ".join(rng.choice(words, 4)) + f" {words[code]}" * 6 for code in y]
     classifier = make_pipeline(CountVectorizer(), MultinomialNB())
-    quantifier = oq.PACC(oq.CrossFitted(classifier, cv=3)).fit(container(texts), y)
+    quantifier = oq.PACC(oq.classifiers.CrossFitted(classifier, cv=3)).fit(container(texts), y)
     true = np.bincount(y) / 300
-    assert oq.nmd(true, quantifier.predict(container(texts))) < 0.02
+    assert oq.metrics.nmd(true, quantifier.predict(container(texts))) < 0.02
     first = quantifier.predict_samples(container(texts), [np.flatnonzero(y < 2), np.flatnonzero(y > 2)])
     assert first[0, :2].sum() > 0.9
     assert first[1, 3:].sum() > 0.9
@@ -454,7 +454,12 @@ def written(text):
     [
         pytest.param(cls, id=name)
         for name, cls in PUBLIC.items()
-        if cls not in (oq.Samples, oq.Dataset, oq.Binning)  # made by functions, documented by their attributes
+        if cls
+        not in (
+            oq.Samples,
+            oq.datasets.Dataset,
+            oq.datasets.Binning,
+        )  # made by functions, documented by their attributes
     ],
 )
 def test_docstrings_name_every_parameter_with_its_default(cls):
@@ -507,7 +512,7 @@ def test_every_method_says_what_it_is(method):
 
 def test_named_methods_are_compositions(data, index):
     X, y, pool = data
-    classifier = oq.CrossFitted(GaussianNB(), cv=3)
+    classifier = oq.classifiers.CrossFitted(GaussianNB(), cv=3)
     pairs = [
         (oq.OPACC(classifier, tau=0.01), Posteriors(), LeastSquares(), Tikhonov(0.01)),
         (oq.OACC(classifier, tau=0.01, order=0), HardVotes(), LeastSquares(), Tikhonov(0.01, order=0)),
@@ -524,7 +529,7 @@ def test_named_methods_are_compositions(data, index):
 
 def test_parameters_of_the_parts_can_be_searched(data, index):
     X, y, pool = data
-    classifier = oq.CrossFitted(GaussianNB(), cv=3)
+    classifier = oq.classifiers.CrossFitted(GaussianNB(), cv=3)
     composed = oq.ComposedQuantifier(Histograms(), Hellinger(), Tikhonov(1e-3), classifier=classifier)
     grid = {
         "regularizer__tau": [1e-3, 1e-1],
@@ -536,7 +541,7 @@ def test_parameters_of_the_parts_can_be_searched(data, index):
         fitted = clone(composed).set_params(**chosen).fit(X, y)
         estimates.append(fitted.predict_samples(pool, index))
         named = oq.OHDy(
-            oq.CrossFitted(GaussianNB(var_smoothing=0.1), cv=3),
+            oq.classifiers.CrossFitted(GaussianNB(var_smoothing=0.1), cv=3),
             n_bins=chosen["representation__n_bins"],
             tau=chosen["regularizer__tau"],
         )
@@ -596,7 +601,9 @@ class TowardsUniform(Regularizer):
 
 def test_a_loss_of_ones_own_reaches_the_minimum_of_the_linear_program(data, index):
     X, y, pool = data
-    fitted = oq.ComposedQuantifier(Posteriors(), LeastDeviations(), classifier=oq.CrossFitted(GaussianNB())).fit(X, y)
+    fitted = oq.ComposedQuantifier(
+        Posteriors(), LeastDeviations(), classifier=oq.classifiers.CrossFitted(GaussianNB())
+    ).fit(X, y)
     M, S = fitted.M_, fitted.scores(pool)
     P = fitted.predict_scores(S, index)
     for p, rows in zip(P, index, strict=True):
@@ -615,7 +622,7 @@ def test_a_loss_of_ones_own_reaches_the_minimum_of_the_linear_program(data, inde
 def test_a_representation_and_a_regularizer_of_ones_own_solve_their_equations(data, index):
     X, y, pool = data
     composed = oq.ComposedQuantifier(
-        Moments(), LeastSquares(), TowardsUniform(), classifier=oq.CrossFitted(GaussianNB(), cv=3)
+        Moments(), LeastSquares(), TowardsUniform(), classifier=oq.classifiers.CrossFitted(GaussianNB(), cv=3)
     )
     fitted = composed.set_params(regularizer__tau=500.0).fit(X, y)
     S = fitted.scores(pool)
@@ -653,13 +660,13 @@ def test_svd_composition_equals_weighted_least_squares_by_hand(data, index):
     X, y, pool = data
     tau = 1e-2
     svd = oq.ComposedQuantifier(
-        HardVotes(), LeastSquares("poisson"), Tikhonov(tau), classifier=oq.CrossFitted(GaussianNB(), cv=3)
+        HardVotes(), LeastSquares("poisson"), Tikhonov(tau), classifier=oq.classifiers.CrossFitted(GaussianNB(), cv=3)
     ).fit(X, y)
     votes = np.eye(5)[svd.classifier_.held_out_scores_.argmax(axis=1)]
     M = np.column_stack([votes[y == i].mean(axis=0) for i in range(5)])
     assert_allclose(svd.M_, M, atol=1e-14)
     S = svd.scores(pool)
-    C = oq.difference_matrix(5)
+    C = oq.simplex.difference_matrix(5)
     for p, rows in zip(svd.predict_scores(S, index[:4]), index[:4], strict=True):
         q = np.bincount(S[rows].argmax(axis=1), minlength=5) / 60
         w = np.sqrt(1 + max(1, 60 - 5) * q)
@@ -708,5 +715,5 @@ def test_partition_takes_the_place_of_the_classifier_in_run(data, index):
 def test_forests_and_logistic_regression_estimate_well(data):
     X, y, pool = data
     truth = np.bincount(np.digitize(pool[:, :2].sum(axis=1), [0.6, 0.9, 1.1, 1.4]), minlength=5) / 300
-    for classifier in (oq.CrossFitted(cv=2), RandomForestClassifier(30, oob_score=True, random_state=0)):
-        assert oq.nmd(truth, oq.OPACC(classifier, tau=0.1).fit(X, y).predict(pool)) < 0.1
+    for classifier in (oq.classifiers.CrossFitted(cv=2), RandomForestClassifier(30, oob_score=True, random_state=0)):
+        assert oq.metrics.nmd(truth, oq.OPACC(classifier, tau=0.1).fit(X, y).predict(pool)) < 0.1

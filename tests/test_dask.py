@@ -12,7 +12,7 @@ from engine_cases import GROUPS, assert_same, cases
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.table import open_table
 from ordinalq.samples.samples import summary as blocks
 from ordinalq.tables import engines
@@ -108,7 +108,9 @@ def test_a_packed_file_without_rows_is_no_obstacle_beside_others(data, tmp_path)
     frame.to_csv(tmp_path / "a.csv.gz", index=False)
     frame[:0].to_csv(tmp_path / "b.csv.gz", index=False)
     table = open_table(tmp_path)
-    found = oq.dask.read_table(engines.Task(Reading(models["PACC"], Grouping("shop", "csv")), None, Plan()), table)
+    found = oq.dask.read_table(
+        engines.Task(Reading(models["PACC"], Grouping("shop", "csv")), None, IntervalOptions()), table
+    )
     expected = models["PACC"].predict_groups(frame, "shop")
     np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-6)
 

@@ -81,7 +81,7 @@ def test_equally_wide_spans_give_the_smallest_lo():
 
 def test_clip_keeps_all_items_and_finite_edges():
     y = np.concatenate([[-100.0], np.linspace(0, 10, 101), [500.0]])
-    binning = oq.bin_target(y, n_bins=5, min_count=10)
+    binning = oq.datasets.bin_target(y, n_bins=5, min_count=10)
     assert np.isfinite(binning.edges).all()
     assert binning.edges[[0, -1]].tolist() == [0, 10]
     assert binning.kept.all()
@@ -92,19 +92,19 @@ def test_clip_keeps_all_items_and_finite_edges():
 
 def test_drop_keeps_only_the_items_of_the_span():
     y = np.concatenate([[-100.0], np.linspace(0, 10, 101), [500.0, np.nan]])
-    binning = oq.bin_target(y, n_bins=5, min_count=10, outside="drop")
+    binning = oq.datasets.bin_target(y, n_bins=5, min_count=10, outside="drop")
     assert_array_equal(np.flatnonzero(~binning.kept), [0, 102, 103])
     assert_array_equal(binning.codes[~binning.kept], -1)
     assert_array_equal(binning.counts, counts_on(y[binning.kept], 0, 10, 5))
 
 
 def test_bins_are_closed_on_the_left_and_the_last_on_both_sides():
-    binning = oq.bin_target([0, 1, 2, 3, 4, 5, 6], n_bins=3, span=(0, 6))
+    binning = oq.datasets.bin_target([0, 1, 2, 3, 4, 5, 6], n_bins=3, span=(0, 6))
     assert_array_equal(binning.codes, [0, 0, 1, 1, 2, 2, 2])
 
 
 def test_missing_targets_are_never_kept():
-    binning = oq.bin_target([0.0, 1, 2, np.nan], n_bins=3, min_count=1)
+    binning = oq.datasets.bin_target([0.0, 1, 2, np.nan], n_bins=3, min_count=1)
     assert_array_equal(binning.kept, [True, True, True, False])
     assert binning.codes[3] == -1
 
@@ -126,4 +126,4 @@ def test_missing_targets_are_never_kept():
 )
 def test_bad_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
-        oq.bin_target(**arguments)
+        oq.datasets.bin_target(**arguments)

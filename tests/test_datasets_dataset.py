@@ -22,7 +22,7 @@ def small(rng, **sampling):
     frame = pd.DataFrame(rng.normal(size=(400, 2)), columns=["a", "b"])
     frame["target"] = rng.choice([1, 2, 3], size=400, p=[0.2, 0.3, 0.5])
     settings = {"n_validation": 30, "n_test": 40, "sample_size": 50} | sampling
-    return oq.make_dataset(frame, target="target", sampling=Sampling(**settings), random_state=5)
+    return oq.datasets.make_dataset(frame, target="target", sampling=Sampling(**settings), random_state=5)
 
 
 @pytest.mark.parametrize(("n_items", "sizes"), [(400, (200, 100, 100)), (31_000, (20_000, 5_500, 5_500))])
@@ -75,7 +75,7 @@ def test_split_depends_on_the_random_state_only(rng):
 
 def test_small_data_say_how_they_were_split(rng):
     assert "1/2, 1/4, 1/4" in repr(small(rng))
-    assert "20,000 training items" in repr(oq.load_dataset("fried"))
+    assert "20,000 training items" in repr(oq.datasets.load_dataset("fried"))
 
 
 def test_samples_are_the_same_on_every_call_and_differ_between_pools(rng):
@@ -99,7 +99,7 @@ def test_prevalences_are_those_of_the_drawn_items(rng):
 def test_app_oq_is_the_smoothest_part_of_the_very_app_samples(rng):
     dataset = small(rng, app_oq=0.25)
     app, app_oq = dataset.samples("APP", "test"), dataset.samples("APP-OQ", "test")
-    rows = {tuple(app.index(b)): oq.jaggedness(app.prevalences[b]) for b in range(len(app))}
+    rows = {tuple(app.index(b)): oq.simplex.jaggedness(app.prevalences[b]) for b in range(len(app))}
     kept = [rows.pop(tuple(app_oq.index(b))) for b in range(len(app_oq))]
     assert 8 <= len(kept) <= 12
     assert max(kept) <= min(rows.values()) + 1e-12
@@ -122,7 +122,7 @@ def test_fried_needs_no_network(monkeypatch):
         raise AssertionError("fried must not open a connection")
 
     monkeypatch.setattr(socket, "socket", no_socket)
-    dataset = oq.load_dataset("fried")
+    dataset = oq.datasets.load_dataset("fried")
     assert [len(part.y) for part in (dataset.train, dataset.validation, dataset.test)] == [20_000, 10_384, 10_384]
     assert dataset.train.X.dtype == np.float32
     assert dataset.edges[[0, -1]].tolist() == [-0.523, 30.054]
@@ -146,14 +146,14 @@ def test_friedman_of_a_row_with_distinct_features():
 
 
 def test_fried_is_the_same_data_set_on_every_run():
-    one, two = oq.load_dataset("fried"), oq.load_dataset("fried")
+    one, two = oq.datasets.load_dataset("fried"), oq.datasets.load_dataset("fried")
     assert_array_equal(one.train.X, two.train.X)
     assert_array_equal(one.samples("APP", "test").items, two.samples("APP", "test").items)
-    assert not np.array_equal(one.train.X, oq.load_dataset("fried", random_state=1).train.X)
+    assert not np.array_equal(one.train.X, oq.datasets.load_dataset("fried", random_state=1).train.X)
 
 
 def test_settings_of_the_paper_repeat_an_item_only_where_a_class_has_too_few():
-    dataset = oq.load_dataset("fried", settings="paper")
+    dataset = oq.datasets.load_dataset("fried", settings="paper")
     assert dataset.sampling.min_per_class == 0
     sampling = replace(dataset.sampling, n_test=200)
     dataset = replace(dataset, sampling=sampling)
@@ -170,13 +170,13 @@ def test_settings_of_the_paper_repeat_an_item_only_where_a_class_has_too_few():
 
 @pytest.mark.parametrize(("settings", "n_test", "least"), [("reference", 2000, 3), ("paper", 5000, 0)])
 def test_settings_give_the_numbers_of_samples(settings, n_test, least):
-    sampling = oq.load_dataset("fried", settings=settings).sampling
+    sampling = oq.datasets.load_dataset("fried", settings=settings).sampling
     assert (sampling.n_validation, sampling.n_test, sampling.sample_size, sampling.app_oq) == (1000, n_test, 1000, 0.2)
     assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("balanced", least, "repeat")
 
 
 def test_paper_settings_remove_what_lies_outside_of_the_span():
-    reference, paper = oq.load_dataset("fried"), oq.load_dataset("fried", settings="paper")
+    reference, paper = oq.datasets.load_dataset("fried"), oq.datasets.load_dataset("fried", settings="paper")
     n_items = [sum(len(part.y) for part in (d.train, d.validation, d.test)) for d in (reference, paper)]
     assert n_items[0] == 40_768 > n_items[1]
     total = sum(np.bincount(part.y) for part in (paper.train, paper.validation, paper.test))
@@ -193,7 +193,7 @@ def test_paper_settings_remove_what_lies_outside_of_the_span():
 )
 def test_load_dataset_names_what_is_wrong(arguments, message):
     with pytest.raises(ValueError, match=message):
-        oq.load_dataset(**arguments)
+        oq.datasets.load_dataset(**arguments)
 
 
 def test_saved_files_hold_items_and_samples(rng, tmp_path):
@@ -255,13 +255,15 @@ def test_save_takes_the_type_of_a_column_from_all_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("ordinalq.datasets.dataset.CHUNK_ROWS", 10)
     remark = np.array([None] * 60 + ["late"] * 30, dtype=object)
     frame = pd.DataFrame({"remark": remark, "number": np.arange(90.0), "y": np.tile([0, 1, 2], 30)})
-    dataset = oq.make_dataset(frame, "y", encoder=None, sampling=Sampling(n_validation=2, n_test=2, sample_size=10))
+    dataset = oq.datasets.make_dataset(
+        frame, "y", encoder=None, sampling=Sampling(n_validation=2, n_test=2, sample_size=10)
+    )
     dataset.save(tmp_path)
     saved = pd.read_parquet(tmp_path / "train.parquet")
     assert (saved["remark"] == "late").sum() == (dataset.train.X["remark"] == "late").sum() > 0
     assert_array_equal(saved["number"], dataset.train.X["number"])
     frame["remark"] = [1, "two", 3.0] * 30
-    mixed = oq.make_dataset(frame, "y", encoder=None, sampling=dataset.sampling)
+    mixed = oq.datasets.make_dataset(frame, "y", encoder=None, sampling=dataset.sampling)
     with pytest.raises(ValueError, match="column 'remark' cannot be written to Parquet"):
         mixed.save(tmp_path / "mixed")
 
@@ -269,8 +271,8 @@ def test_save_takes_the_type_of_a_column_from_all_rows(tmp_path, monkeypatch):
 def test_save_takes_numpy_numbers(rng, tmp_path):
     frame = pd.DataFrame({"a": rng.normal(size=60), "y": np.tile([0, 1, 2], 20)})
     sampling = Sampling(n_validation=2, n_test=2, sample_size=10, app_oq=np.float32(0.5))
-    oq.make_dataset(frame, "y", sampling=sampling, random_state=np.int64(3)).save(tmp_path / "table")
-    oq.load_dataset("fried", random_state=np.int64(3)).save(tmp_path / "fried")
+    oq.datasets.make_dataset(frame, "y", sampling=sampling, random_state=np.int64(3)).save(tmp_path / "table")
+    oq.datasets.load_dataset("fried", random_state=np.int64(3)).save(tmp_path / "fried")
     for name in ("table", "fried"):
         assert json.loads((tmp_path / name / "dataset.json").read_text())["random_state"] == 3
 
@@ -291,7 +293,7 @@ def test_sampling_names_what_is_wrong_at_once(options, message):
 
 def test_a_feature_called_class_keeps_its_column(rng, tmp_path):
     frame = pd.DataFrame({"class": rng.normal(size=40), "y": np.tile([0, 1, 2, 3], 10)})
-    dataset = oq.make_dataset(frame, "y", sampling=Sampling(n_validation=2, n_test=2, sample_size=20))
+    dataset = oq.datasets.make_dataset(frame, "y", sampling=Sampling(n_validation=2, n_test=2, sample_size=20))
     dataset.save(tmp_path)
     train = pd.read_parquet(tmp_path / "train.parquet")
     assert_array_equal(train["class_"], dataset.train.y)

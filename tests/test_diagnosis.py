@@ -191,8 +191,8 @@ def test_regularizer_is_active_only_where_it_changes_the_estimate():
     assert not idle.is_smoothed
     assert busy.is_smoothed
     plain = fitted(oq.PACC()).predict_scores(S, oq.Samples.whole(len(S)))[0]
-    assert_allclose(busy.smoothing.moved, oq.nmd(plain, busy.estimate))
-    assert_allclose(busy.smoothing.jaggedness_without, oq.jaggedness(plain))
+    assert_allclose(busy.smoothing.moved, oq.metrics.nmd(plain, busy.estimate))
+    assert_allclose(busy.smoothing.jaggedness_without, oq.simplex.jaggedness(plain))
     assert busy.jaggedness < busy.smoothing.jaggedness_without
     assert "Smoothing: active (tau = 1)" in str(busy)
     assert "not active" in str(idle)

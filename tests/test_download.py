@@ -287,11 +287,11 @@ def test_fried_of_openml(server, monkeypatch, rng):
     table = np.column_stack([rng.uniform(size=(200, 10)), rng.uniform(-1, 31, 200)])
     names = [*(f"X{i}" for i in range(1, 11)), "Y"]
     publish_openml(server, monkeypatch, 564, arff_text(table, names), "Y")
-    dataset = oq.load_dataset("fried-openml")
+    dataset = oq.datasets.load_dataset("fried-openml")
     assert dataset.feature_names == tuple(names[:-1])
     assert sum(len(part.y) for part in (dataset.train, dataset.validation, dataset.test)) == 200
     assert dataset.train.X.dtype == np.float32
-    oq.load_dataset("fried-openml")  # from the cache
+    oq.datasets.load_dataset("fried-openml")  # from the cache
     assert [path for path, _ in server.requests] == ["json/564", "file.arff"]
 
 
@@ -299,12 +299,12 @@ def test_yolanda_takes_the_target_that_openml_names(server, monkeypatch, rng):
     table = np.column_stack([rng.integers(1922, 2012, 300), rng.normal(size=(300, 100))])
     names = ["year", *(f"f{i}" for i in range(100))]
     publish_openml(server, monkeypatch, 42705, arff_text(table, names), "year")
-    dataset = oq.load_dataset("yolanda")
+    dataset = oq.datasets.load_dataset("yolanda")
     assert dataset.feature_names == tuple(names[1:])
     assert dataset.edges[[0, -1]].tolist() == [1922, 2011]
     counts = sum(np.bincount(part.y) for part in (dataset.train, dataset.validation, dataset.test))
     assert_array_equal(counts, np.histogram(table[:, 0], np.linspace(1922, 2011, 11))[0])
-    again = oq.load_dataset("yolanda")  # from the cache, which still knows the target
+    again = oq.datasets.load_dataset("yolanda")  # from the cache, which still knows the target
     assert_array_equal(again.train.X, dataset.train.X)
     assert len(server.requests) == 2
 
@@ -313,7 +313,7 @@ def test_openml_file_with_another_checksum_is_refused(server, monkeypatch):
     publish_openml(server, monkeypatch, 564, b"@data\n", "Y")
     server.files["file.arff"] = b"something else"
     with pytest.raises(ValueError, match="expected checksum md5:"):
-        oq.load_dataset("fried-openml")
+        oq.datasets.load_dataset("fried-openml")
 
 
 def blog_table(rng):
@@ -332,7 +332,7 @@ def test_blog_feedback_of_uci(server, monkeypatch, rng):
     archive = zip_of({"blogData_train.csv": csv_text(table), "blogData_test-2012.02.01.csv": b"1,2\n"})
     publish_uci(server, monkeypatch, "304/blogfeedback.zip", archive)
     server.break_after = [1000]  # and it resumes
-    dataset = oq.load_dataset("blog-feedback")
+    dataset = oq.datasets.load_dataset("blog-feedback")
     assert len(dataset.feature_names) == 280
     counts = sum(np.bincount(part.y) for part in (dataset.train, dataset.validation, dataset.test))
     expected = np.histogram(np.minimum(table[:, -1], 81), np.linspace(0, 81, 11))[0]
@@ -361,19 +361,19 @@ def test_damaged_blog_file_is_named_with_its_line(server, monkeypatch, rng, chan
     archive = zip_of({"blogData_train.csv": damaged(csv_text(blog_table(rng)), 17, change)})
     publish_uci(server, monkeypatch, "304/blogfeedback.zip", archive)
     with pytest.raises(ValueError, match=message):
-        oq.load_dataset("blog-feedback")
+        oq.datasets.load_dataset("blog-feedback")
 
 
 def test_blog_archive_without_the_file_is_refused(server, monkeypatch):
     publish_uci(server, monkeypatch, "304/blogfeedback.zip", zip_of({"readme": b""}))
     with pytest.raises(ValueError, match=r"expected an archive with blogData_train\.csv"):
-        oq.load_dataset("blog-feedback")
+        oq.datasets.load_dataset("blog-feedback")
 
 
 def test_paper_settings_explain_when_no_span_exists(server, monkeypatch, rng):
     publish_uci(server, monkeypatch, "304/blogfeedback.zip", zip_of({"blogData_train.csv": csv_text(blog_table(rng))}))
     with pytest.raises(ValueError, match="blog-feedback has no span with 10 bins of at least 1000 items"):
-        oq.load_dataset("blog-feedback", settings="paper")
+        oq.datasets.load_dataset("blog-feedback", settings="paper")
 
 
 def news_csv(rng, columns=uci.NEWS_COLUMNS):
@@ -389,7 +389,7 @@ def publish_news(server, monkeypatch, content):
 
 def test_online_news_of_uci(server, monkeypatch, rng):
     publish_news(server, monkeypatch, news_csv(rng))
-    dataset = oq.load_dataset("online-news-popularity")
+    dataset = oq.datasets.load_dataset("online-news-popularity")
     assert len(dataset.feature_names) == 59
     assert dataset.feature_names[0] == "timedelta"
     assert "300 of the 39,644 published items" in dataset.notes[0]
@@ -420,7 +420,7 @@ def test_online_news_of_uci(server, monkeypatch, rng):
 def test_damaged_news_file_is_named_with_its_line(server, monkeypatch, rng, make, message):
     publish_news(server, monkeypatch, make(rng))
     with pytest.raises(ValueError, match=message):
-        oq.load_dataset("online-news-popularity")
+        oq.datasets.load_dataset("online-news-popularity")
 
 
 def events(rng, n=600):
@@ -441,7 +441,7 @@ def test_fact_events_from_hdf5(server, monkeypatch, rng, tmp_path):
     table["size"][:5] = [0, np.nan, np.inf, -1, 0]
     server.files["gamma.hdf5"] = hdf5_of(tmp_path / "made.hdf5", table | {"night": np.arange(600)})
     monkeypatch.setattr(fact, "URL", f"{server.url}/gamma.hdf5")
-    dataset = oq.load_dataset("fact-oq")
+    dataset = oq.datasets.load_dataset("fact-oq")
     assert "5 of 600 events have a feature that is not finite and were left out" in dataset.notes
     assert dataset.feature_names == fact.FEATURES
     assert dataset.train.X.dtype == np.float32
@@ -483,16 +483,16 @@ def test_spans_and_columns_are_the_published_ones():
 def test_fact_protocols_follow_the_spectrum(server, monkeypatch, rng, tmp_path):
     server.files["gamma.hdf5"] = hdf5_of(tmp_path / "made.hdf5", events(rng))
     monkeypatch.setattr(fact, "URL", f"{server.url}/gamma.hdf5")
-    dataset = oq.load_dataset("fact-oq")
+    dataset = oq.datasets.load_dataset("fact-oq")
     assert (dataset.sampling.n_validation, dataset.sampling.n_test, dataset.sampling.app_oq) == (2000, 5000, 0.05)
-    assert oq.load_dataset("fact-oq", settings="paper").sampling.n_validation == 1000
+    assert oq.datasets.load_dataset("fact-oq", settings="paper").sampling.n_validation == 1000
     real = dataset.samples("real", "validation").prevalences
     assert len(real) == 2000
     assert real.min() >= 0.003  # at least three items of each class
-    assert_allclose(real.mean(axis=0), oq.reference.fact_spectrum().p, atol=0.004)
-    assert_allclose(np.mean(oq.jaggedness(real)), 0.0125, atol=0.0006)
+    assert_allclose(real.mean(axis=0), oq.datasets.published.fact_spectrum().p, atol=0.004)
+    assert_allclose(np.mean(oq.simplex.jaggedness(real)), 0.0125, atol=0.0006)
     assert dataset.acceptance.max() == 1
-    areas = oq.reference.fact_spectrum().effective_areas
+    areas = oq.datasets.published.fact_spectrum().effective_areas
     assert_allclose(dataset.acceptance * areas.max(), areas)
     assert (np.diff(dataset.acceptance[:7]) > 0).all()
 
@@ -500,14 +500,14 @@ def test_fact_protocols_follow_the_spectrum(server, monkeypatch, rng, tmp_path):
 def test_fact_events_from_a_table_keep_only_the_gammas(rng, tmp_path):
     frame = pd.DataFrame(events(rng)).assign(sample=["gamma"] * 400 + ["proton"] * 200)
     frame.to_parquet(tmp_path / "fact.parquet")
-    dataset = oq.load_dataset("fact-oq", data=tmp_path)
+    dataset = oq.datasets.load_dataset("fact-oq", data=tmp_path)
     assert sum(len(part.y) for part in (dataset.train, dataset.validation, dataset.test)) == 400
     frame.drop(columns="width").to_parquet(tmp_path / "fact.parquet")
     with pytest.raises(ValueError, match="1 of 19 columns are missing: 'width'"):
-        oq.load_dataset("fact-oq", data=tmp_path)
+        oq.datasets.load_dataset("fact-oq", data=tmp_path)
     frame.assign(sample="proton").to_parquet(tmp_path / "fact.parquet")
     with pytest.raises(ValueError, match="expected events with sample == 'gamma'"):
-        oq.load_dataset("fact-oq", data=tmp_path)
+        oq.datasets.load_dataset("fact-oq", data=tmp_path)
 
 
 def test_damaged_fact_files_are_named(rng, tmp_path):
@@ -515,19 +515,19 @@ def test_damaged_fact_files_are_named(rng, tmp_path):
     content = hdf5_of(path, events(rng))
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"fact\.hdf5: damaged or incomplete HDF5 file"):
-        oq.load_dataset("fact-oq", data=path)
+        oq.datasets.load_dataset("fact-oq", data=path)
     table = events(rng)
     del table["leakage1"]
     hdf5_of(path, table)
     with pytest.raises(ValueError, match=r"fact\.hdf5.*1 of 19 columns are missing: 'leakage1'"):
-        oq.load_dataset("fact-oq", data=path)
+        oq.datasets.load_dataset("fact-oq", data=path)
     hdf5_of(path, table | {"leakage1": np.ones((600, 2))})
     with pytest.raises(ValueError, match=r"expected 600 numbers in events/leakage1, got shape \(600, 2\)"):
-        oq.load_dataset("fact-oq", data=path)
+        oq.datasets.load_dataset("fact-oq", data=path)
     with h5py.File(path, "w") as file:
         file.create_dataset("runs", data=[1])
     with pytest.raises(ValueError, match=r"expected an HDF5 group 'events', got \['runs'\]"):
-        oq.load_dataset("fact-oq", data=path)
+        oq.datasets.load_dataset("fact-oq", data=path)
 
 
 @pytest.mark.parametrize(
@@ -546,14 +546,14 @@ def test_damaged_fact_files_are_named(rng, tmp_path):
 def test_damaged_arff_file_is_named_with_its_line(tmp_path, content, message):
     (tmp_path / "fried.arff").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        oq.load_dataset("fried-openml", data=tmp_path)
+        oq.datasets.load_dataset("fried-openml", data=tmp_path)
 
 
 def test_arff_header_without_an_end_does_not_fill_the_memory(tmp_path):
     (tmp_path / "fried.arff").write_bytes(b"%" + bytes(2**24))
     tracemalloc.start()
     with pytest.raises(ValueError, match="it has no line @data"):
-        oq.load_dataset("fried-openml", data=tmp_path)
+        oq.datasets.load_dataset("fried-openml", data=tmp_path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**22
@@ -605,7 +605,7 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
     files, pools, drawn = vectors
     publish_zenodo(server, monkeypatch, pack({f"v0.2.1/{name}": content for name, content in files.items()}), key)
     server.break_after = [10**6, 5000]  # the record in full, the archive breaks off
-    dataset = oq.load_dataset("amazon-oq-bk")
+    dataset = oq.datasets.load_dataset("amazon-oq-bk")
     assert "does not agree" not in caplog.text
     assert dataset.protocols == ("APP", "APP-OQ", "real")
     assert dataset.train.X.shape == (40, 768)
@@ -621,15 +621,15 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
             expected = np.array([line[1:] for line in lines], dtype=np.float32)
             assert_array_equal(items.X[samples.index(b)], expected)
     n_requests = len(server.requests)
-    oq.load_dataset("amazon-oq-bk")  # from the cache, without asking anybody
+    oq.datasets.load_dataset("amazon-oq-bk")  # from the cache, without asking anybody
     assert len(server.requests) == n_requests
 
 
 def test_vectors_are_converted_once(tmp_path, vectors, monkeypatch):
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
-    first = oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    first = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     monkeypatch.setattr(amazon_vectors, "convert_vectors", None)  # not called again
-    assert_array_equal(oq.load_dataset("amazon-oq-bk", data=tmp_path).test.X, first.test.X)
+    assert_array_equal(oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path).test.X, first.test.X)
 
 
 def test_vectors_are_read_from_an_unpacked_folder(tmp_path, vectors):
@@ -637,16 +637,16 @@ def test_vectors_are_read_from_an_unpacked_folder(tmp_path, vectors):
     with zipfile.ZipFile(io.BytesIO(zip_of(vectors[0]))) as archive:
         archive.extractall(folder)
     for data in (folder, folder / "roberta"):
-        assert oq.load_dataset("amazon-oq-bk", data=data).train.X.shape == (40, 768)
+        assert oq.datasets.load_dataset("amazon-oq-bk", data=data).train.X.shape == (40, 768)
 
 
 def test_merged_keys_find_the_same_rows(tmp_path, vectors, monkeypatch):
     # Merging after every file instead of every quarter of a million rows must not change the result.
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
-    plain = oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    plain = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     monkeypatch.setattr(amazon_vectors, "MERGE_ROWS", 1)
     monkeypatch.setenv("ORDINALQ_CACHE", str(tmp_path / "other"))
-    merged = oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    merged = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert_array_equal(merged.test.X, plain.test.X)
     assert_array_equal(merged.samples("real", "test").items, plain.samples("real", "test").items)
 
@@ -683,7 +683,7 @@ def test_damaged_vectors_are_named_with_file_and_line(tmp_path, cache, vectors, 
     files[name] = damaged(files[name], 3, change)
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
     with pytest.raises(ValueError, match=message):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert not list(cache.glob("*"))  # no half conversion
 
 
@@ -692,20 +692,20 @@ def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
     files = {name: content for name, content in vectors[0].items() if name != SAMPLE}
     path.write_bytes(zip_of(files))
     with pytest.raises(ValueError, match=r"expected the files 0\.txt to 2\.txt, but 1\.txt is missing"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of(vectors[0] | {SAMPLE: b"\n".join(vectors[0][SAMPLE].split(b"\n")[:5])}))
     with pytest.raises(ValueError, match=r"1\.txt: expected 20 lines as in 0\.txt, got 5"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of({"roberta/readme.txt": b""}))
     with pytest.raises(ValueError, match=r"expected roberta/training_data\.txt"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of(vectors[0])[:-500])
     with pytest.raises(ValueError, match="damaged or incomplete archive"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     table = vectors[0]["roberta/app/dev_prevalences.txt"].split(b"\n")
     table[1], table[2] = table[2], table[1]
     path.write_bytes(zip_of(vectors[0] | {"roberta/app/dev_prevalences.txt": b"\n".join(table)}))
-    oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert "app/dev_prevalences.txt does not agree with the labels" in caplog.text
 
 
@@ -714,7 +714,7 @@ def test_vectors_without_samples_are_refused(tmp_path, cache, vectors, absent):
     files = {name: content for name, content in vectors[0].items() if f"roberta/{absent}_samples" not in name}
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
     with pytest.raises(ValueError, match=f"incomplete archive, roberta/{absent}_samples is missing; fetch it again"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert not list(cache.glob("*"))
 
 
@@ -724,15 +724,15 @@ def test_vectors_in_a_file_of_absurd_size_are_refused(tmp_path, vectors, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(amazon_vectors, "MAX_PREVALENCES", 100)
         with pytest.raises(ValueError, match=r"prevalences\.txt: refused, because it has more than 100 bytes"):
-            oq.load_dataset("amazon-oq-bk", data=tmp_path)
+            oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of(vectors[0] | {SAMPLE: b"\n" * 10**6}))
     with pytest.raises(ValueError, match=r"1\.txt, line 1: expected a label and 768 numbers, got 0 columns"):
-        oq.load_dataset("amazon-oq-bk", data=tmp_path)
+        oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
 
 
 def test_vectors_are_converted_by_several_at_once(tmp_path, cache, vectors):
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
-    datasets = in_threads(3, lambda: oq.load_dataset("amazon-oq-bk", data=tmp_path))
+    datasets = in_threads(3, lambda: oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path))
     for dataset in datasets:
         assert_array_equal(dataset.test.X, datasets[0].test.X)
     assert len(list(cache.iterdir())) == 1
@@ -741,8 +741,8 @@ def test_vectors_are_converted_by_several_at_once(tmp_path, cache, vectors):
 def test_amazon_samples_are_those_of_the_paper(tmp_path, vectors, prevalences):
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
     (tmp_path / "reviews.json").write_bytes(json_lines([review(i, 1 + i % 5) for i in range(100)]))
-    published = oq.load_dataset("amazon-oq-bk", data=tmp_path)
-    raw = oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
+    published = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
+    raw = oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
     for sampling in (published.sampling, raw.sampling):
         assert (sampling.n_validation, sampling.n_test, sampling.sample_size) == (1000, 5000, 1000)
         assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("truncate", 0, "replace")
@@ -754,7 +754,7 @@ def test_repeated_training_rows_stay_repeated(tmp_path, vectors):
     lines = files["roberta/training_data.txt"].splitlines(keepends=True)
     files["roberta/training_data.txt"] += lines[3] * 2
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
-    train = oq.load_dataset("amazon-oq-bk", data=tmp_path).train
+    train = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path).train
     assert train.X.shape == (42, 768)
     assert_array_equal(train.X[[40, 41]], train.X[[3, 3]])
     assert_array_equal(train.y[[40, 41]], train.y[[3, 3]])
@@ -765,7 +765,7 @@ def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
     line = files["roberta/app/test_samples/0.txt"].split(b"\n")[0]
     files["roberta/training_data.txt"] += line + b"\n"
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
-    oq.load_dataset("amazon-oq-bk", data=tmp_path)
+    oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert "1 rows occur in two of training, validation and test" in caplog.text
 
 
@@ -773,7 +773,7 @@ def test_zenodo_record_without_an_archive_is_explained(server, monkeypatch):
     monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
     server.files[f"records/{amazon_vectors.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
     with pytest.raises(ValueError, match=r"expected one archive, got readme\.md; put the archive of https://zenodo"):
-        oq.load_dataset("amazon-oq-bk")
+        oq.datasets.load_dataset("amazon-oq-bk")
 
 
 # Raw reviews ----------------------------------------------------------------------------------------------------------
@@ -803,7 +803,7 @@ def test_raw_reviews_are_filtered_split_encoded_and_sampled(server, monkeypatch,
     reviews += [review(0, 3, reviewText="short"), review(0, 3, helpful=[0, 9]), review(0, 3, helpful=None)]
     server.files["Books.json.gz"] = gzip.compress(json_lines(reviews))
     monkeypatch.setattr(amazon, "REVIEW_URL", f"{server.url}/Books.json.gz")
-    dataset = oq.load_dataset("amazon-oq-bk-tfidf")
+    dataset = oq.datasets.load_dataset("amazon-oq-bk-tfidf")
     assert [len(part.y) for part in (dataset.train, dataset.validation, dataset.test)] == [100, 50, 50]
     assert dataset.notes == (
         "of 203 reviews, 1 with fewer than 200 characters and 1 others without a useful vote were left out",
@@ -824,12 +824,12 @@ def test_reviews_in_a_table_give_the_same_data_set(tmp_path, prevalences, ending
     frame = pd.DataFrame(reviews).assign(helpful="[1, 2]")
     path = tmp_path / f"reviews.{ending}"
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    expected = oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
-    dataset = oq.load_dataset("amazon-oq-bk-tfidf", data=path)
+    expected = oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "reviews.json")
+    dataset = oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=path)
     assert_array_equal(dataset.train.X.toarray(), expected.train.X.toarray())
     frame.drop(columns="helpful").to_parquet(tmp_path / "poor.parquet")
     with pytest.raises(ValueError, match="columns are missing: 'helpful'"):
-        oq.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "poor.parquet")
+        oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "poor.parquet")
 
 
 def test_reviews_without_network_say_where_the_prevalences_belong(tmp_path, monkeypatch):
@@ -840,10 +840,10 @@ def test_reviews_without_network_say_where_the_prevalences_belong(tmp_path, monk
         r"put it as prevalence_votes1_reviews100\.csv beside the reviews or into the folder named by ORDINALQ_DATA\. "
     )
     with pytest.raises(ConnectionError, match=message):
-        oq.load_dataset("amazon-oq-bk-tfidf", data=path)
+        oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=path)
     path.write_bytes(b"{not json}\n")  # what is here is read before anything is fetched
     with pytest.raises(ValueError, match="expected a review in JSON"):
-        oq.load_dataset("amazon-oq-bk-tfidf", data=path)
+        oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=path)
 
 
 def test_votes_of_both_releases_are_read():
@@ -952,7 +952,7 @@ def test_a_folder_with_the_published_file_is_as_good_as_the_file(
     monkeypatch.setattr("ordinalq.datasets.text.RobertaVectors", text.tfidf)  # needs no model
     (tmp_path / "readme.txt").write_text("something else")
     write_published(tmp_path / name, dataset, rng, vectors)
-    by_folder, by_file = (oq.load_dataset(dataset, data=path) for path in (tmp_path, tmp_path / name))
+    by_folder, by_file = (oq.datasets.load_dataset(dataset, data=path) for path in (tmp_path, tmp_path / name))
     for part in ("train", "validation", "test"):
         X, same = getattr(by_folder, part).X, getattr(by_file, part).X
         assert (same != X).sum() == 0

@@ -109,7 +109,7 @@ def test_transcript_of_the_readme_prints_what_it_says(capsys, tmp_path, monkeypa
     result = pd.read_csv("result.csv").set_index("product")
     true = truth(tmp_path / "reviews")
     assert list(result.index) == list(true.index)
-    assert oq.nmd(true.to_numpy(), result[STARS].to_numpy()).max() < 0.06
+    assert oq.metrics.nmd(true.to_numpy(), result[STARS].to_numpy()).max() < 0.06
     mean = true.to_numpy() @ np.arange(1, 6)
     assert (np.abs(result["mean_class"] - mean) < 0.15).all()
     assert (result["mean_class_lower"] < result["mean_class"]).all()
@@ -297,7 +297,7 @@ def test_without_a_group_all_rows_are_one_sample(reviews, capsys):
     [group] = result["groups"]
     assert (group["group"], group["n_items"]) == ("all", 1600)
     true = (truth(reviews).to_numpy() * [[300], [250], [400], [150], [500]]).sum(axis=0) / 1600
-    assert oq.nmd(true, group["prevalences"]) < 0.03
+    assert oq.metrics.nmd(true, group["prevalences"]) < 0.03
 
 
 def test_intervals_of_the_population_are_wider_than_of_the_sample(reviews, capsys):
@@ -392,13 +392,13 @@ def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp
     run(*fit, "--budget", "fast")
     text = capsys.readouterr().out
     assert "m.oq: Default on" in text
-    assert "chosen:    AML on a stack for 'few' items, budget 'fast'" in text
+    assert "chosen:    AdjustedML on a stack for 'few' items, budget 'fast'" in text
     assert "ridge regression: a regressor" in text
     assert "expected NMD: 0." in text
     run(*fit, "--budget", "fast", "--json")
     assert set(json.loads(capsys.readouterr().out)["training"]["expected"]) == {"100", "1000"}
     run(*fit, "--classifier", "logistic")
-    assert "m.oq: AML on" in capsys.readouterr().out
+    assert "m.oq: AdjustedML on" in capsys.readouterr().out
 
 
 def test_forests_columns_and_parameters_can_be_chosen(tmp_path, capsys):

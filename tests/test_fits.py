@@ -92,7 +92,7 @@ def test_statistic_is_what_generalized_least_squares_leaves_over(rng, monkeypatc
         assert_allclose(chi2[b], ((y - A @ np.linalg.lstsq(A, y, rcond=None)[0]) ** 2).sum(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", [oq.PACC(), oq.OPACC(), oq.CC(), oq.SLD(), oq.EDy(), oq.RUN(), oq.BLP()])
+@pytest.mark.parametrize("method", [oq.PACC(), oq.OPACC(), oq.CC(), oq.SLD(), oq.EDy(), oq.RUN(), oq.GroupBLP()])
 def test_mixtures_fit_and_changed_items_do_not(rng, method):
     q = fitted(rng, method)
     good = estimate(q, q.summarize(*groups(rng, 200, 300))).fit
@@ -145,7 +145,7 @@ def test_sums_in_portions_give_the_same_verdicts(rng):
     place = np.repeat(np.arange(30), 60)
     parts = [q.summarize(S[rows], oq.Samples.from_groups(place[rows])) for rows in np.array_split(np.arange(1800), 7)]
     whole = estimate(q, q.summarize(S, samples))
-    assert_array_equal(estimate(q, oq.Summary.merged(parts)).fit, whole.fit)
+    assert_array_equal(estimate(q, oq.samples.Summary.merged(parts)).fit, whole.fit)
     assert whole.frame()["fit"].tolist() == whole.fit.tolist()
     assert whole.to_json()["groups"][3]["fit"] == whole.fit[3]
 

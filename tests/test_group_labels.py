@@ -18,7 +18,7 @@ from ordinalq.inference.estimate import estimate
 from ordinalq.inference.labels import LabelMoments, design_based
 
 ROOT = Path(__file__).parent.parent
-CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
+CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
 
 
 def some_labels(rng, y, groups, m):
@@ -34,7 +34,7 @@ def some_labels(rng, y, groups, m):
 def trained():
     """Return models that know of groups, by name."""
     X, y, groups = make(generator(5), 100, 40)
-    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.BLP, oq.PACC, oq.SLD)}
+    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.GroupBLP, oq.PACC, oq.SLD)}
 
 
 @pytest.mark.parametrize("basis", ["model", "labels"])
@@ -43,9 +43,11 @@ def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
     X, y, groups = make(rng, 200, 90)
     truth = oq.Samples.from_groups(groups, y).prevalences
     labelled = some_labels(rng, y, groups, m)
-    quantifier = trained["BLP"]
+    quantifier = trained["GroupBLP"]
     without = quantifier.predict_groups(X, groups, level=0.95)
-    got = quantifier.predict_groups(X, groups, level=0.95, labelled=labelled, plan=oq.Plan(basis=basis))
+    got = quantifier.predict_groups(
+        X, groups, level=0.95, labelled=labelled, plan=oq.inference.IntervalOptions(basis=basis)
+    )
     assert set(got.basis) == {basis}
     assert set(got.n_labelled) == {m}
     classes, mean = covered(got, truth)
@@ -55,7 +57,7 @@ def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
     assert mean > 0.865
     if basis == "model":
         assert (got.upper - got.lower).mean() < 0.9 * (without.upper - without.lower).mean()
-        assert oq.nmd(truth, got.prevalences).mean() < oq.nmd(truth, without.prevalences).mean()
+        assert oq.metrics.nmd(truth, got.prevalences).mean() < oq.metrics.nmd(truth, without.prevalences).mean()
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in oq.catalog()])
@@ -66,14 +68,14 @@ def test_every_method_takes_labels(name, rng):
     quantifier = (cls(CLASSIFIER) if takes else cls()).fit(X, y)
     new, labels, asked = make(rng, 2, 150)
     labelled = np.where((np.arange(300) % 150 < 40) & (asked == 1), labels, np.nan)
-    plan = oq.Plan(n_replicates=20, basis="labels")
+    plan = oq.inference.IntervalOptions(n_replicates=20, basis="labels")
     got = quantifier.predict_groups(new, asked, level=0.9, labelled=labelled, plan=plan)
     assert got.basis.tolist() == ["model", "labels"]
     assert got.n_labelled.tolist() == [0, 40]
     assert (got.lower <= got.prevalences).all()
     assert (got.prevalences <= got.upper).all()
     # The group without labels is as it was.
-    plain = quantifier.predict_groups(new, asked, level=0.9, plan=oq.Plan(n_replicates=20))
+    plain = quantifier.predict_groups(new, asked, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
     assert_allclose(got.prevalences[0], plain.prevalences[0])
     assert_allclose(got.lower[0], plain.lower[0])
 
@@ -85,7 +87,7 @@ def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
     new = new + 2
     truth = oq.Samples.from_groups(groups, labels).prevalences
     quantifier = oq.PACC(CLASSIFIER).fit(X, y)
-    plan = oq.Plan(n_replicates=20)
+    plan = oq.inference.IntervalOptions(n_replicates=20)
     assert covered(quantifier.predict_groups(new, groups, level=0.95, plan=plan), truth)[0] < 0.6
     labelled = some_labels(rng, labels, groups, 30)
     got = quantifier.predict_groups(new, groups, level=0.95, labelled=labelled, plan=plan)
@@ -95,7 +97,7 @@ def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
 
 def test_groups_unlike_the_training_groups_rest_on_their_labels(rng):
     X, y, groups = make(rng, 60, 60, spread=0.05, concentration=1000.0)
-    quantifier = oq.BLP(CLASSIFIER).fit(X, y, groups=groups)
+    quantifier = oq.GroupBLP(CLASSIFIER).fit(X, y, groups=groups)
     usual, extreme = X[:60], rng.normal(size=(500, 2))
     labelled = np.full(560, np.nan)
     labelled[:20], labelled[60:80] = y[:20], 1
@@ -103,7 +105,7 @@ def test_groups_unlike_the_training_groups_rest_on_their_labels(rng):
     got = quantifier.predict_groups(np.vstack([usual, extreme]), asked, labelled=labelled)
     assert got.basis.tolist() == ["model", "labels"]
     forced = quantifier.predict_groups(
-        np.vstack([usual, extreme]), asked, labelled=labelled, plan=oq.Plan(basis="model")
+        np.vstack([usual, extreme]), asked, labelled=labelled, plan=oq.inference.IntervalOptions(basis="model")
     )
     assert forced.basis.tolist() == ["model", "model"]
 
@@ -112,14 +114,18 @@ def test_groups_unlike_the_training_groups_rest_on_their_labels(rng):
 def test_all_items_labelled_is_the_count(trained, basis, rng):
     X, y, groups = make(rng, 3, 50)
     truth = oq.Samples.from_groups(groups, y).prevalences
-    got = trained["BLP"].predict_groups(X, groups, level=0.95, labelled=y, plan=oq.Plan(basis=basis))
+    got = trained["GroupBLP"].predict_groups(
+        X, groups, level=0.95, labelled=y, plan=oq.inference.IntervalOptions(basis=basis)
+    )
     assert_allclose(got.prevalences, truth, atol=1e-6)
     assert_allclose(got.upper - got.lower, 0, atol=1e-5)
-    open_ = trained["BLP"].predict_groups(X, groups, level=0.95, labelled=y, plan=oq.Plan("population", basis=basis))
+    open_ = trained["GroupBLP"].predict_groups(
+        X, groups, level=0.95, labelled=y, plan=oq.inference.IntervalOptions("population", basis=basis)
+    )
     assert (open_.upper - open_.lower).mean() > 0.05
 
 
-@pytest.mark.parametrize("name", ["BLP", "PACC"])
+@pytest.mark.parametrize("name", ["GroupBLP", "PACC"])
 def test_no_labels_at_all_change_nothing(trained, name, rng):
     X, _, groups = make(rng, 3, 50)
     got = trained[name].predict_groups(X, groups, level=0.9, labelled=[None] * len(X))
@@ -151,12 +157,12 @@ def kinds_of_labels(codes, known):
 def test_labels_may_be_of_any_kind(rng):
     X, y, _ = make(rng, 10, 60)
     words = np.array(WORDS)[y - 1]
-    quantifier = oq.BLP(CLASSIFIER).fit(X, words, classes=WORDS)
+    quantifier = oq.GroupBLP(CLASSIFIER).fit(X, words, classes=WORDS)
     asked, known = np.repeat([0, 1], 300), rng.random(600) < 0.2
     found = [quantifier.predict_groups(X, asked, labelled=given).prevalences for given in kinds_of_labels(y - 1, known)]
     for P in found[1:]:
         assert_array_equal(P, found[0])
-    numbers = oq.BLP(CLASSIFIER).fit(X, y)
+    numbers = oq.GroupBLP(CLASSIFIER).fit(X, y)
     expected = numbers.predict_groups(X, asked, labelled=np.where(known, y, np.nan)).prevalences
     assert_allclose(expected, found[0], rtol=1e-9)
     for given in (pd.Series(y, dtype="Int64").where(known), pl.Series(np.where(known, y, -1)).replace(-1, None)):
@@ -165,34 +171,34 @@ def test_labels_may_be_of_any_kind(rng):
 
 def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
     X, y, groups = make(generator(5), 100, 40)
-    quantifier = oq.AML(CLASSIFIER).fit(X, y, groups=groups)
+    quantifier = oq.AdjustedML(CLASSIFIER).fit(X, y, groups=groups)
     new, labels, asked = make(rng, 3, 60)
     labelled = some_labels(rng, labels, asked, 20)
-    got, same = (q.predict_groups(new, asked, labelled=labelled) for q in (quantifier, trained["BLP"]))
+    got, same = (q.predict_groups(new, asked, labelled=labelled) for q in (quantifier, trained["GroupBLP"]))
     assert_allclose(got.prevalences, same.prevalences, rtol=1e-9)
     assert_array_equal(got.basis, same.basis)
-    without = oq.AML(CLASSIFIER).fit(X, y).predict_groups(new, asked, labelled=labelled)
+    without = oq.AdjustedML(CLASSIFIER).fit(X, y).predict_groups(new, asked, labelled=labelled)
     assert set(without.basis) == {"labels"}
 
 
 def test_wrong_labels_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
-    quantifier = trained["BLP"]
+    quantifier = trained["GroupBLP"]
     with pytest.raises(ValueError, match=r"labelled has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
         quantifier.predict_groups(X, groups, labelled=[9.0, *[np.nan] * 59])
     with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
         quantifier.predict_groups(X, groups, labelled=[1, 2, None])
     with pytest.raises(ValueError, match="basis='labels' needs labels of some items"):
-        quantifier.predict_groups(X, groups, plan=oq.Plan(basis="labels"))
+        quantifier.predict_groups(X, groups, plan=oq.inference.IntervalOptions(basis="labels"))
     with pytest.raises(
-        ValueError, match=r"basis='model' needs a method with a model of groups .* such as BLP; with PACC"
+        ValueError, match=r"basis='model' needs a method with a model of groups .* such as GroupBLP; with PACC"
     ):
-        trained["PACC"].predict_groups(X, groups, labelled=y, plan=oq.Plan(basis="model"))
+        trained["PACC"].predict_groups(X, groups, labelled=y, plan=oq.inference.IntervalOptions(basis="model"))
     with pytest.raises(ValueError, match="basis must be one of"):
-        oq.Plan(basis="both")
+        oq.inference.IntervalOptions(basis="both")
 
 
-@pytest.mark.parametrize("name", ["BLP", "PACC", "SLD"])
+@pytest.mark.parametrize("name", ["GroupBLP", "PACC", "SLD"])
 def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
     X, y, groups = make(rng, 4, 60)
     labelled = np.where(rng.random(240) < 0.3, y, np.nan)
@@ -203,11 +209,14 @@ def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
     for i, rows in enumerate(np.array_split(order, 3)):
         part = quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), labelled=labelled[rows])
         part.save(tmp_path / f"{i}.npz")
-        parts.append(oq.Summary.load(tmp_path / f"{i}.npz"))
-    merged = oq.Summary.merged(parts)
+        parts.append(oq.samples.Summary.load(tmp_path / f"{i}.npz"))
+    merged = oq.samples.Summary.merged(parts)
     whole = quantifier.summarize(S, oq.Samples.from_groups(groups), labelled=labelled)
     assert_array_equal(merged.n_labelled, whole.n_labelled)
-    for plan in (oq.Plan(n_replicates=20), oq.Plan(n_replicates=20, basis="labels")):
+    for plan in (
+        oq.inference.IntervalOptions(n_replicates=20),
+        oq.inference.IntervalOptions(n_replicates=20, basis="labels"),
+    ):
         one, other = (estimate(quantifier, summary, 0.9, plan) for summary in (merged, whole))
         assert_allclose(one.prevalences, other.prevalences, atol=1e-9)
         assert_array_equal(one.basis, other.basis)

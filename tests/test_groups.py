@@ -24,7 +24,7 @@ def make(rng, n_items):
 def fitted(name, X, y):
     """Return a fitted quantifier on a fast classifier."""
     cls = METHODS[name]
-    quantifier = cls() if name in ("HDx", "OHDx") else cls(oq.CrossFitted(GaussianNB(), cv=3))
+    quantifier = cls() if name in ("HDx", "OHDx") else cls(oq.classifiers.CrossFitted(GaussianNB(), cv=3))
     return quantifier.fit(X, np.array(LABELS)[y], classes=LABELS)
 
 
@@ -72,7 +72,7 @@ def test_portions_give_what_all_items_at_once_give(name, problem):
     assert (len(summary), summary.n_items.sum()) == (5, 160)
     # The replicates of these take long, and HDy stands for them.
     level = None if name in ("HDx", "OHDx", "OHDy") else 0.9
-    plan = oq.Plan(n_replicates=20, random_state=1)
+    plan = oq.inference.IntervalOptions(n_replicates=20, random_state=1)
     pd.testing.assert_frame_equal(
         estimate(quantifier, summary, level, plan).frame(),
         quantifier.predict_groups(pool, groups, level=level, plan=plan).frame(),
@@ -91,7 +91,7 @@ def test_sums_per_group_are_all_that_is_kept_of_most_methods(problem):
     X, y, pool, groups = problem
     quantifier = fitted("PACC", X, y)
     S = quantifier.scores(pool)
-    summary = oq.Summary.merged([quantifier.summarize(S, oq.Samples.from_groups(groups))] * 50)
+    summary = oq.samples.Summary.merged([quantifier.summarize(S, oq.Samples.from_groups(groups))] * 50)
     assert summary.totals["f"].shape == (5, 4)
     assert not summary.items
     assert summary.n_items.sum() == 50 * 160
@@ -102,7 +102,9 @@ def test_bounds_come_with_a_level_only(problem, level):
     X, y, pool, groups = problem
     table = (
         fitted("PACC", X, y)
-        .predict_groups(pool, pd.Series(groups, name="product"), level=level, plan=oq.Plan(n_replicates=20))
+        .predict_groups(
+            pool, pd.Series(groups, name="product"), level=level, plan=oq.inference.IntervalOptions(n_replicates=20)
+        )
         .frame()
     )
     names = [*LABELS, "mean_class"]
@@ -120,15 +122,15 @@ def test_polars_in_polars_out(problem):
     X, y, pool, groups = problem
     quantifier = fitted("OPACC", X, y)
     plain = quantifier.predict_groups(
-        pool, pd.Series(groups, name="product"), level=0.9, plan=oq.Plan(n_replicates=20)
+        pool, pd.Series(groups, name="product"), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     items = pl.DataFrame(pool, schema=["a", "b"])
     named = fitted("OPACC", X, y).fit(pl.DataFrame(X, schema=["a", "b"]), np.array(LABELS)[y], classes=LABELS)
     from_groups = quantifier.predict_groups(
-        pool, pl.Series("product", groups), level=0.9, plan=oq.Plan(n_replicates=20)
+        pool, pl.Series("product", groups), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     from_items = named.predict_groups(
-        items, pd.Series(groups, name="product"), level=0.9, plan=oq.Plan(n_replicates=20)
+        items, pd.Series(groups, name="product"), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     for table in (from_groups, from_items):
         assert isinstance(table, pl.DataFrame)
@@ -149,7 +151,11 @@ def test_polars_in_polars_out(problem):
 )
 def test_dates_of_polars_stay_dates(problem, days, dtype):
     X, y, pool, _ = problem
-    table = fitted("PACC", X, y).predict_groups(pool, days, level=0.9, plan=oq.Plan(n_replicates=20)).frame()
+    table = (
+        fitted("PACC", X, y)
+        .predict_groups(pool, days, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+        .frame()
+    )
     assert table["day"].dtype == dtype
     assert table["day"].to_list() == sorted(set(days))
 
@@ -227,7 +233,7 @@ def test_mistakes_in_groups_are_named(problem):
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         quantifier.predict_groups(pool, groups, level=95)
     with pytest.raises(ValueError, match="of must be one of 'sample', 'population'"):
-        quantifier.predict_groups(pool, groups, plan=oq.Plan(of="truth"))
+        quantifier.predict_groups(pool, groups, plan=oq.inference.IntervalOptions(of="truth"))
 
 
 def test_mistakes_in_portions_are_named(problem):
@@ -263,7 +269,7 @@ def test_a_summary_survives_a_file(problem, name, groups, tmp_path):
     samples = oq.Samples.from_groups(groups)
     summary = quantifier.summarize(quantifier.scores(pool), samples, checks=True)
     summary.save(tmp_path / "summary.npz")
-    same = oq.Summary.load(tmp_path / "summary.npz")
+    same = oq.samples.Summary.load(tmp_path / "summary.npz")
     assert_array_equal(quantifier.solve(same).p, quantifier.solve(summary).p)
     assert same.keys.tolist() == summary.keys.tolist()
     assert same.keys.same(summary.keys)
@@ -299,7 +305,7 @@ def test_a_file_that_is_no_summary_is_named(tmp_path):
     np.save(tmp_path / "array.npz.npy", np.arange(3))
     for path in (junk, other, tmp_path / "array.npz.npy"):
         with pytest.raises(ValueError, match=f"{path.name}: expected what Summary.save has written"):
-            oq.Summary.load(path)
+            oq.samples.Summary.load(path)
 
 
 def test_estimates_are_found_by_group(problem):
@@ -333,10 +339,14 @@ def test_errors_that_groups_share_are_told(rng):
     noise = rng.normal(size=(200, 2))
     quantifier = fitted("PACC", y[:, None] + noise, y)
     pool, _ = make(rng, 40_000)
-    estimates = quantifier.predict_groups(pool, np.repeat([0, 1], 20_000), level=0.9, plan=oq.Plan(n_replicates=1000))
+    estimates = quantifier.predict_groups(
+        pool, np.repeat([0, 1], 20_000), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=1000)
+    )
     between = estimates.shared[0] @ estimates.shared[1].T
     assert_allclose(np.diag(between), np.diag(estimates.covariance[0]), rtol=0.4)
     # Small groups differ by their own items.
-    small = quantifier.predict_groups(pool[:60], np.repeat([0, 1], 30), level=0.9, plan=oq.Plan(n_replicates=1000))
+    small = quantifier.predict_groups(
+        pool[:60], np.repeat([0, 1], 30), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=1000)
+    )
     between = small.shared[0] @ small.shared[1].T
     assert np.trace(between) < 0.8 * np.trace(small.covariance[0])

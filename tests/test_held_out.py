@@ -69,7 +69,7 @@ class Memory(ClassifierMixin, BaseEstimator):
 
 def test_no_item_is_scored_by_a_model_that_has_seen_it(data):
     X, y = data
-    fitted = oq.CrossFitted(Memory(), cv=5).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(Memory(), cv=5).fit(X, y)
     # A model that had seen an item would give its class; one that has not, gives class 0.
     assert_array_equal(fitted.held_out_scores_, np.eye(5)[np.zeros(len(y), dtype=int)])
     assert (InSample(Memory()).fit(X, y).held_out_scores_.argmax(axis=1) == y).all()
@@ -80,12 +80,12 @@ def test_held_out_accuracy_of_one_neighbour_is_not_perfect(data):
     neighbour = KNeighborsClassifier(1)
     in_sample = InSample(neighbour).fit(X, y).held_out_scores_.argmax(axis=1)
     assert (in_sample == y).all()
-    assert (oq.CrossFitted(neighbour).fit(X, y).held_out_scores_.argmax(axis=1) == y).mean() < 0.7
+    assert (oq.classifiers.CrossFitted(neighbour).fit(X, y).held_out_scores_.argmax(axis=1) == y).mean() < 0.7
 
 
 def test_every_item_is_held_out_by_exactly_one_model(data):
     X, y = data
-    fitted = oq.CrossFitted(Memory(), cv=7).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(Memory(), cv=7).fit(X, y)
     left_out = np.array([~model.knows(X) for model in fitted.estimators_])
     assert_array_equal(left_out.sum(axis=0), 1)
     assert np.isfinite(fitted.held_out_scores_).all()
@@ -93,7 +93,7 @@ def test_every_item_is_held_out_by_exactly_one_model(data):
 
 def test_folds_are_stratified(data):
     X, y = data
-    fitted = oq.CrossFitted(Memory(), cv=5).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(Memory(), cv=5).fit(X, y)
     counts = np.array([np.bincount(y[~model.knows(X)], minlength=5) for model in fitted.estimators_])
     assert (np.ptp(counts, axis=0) <= 1).all()
 
@@ -104,13 +104,15 @@ def test_held_out_scores_equal_a_loop_over_the_folds(data):
     expected = np.empty((len(y), 5))
     for train, test in folds.split(X, y):
         expected[test] = GaussianNB().fit(X[train], y[train]).predict_proba(X[test])
-    assert_array_equal(oq.CrossFitted(GaussianNB(), cv=4, random_state=3).fit(X, y).held_out_scores_, expected)
+    assert_array_equal(
+        oq.classifiers.CrossFitted(GaussianNB(), cv=4, random_state=3).fit(X, y).held_out_scores_, expected
+    )
 
 
 def test_new_items_get_the_mean_of_the_fold_models(data, rng):
     X, y = data
     new = rng.random((50, 6))
-    fitted = oq.CrossFitted(GaussianNB(), cv=4).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(GaussianNB(), cv=4).fit(X, y)
     assert len(fitted.estimators_) == 4
     naive = np.zeros((50, 5))
     for train, _ in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y):
@@ -122,10 +124,10 @@ def test_new_items_get_the_mean_of_the_fold_models(data, rng):
 def test_refit_scores_new_items_by_one_model_of_all_items(data, rng):
     X, y = data
     new = rng.random((50, 6))
-    refitted = oq.CrossFitted(GaussianNB(), cv=4, refit=True).fit(X, y)
+    refitted = oq.classifiers.CrossFitted(GaussianNB(), cv=4, refit=True).fit(X, y)
     assert len(refitted.estimators_) == 1
     assert_array_equal(refitted.predict_proba(new), GaussianNB().fit(X, y).predict_proba(new))
-    folds = oq.CrossFitted(GaussianNB(), cv=4).fit(X, y)
+    folds = oq.classifiers.CrossFitted(GaussianNB(), cv=4).fit(X, y)
     assert_array_equal(refitted.held_out_scores_, folds.held_out_scores_)
     assert np.abs(refitted.predict_proba(new) - folds.predict_proba(new)).max() > 1e-6
 
@@ -134,7 +136,7 @@ def test_a_class_unknown_to_a_fold_model_gets_score_zero(data):
     X, y = data
     y = np.where(y >= 2, y + 1, y)
     y[7] = 2  # the only item of a class in the middle: the model that holds it out cannot know the class
-    fitted = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y)
     (ignorant,) = [model for model in fitted.estimators_ if 2 not in model.classes_]
     assert fitted.held_out_scores_.shape == (300, 6)
     assert fitted.held_out_scores_[7, 2] == 0
@@ -149,15 +151,15 @@ def test_small_classes_give_no_warning_and_the_largest_class_bounds_the_folds():
     y = np.array([0, 0, 0, 0, 1, 1, 2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(oq.CrossFitted(GaussianNB(), cv=10).fit(X, y).estimators_) == 4
+        assert len(oq.classifiers.CrossFitted(GaussianNB(), cv=10).fit(X, y).estimators_) == 4
 
 
 @pytest.mark.parametrize("method", [oq.PACC, oq.CC], ids=lambda c: c.__name__)
 def test_n_jobs_changes_nothing(method, data):
     X, y = data
-    one = method(oq.CrossFitted(GaussianNB(), cv=4)).fit(X, y)
+    one = method(oq.classifiers.CrossFitted(GaussianNB(), cv=4)).fit(X, y)
     with parallel_config(backend="threading"):
-        two = method(oq.CrossFitted(GaussianNB(), cv=4, n_jobs=2)).fit(X, y)
+        two = method(oq.classifiers.CrossFitted(GaussianNB(), cv=4, n_jobs=2)).fit(X, y)
     assert_array_equal(one.classifier_.held_out_scores_, two.classifier_.held_out_scores_)
     assert_array_equal(one.predict(X), two.predict(X))
 
@@ -166,9 +168,9 @@ def test_random_state_shuffles_the_folds(data):
     X, y = data
 
     def scores(seed):
-        return oq.CrossFitted(GaussianNB(), cv=4, random_state=seed).fit(X, y).held_out_scores_
+        return oq.classifiers.CrossFitted(GaussianNB(), cv=4, random_state=seed).fit(X, y).held_out_scores_
 
-    assert_array_equal(scores(0), oq.CrossFitted(GaussianNB(), cv=4).fit(X, y).held_out_scores_)
+    assert_array_equal(scores(0), oq.classifiers.CrossFitted(GaussianNB(), cv=4).fit(X, y).held_out_scores_)
     assert_array_equal(scores(5), scores(5))
     assert np.abs(scores(0) - scores(5)).max() > 1e-6
 
@@ -184,26 +186,28 @@ def test_splitters_and_lists_of_splits_serve_as_cv(data):
     for k in range(3):
         expected[thirds == k] = GaussianNB().fit(X[thirds != k], y[thirds != k]).predict_proba(X[thirds == k])
     for cv in splitters:
-        assert_array_equal(oq.CrossFitted(GaussianNB(), cv=cv).fit(X, y).held_out_scores_, expected)
-    assert len(oq.CrossFitted(GaussianNB(), cv=KFold(6)).fit(X, y).estimators_) == 6
+        assert_array_equal(oq.classifiers.CrossFitted(GaussianNB(), cv=cv).fit(X, y).held_out_scores_, expected)
+    assert len(oq.classifiers.CrossFitted(GaussianNB(), cv=KFold(6)).fit(X, y).estimators_) == 6
 
 
 def test_a_splitter_that_does_not_hold_out_every_item_once_is_refused(data):
     with pytest.raises(ValueError, match=r"cv must hold out every item exactly once"):
-        oq.CrossFitted(GaussianNB(), cv=ShuffleSplit(3, random_state=0)).fit(*data)
+        oq.classifiers.CrossFitted(GaussianNB(), cv=ShuffleSplit(3, random_state=0)).fit(*data)
 
 
 def test_none_stands_for_logistic_regression(data):
     X, y = data
-    default = oq.CrossFitted(cv=3).fit(X, y)
-    assert_array_equal(default.held_out_scores_, oq.CrossFitted(LogisticRegression(), cv=3).fit(X, y).held_out_scores_)
+    default = oq.classifiers.CrossFitted(cv=3).fit(X, y)
+    assert_array_equal(
+        default.held_out_scores_, oq.classifiers.CrossFitted(LogisticRegression(), cv=3).fit(X, y).held_out_scores_
+    )
     assert default.estimator is None
 
 
 @pytest.mark.parametrize("voter", VOTERS, ids=["svc", "ridge", "pipeline"])
 def test_estimators_without_predict_proba_give_votes(voter, data):
     X, y = data
-    fitted = oq.CrossFitted(voter, cv=3).fit(X, y)
+    fitted = oq.classifiers.CrossFitted(voter, cv=3).fit(X, y)
     assert not fitted.gives_posteriors_
     expected = np.zeros((300, 5))
     for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
@@ -214,7 +218,7 @@ def test_estimators_without_predict_proba_give_votes(voter, data):
 
 
 def test_parameters_of_the_estimator_can_be_set_and_cloned():
-    fitted = oq.CrossFitted(LogisticRegression(), cv=4)
+    fitted = oq.classifiers.CrossFitted(LogisticRegression(), cv=4)
     fitted.set_params(estimator__C=0.25, refit=True)
     assert fitted.get_params()["estimator__C"] == 0.25
     copy = clone(fitted)
@@ -238,9 +242,9 @@ def test_fit_leaves_the_given_estimator_alone(data):
 def test_string_labels_of_the_classifier_itself_are_kept(data):
     X, y = data
     names = np.array(["e", "d", "c", "b", "a"])
-    fitted = oq.CrossFitted(GaussianNB(), cv=3).fit(X, names[y])
+    fitted = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, names[y])
     assert fitted.classes_.tolist() == ["a", "b", "c", "d", "e"]
-    coded = oq.CrossFitted(GaussianNB(), cv=3).fit(X, 4 - y)
+    coded = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, 4 - y)
     assert_array_equal(fitted.held_out_scores_, coded.held_out_scores_)
     assert_array_equal(fitted.predict(X), fitted.classes_[coded.predict(X)])
 
@@ -250,12 +254,12 @@ def test_string_labels_of_the_classifier_itself_are_kept(data):
 
 def test_held_out_chooses_by_what_the_classifier_offers():
     forest = RandomForestClassifier(oob_score=True)
-    assert isinstance(held_out(None), oq.CrossFitted)
-    assert isinstance(held_out(GaussianNB()), oq.CrossFitted)
-    assert isinstance(held_out(RandomForestClassifier()), oq.CrossFitted)
+    assert isinstance(held_out(None), oq.classifiers.CrossFitted)
+    assert isinstance(held_out(GaussianNB()), oq.classifiers.CrossFitted)
+    assert isinstance(held_out(RandomForestClassifier()), oq.classifiers.CrossFitted)
     assert isinstance(held_out(forest), OutOfBag)
     assert isinstance(held_out(make_pipeline(StandardScaler(), forest)), OutOfBag)
-    assert isinstance(held_out(oq.CrossFitted(forest)), oq.CrossFitted)
+    assert isinstance(held_out(oq.classifiers.CrossFitted(forest)), oq.classifiers.CrossFitted)
     in_sample = InSample(GaussianNB())
     copy = held_out(in_sample)
     assert isinstance(copy, InSample)
@@ -401,7 +405,7 @@ def test_in_sample_scores_are_those_of_one_model_on_its_own_items(data):
 @pytest.mark.parametrize("method", VOTE_METHODS, ids=lambda c: c.__name__)
 def test_methods_of_predictions_take_classifiers_without_probabilities(method, voter, data):
     X, y = data
-    classifier = oq.CrossFitted(voter, cv=3)
+    classifier = oq.classifiers.CrossFitted(voter, cv=3)
     quantifier = method(classifier).fit(X, y)
     votes = clone(classifier).fit(X, y)
     by_hand = method().fit_scores(votes.held_out_scores_, y).predict_scores(votes.predict_proba(X), [range(300)])
@@ -413,7 +417,7 @@ def test_methods_of_predictions_take_classifiers_without_probabilities(method, v
 def test_methods_of_posteriors_say_which_classifier_would_do(method, voter, data):
     message = rf"{method.__name__} needs class probabilities.* has no predict_proba.*LogisticRegression.*Calibrated"
     with pytest.raises(TypeError, match=f"(?s){message}"):
-        method(oq.CrossFitted(voter, cv=2)).fit(*data)
+        method(oq.classifiers.CrossFitted(voter, cv=2)).fit(*data)
 
 
 def test_every_method_on_a_classifier_is_in_one_of_the_two_lists():
@@ -424,7 +428,7 @@ def test_every_method_on_a_classifier_is_in_one_of_the_two_lists():
 
 def test_of_the_trees_only_arc_takes_classifiers_without_probabilities(data):
     X, y = data
-    assert oq.nmd(np.bincount(y) / 300, oq.ARC(LinearSVC()).fit(X, y).predict(X)) < 0.3
+    assert oq.metrics.nmd(np.bincount(y) / 300, oq.ARC(LinearSVC()).fit(X, y).predict(X)) < 0.3
     with pytest.raises(TypeError, match=r"OQT needs class probabilities, but LinearSVC.* has no predict_proba"):
         oq.OQT(LinearSVC()).fit(X, y)
 
@@ -505,7 +509,7 @@ def test_fitted_classifier_without_probabilities_votes(parted):
         oq.PACC(FrozenEstimator(model)).fit(X_fit, words[y_fit], classes=words)
 
 
-@pytest.mark.parametrize("wrap", [oq.CrossFitted, InSample], ids=lambda wrap: wrap.__name__)
+@pytest.mark.parametrize("wrap", [oq.classifiers.CrossFitted, InSample], ids=lambda wrap: wrap.__name__)
 def test_fitted_classifier_within_another_keeps_its_labels(wrap, parted):
     (X, y), (X_fit, y_fit), (X_new, _) = parted
     words = LABELS["words"]
@@ -524,16 +528,16 @@ def test_calibration_of_a_fitted_classifier_is_cross_fitted_with_its_labels(part
 
     expected = oq.PACC(calibrated(np.arange(5))).fit(X_fit, y_fit).predict(X_new)
     q = oq.PACC(calibrated(words)).fit(X_fit, words[y_fit], classes=words)
-    assert isinstance(q.classifier_, oq.CrossFitted)
+    assert isinstance(q.classifier_, oq.classifiers.CrossFitted)
     assert_allclose(q.predict(X_new), expected, rtol=0, atol=1e-9)
 
 
 def test_search_takes_fitted_classifiers(parted):
     (X, y), (X_fit, y_fit), (X_new, y_new) = parted
     words = LABELS["words"]
-    samples = oq.APP(10, 30, small_pool="replace", random_state=0).draw(words[y_new], classes=words)
+    samples = oq.protocols.APP(10, 30, small_pool="replace", random_state=0).draw(words[y_new], classes=words)
     models = [FrozenEstimator(model.fit(X, words[y])) for model in (GaussianNB(), LogisticRegression())]
-    search = oq.SampleSearch(oq.PACC(), {"classifier": models}, samples=samples)
+    search = oq.model_selection.SampleSearch(oq.PACC(), {"classifier": models}, samples=samples)
     search.fit(X_fit, words[y_fit], X_new, classes=words)
     assert (search.results_["message"] == "").all()
     assert_allclose(search.predict(X_new).sum(), 1)

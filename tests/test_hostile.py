@@ -185,7 +185,7 @@ REFUSED = {
     "scores": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2).solve_scores(COMPLEX, [[0, 1]]),
     "weights": lambda: oq.PACC().fit_scores(COMPLEX.real, [0, 1, 2] * 2, sample_weight=COMPLEX[:, 0]),
     "variances": lambda: oq.solve([5, 3, 2], WEAK, variances=COMPLEX[0]),
-    "distributions": lambda: oq.nmd(COMPLEX.real, COMPLEX),
+    "distributions": lambda: oq.metrics.nmd(COMPLEX.real, COMPLEX),
     "counts": lambda: oq.unfold(COMPLEX[0], WEAK),
 }
 
@@ -197,11 +197,11 @@ def test_no_imaginary_part_is_dropped(call):
 
 
 REFUSED_ITEMS = {
-    "an array": lambda: oq.train(FRAME[["size"]].to_numpy(), FRAME["stars"], budget="fast"),
-    "a list": lambda: oq.OrdinalStack().fit(FRAME[["size"]].to_numpy().tolist(), FRAME["stars"]),
-    "a frame": lambda: oq.train(FRAME[["size"]], FRAME["stars"], budget="fast"),
+    "an array": lambda: oq.AutoQuantifier(budget="fast").fit(FRAME[["size"]].to_numpy(), FRAME["stars"]),
+    "a list": lambda: oq.classifiers.OrdinalStack().fit(FRAME[["size"]].to_numpy().tolist(), FRAME["stars"]),
+    "a frame": lambda: oq.AutoQuantifier(budget="fast").fit(FRAME[["size"]], FRAME["stars"]),
     "a table": lambda: oq.TableModel(oq.PACC()).fit(FRAME, "stars"),
-    "a data set": lambda: oq.make_dataset(FRAME, "stars"),
+    "a data set": lambda: oq.datasets.make_dataset(FRAME, "stars"),
 }
 
 
@@ -214,7 +214,7 @@ def test_items_with_imaginary_parts_are_refused(call):
 
 def test_a_target_with_imaginary_parts_is_refused():
     with pytest.raises(TypeError, match="y must hold numbers"):
-        oq.bin_target(FRAME["size"], 3)
+        oq.datasets.bin_target(FRAME["size"], 3)
 
 
 # Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.

@@ -132,7 +132,7 @@ def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.oq"
     from sklearn.naive_bayes import GaussianNB
 
-    classifier = oq.CrossFitted(GaussianNB(), cv=2)
+    classifier = oq.classifiers.CrossFitted(GaussianNB(), cv=2)
     oq.TableModel(oq.PACC(classifier), features=["price", "size"]).fit(hostile_models.table(), "stars").save(path)
     return path
 

@@ -25,7 +25,7 @@ def scores(rng, y, n=4, noise=1.0):
 
 
 def build(name):
-    return METHODS[name]() if name in ("HDx", "OHDx") else METHODS[name](oq.CrossFitted(GaussianNB(), cv=3))
+    return METHODS[name]() if name in ("HDx", "OHDx") else METHODS[name](oq.classifiers.CrossFitted(GaussianNB(), cv=3))
 
 
 @pytest.fixture
@@ -139,7 +139,9 @@ def test_every_method_gives_intervals_around_its_estimate(name, data):
     quantifier = build(name).fit(X, y + 1)
     groups = np.repeat([0, 1, 2], [1, 20, 99])
     for target in ("sample", "population"):
-        found = quantifier.predict_interval(pool, 0.8, groups, plan=oq.Plan(of=target, n_replicates=20))
+        found = quantifier.predict_interval(
+            pool, 0.8, groups, plan=oq.inference.IntervalOptions(of=target, n_replicates=20)
+        )
         assert (found.level, found.bounds.of) == (0.8, target)
         assert_array_equal(found.groups, [0, 1, 2])
         assert_array_equal(found.n_items, [1, 20, 99])
@@ -181,13 +183,17 @@ def test_the_same_seed_gives_the_same_intervals(name, data):
     X, y, pool = data
     quantifier = build(name).fit(X, y)
     first, again, other = (
-        quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=20, random_state=s)) for s in (3, 3, 4)
+        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20, random_state=s))
+        for s in (3, 3, 4)
     )
     assert_array_equal(first.lower, again.lower)
     assert_array_equal(first.covariance, again.covariance)
     assert not np.array_equal(first.covariance, other.covariance)
     copy = pickle.loads(pickle.dumps(quantifier))
-    assert_array_equal(copy.predict_interval(pool, plan=oq.Plan(n_replicates=20, random_state=3)).upper, first.upper)
+    assert_array_equal(
+        copy.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20, random_state=3)).upper,
+        first.upper,
+    )
 
 
 def test_no_groups_groups_and_samples_are_the_same(data):
@@ -263,7 +269,7 @@ def test_the_held_out_items_are_kept(data):
     # Only the items that the tree has not seen.
     partition = oq.ComposedQuantifier(Partition(8), LeastSquares()).fit(X, y)
     assert len(partition.held_out_[0]) == 150
-    assert (partition.predict_interval(X[:50], plan=oq.Plan(n_replicates=20)).upper > 0).all()
+    assert (partition.predict_interval(X[:50], plan=oq.inference.IntervalOptions(n_replicates=20)).upper > 0).all()
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.OACC, oq.RUN], ids=lambda method: method.__name__)
@@ -281,22 +287,23 @@ def test_intervals_warn_where_features_do_not_tell_classes_apart(data):
     X, y, pool = data
     quantifier = oq.HDx(n_bins=2).fit(X[:, :1], y)
     with pytest.warns(UserWarning, match="the features do not tell all classes apart"):
-        quantifier.predict_interval(pool[:, :1], plan=oq.Plan(n_replicates=20))
+        quantifier.predict_interval(pool[:, :1], plan=oq.inference.IntervalOptions(n_replicates=20))
 
 
 def test_an_interval_shows_itself(data):
     X, y, pool = data
     quantifier = build("PACC").fit(X, y)
-    whole = quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=20))
+    whole = quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20))
     assert repr(whole) == "Estimates(1 sample, 4 classes, level=0.95, of the sample)"
     assert "95 % intervals of the sample\n120 items\n  0" in str(whole)
     assert list(whole.frame())[:2] == ["n_items", "0"]
     groups = np.arange(120) % 12
-    many = quantifier.predict_interval(pool, groups=groups, plan=oq.Plan(n_replicates=20))
+    many = quantifier.predict_interval(pool, groups=groups, plan=oq.inference.IntervalOptions(n_replicates=20))
     assert str(many).endswith("and 2 more")
     table = many.frame()
     assert_array_equal(
-        table, quantifier.predict_groups(pool, groups, level=0.95, plan=oq.Plan(n_replicates=20)).frame()
+        table,
+        quantifier.predict_groups(pool, groups, level=0.95, plan=oq.inference.IntervalOptions(n_replicates=20)).frame(),
     )
 
 
@@ -334,11 +341,11 @@ def test_mistakes_are_named(data):
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
     with pytest.raises(ValueError, match="of must be one of 'sample', 'population', got 'truth'"):
-        quantifier.predict_interval(pool, plan=oq.Plan(of="truth"))
+        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(of="truth"))
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
-        quantifier.predict_interval(pool, plan=oq.Plan(n_replicates=5))
+        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=5))
     with pytest.raises(TypeError, match="random_state must be"):
-        quantifier.predict_interval(pool, plan=oq.Plan(random_state="seed"))
+        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(random_state="seed"))
     with pytest.raises(ValueError, match="groups must have one value per item, 120, got 2"):
         quantifier.predict_interval(pool, groups=["a", "b"])
     with pytest.raises(ValueError, match="samples must be drawn from the 120 given items"):

@@ -94,11 +94,11 @@ def test_groups_of_several_columns_merge_and_survive_a_file(frame, model, tmp_pa
         quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows], missing=True))
         for rows in (slice(100), slice(100, 300), slice(300, None))
     ]
-    merged = oq.Summary.merged(parts)
+    merged = oq.samples.Summary.merged(parts)
     assert merged.keys.tolist() == whole.keys.tolist()
     assert_allclose(quantifier.solve(merged).p, whole.prevalences, atol=1e-9)
     merged.save(tmp_path / "summary.npz")
-    assert oq.Summary.load(tmp_path / "summary.npz").keys.same(merged.keys)
+    assert oq.samples.Summary.load(tmp_path / "summary.npz").keys.same(merged.keys)
 
 
 def test_the_rest_of_several_columns_is_one_row(frame, model):

@@ -18,14 +18,14 @@ from ordinalq.io.table import open_table
 from ordinalq.tables import fit as fitting
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 
-CLASSIFIER = oq.CrossFitted(LogisticRegression(), cv=5)
+CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
 
 
 @pytest.fixture(scope="module")
 def trained():
     """Return models that know of groups, by name."""
     X, y, groups = make(generator(5), 100, 40)
-    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.BLP, oq.PACC)}
+    return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.GroupBLP, oq.PACC)}
 
 
 def width_of(estimates, quantity):
@@ -35,11 +35,11 @@ def width_of(estimates, quantity):
 
 
 @pytest.mark.parametrize("of", ["sample", "population"])
-@pytest.mark.parametrize(("name", "basis"), [("BLP", "model"), ("BLP", "labels"), ("PACC", "auto")])
+@pytest.mark.parametrize(("name", "basis"), [("GroupBLP", "model"), ("GroupBLP", "labels"), ("PACC", "auto")])
 @pytest.mark.parametrize(("quantity", "width"), [("mean", 0.35), (2, 0.14)])
 def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, rng):
     X, y, groups = make(rng, 40, 400)
-    quantifier, plan = trained[name], oq.Plan(of, basis=basis)
+    quantifier, plan = trained[name], oq.inference.IntervalOptions(of, basis=basis)
     needed = quantifier.labels_needed(X, groups, width, quantity, plan=plan)
     # None where the interval is narrow enough already, as that of a class that is hardly there.
     assert_array_equal(needed.labels == 0, needed.now <= width)
@@ -61,7 +61,7 @@ def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, 
 
 def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
     X, _, groups = make(rng, 3, 200)
-    needed = trained["BLP"].labels_needed(X, groups, width=3.0)
+    needed = trained["GroupBLP"].labels_needed(X, groups, width=3.0)
     assert needed.total == 0
     assert (needed.now == needed.width).all()
     # By labels alone there is no interval before there are ten.
@@ -72,7 +72,7 @@ def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
     all_of_them = trained["PACC"].labels_needed(X, groups, width=1e-6)
     assert (all_of_them.labels == 200).all()
     assert (all_of_them.width < 1e-6).all()
-    out_of_reach = trained["PACC"].labels_needed(X, groups, width=1e-6, plan=oq.Plan("population"))
+    out_of_reach = trained["PACC"].labels_needed(X, groups, width=1e-6, plan=oq.inference.IntervalOptions("population"))
     assert (out_of_reach.labels == 200).all()
     assert (out_of_reach.width > 0.01).all()
 
@@ -81,7 +81,7 @@ def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained,
     X, y, groups = make(rng, 4, 100)
     names = pd.Series(np.array(["a", "b", "c", "d"])[groups], name="product")
     labelled = np.where(np.arange(400) % 100 < 20, y, np.nan)
-    needed = trained["BLP"].labels_needed(X, names, width=0.3, labelled=labelled)
+    needed = trained["GroupBLP"].labels_needed(X, names, width=0.3, labelled=labelled)
     draws = [needed.draw(names, labelled, random_state=seed) for seed in range(200)]
     assert all((np.diff(draw) > 0).all() for draw in draws)
     times = np.bincount(np.concatenate(draws), minlength=400)
@@ -99,9 +99,9 @@ def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained,
 def test_wrong_questions_are_refused(trained, rng):
     X, _, groups = make(rng, 2, 50)
     with pytest.raises(ValueError, match="quantity must be 'mean' or one of the classes 1, 2, 3, 4, got 'median'"):
-        trained["BLP"].labels_needed(X, groups, quantity="median")
+        trained["GroupBLP"].labels_needed(X, groups, quantity="median")
     with pytest.raises(ValueError, match="width must be"):
-        trained["BLP"].labels_needed(X, groups, width=0)
+        trained["GroupBLP"].labels_needed(X, groups, width=0)
 
 
 # ---- tables and the command line -----------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def tables(tmp_path_factory):
         if name == "new":
             frame = pd.concat([frame, frame.iloc[:1].assign(shop=99)])
         frame.to_csv(folder / f"{name}.csv", index=False)
-    for method in ("BLP", "PACC"):
+    for method in ("GroupBLP", "PACC"):
         fit = ["fit", folder / "train.csv", "--target", "stars", "--features", "a,b", "--by", "shop"]
         assert main([str(word) for word in [*fit, "--method", method, "--out", folder / f"{method}.oq"]]) == 0
     return folder
@@ -128,7 +128,7 @@ def run(*words):
     assert main([str(word) for word in words]) == 0
 
 
-@pytest.mark.parametrize("method", ["BLP", "PACC"])
+@pytest.mark.parametrize("method", ["GroupBLP", "PACC"])
 def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     model, frame = oq.load_model(tables / f"{method}.oq"), pd.read_csv(tables / "new.csv")
     by_column = model.predict_groups(frame, by="shop", labelled="known", level=0.9)
@@ -152,7 +152,7 @@ def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     predict = ["predict", tables / f"{method}.oq", tables / "new.csv", "--by", "shop", "--labels", "known"]
     run(*predict, "--interval", "0.9", "--json")
     groups = json.loads(capsys.readouterr().out)["groups"]
-    assert {row["basis"] for row in groups} == {"model"} if method == "BLP" else {"labels"}
+    assert {row["basis"] for row in groups} == {"model"} if method == "GroupBLP" else {"labels"}
     run(*predict, "--basis", "labels")
     said = capsys.readouterr().out
     assert "labels of 181 items in 13 of 13 groups; 13 estimates rest on the labels alone" in said
@@ -160,7 +160,7 @@ def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     assert "* a single item" in said
     run(*predict)
     rest = "; 13 estimates rest on the model (--basis labels: on the labels alone, where there are ten)"
-    assert (rest in capsys.readouterr().out) == (method == "BLP")
+    assert (rest in capsys.readouterr().out) == (method == "GroupBLP")
 
 
 def refused(capsys, *words):
@@ -172,14 +172,25 @@ def refused(capsys, *words):
 def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(fitting.CLASSIFIERS["forest"], "n_estimators", 20)  # how many trees is not the point
     capsys.readouterr()
-    fit = ["fit", tables / "train.csv", "--target", "stars", "--features", "a,b", "--method", "BLP", "--by", "shop"]
+    fit = [
+        "fit",
+        tables / "train.csv",
+        "--target",
+        "stars",
+        "--features",
+        "a,b",
+        "--method",
+        "GroupBLP",
+        "--by",
+        "shop",
+    ]
     run(*fit, "--classifier", "forest", "--max-items", "400", "--out", tmp_path / "forest.oq", "--json")
     assert json.loads(capsys.readouterr().out)["n_groups"] == 40
     model = oq.load_model(tmp_path / "forest.oq")
     assert model.fitted().knows_groups
     assert type(model.fitted().classifier).__name__ == "CrossFitted"
     run(*fit, "--out", tmp_path / "logistic.oq")
-    assert "BLP on 2,400 items in 40 groups" in capsys.readouterr().out
+    assert "GroupBLP on 2,400 items in 40 groups" in capsys.readouterr().out
 
 
 def test_labels_are_no_groups(tables, tmp_path, capsys):
@@ -238,7 +249,7 @@ def test_plan_writes_the_rows_to_label(ending, tables, tmp_path, capsys):
 
 def test_plan_of_a_whole_table_has_a_column_for_the_labels(tables, tmp_path, capsys):
     pd.read_csv(tables / "new.csv")[["a", "b"]].to_csv(tmp_path / "new.csv", index=False)
-    run("plan", tables / "BLP.oq", tmp_path / "new.csv", "--width", "0.2", "--out", tmp_path / "rows.csv")
+    run("plan", tables / "GroupBLP.oq", tmp_path / "new.csv", "--width", "0.2", "--out", tmp_path / "rows.csv")
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert rows.columns.tolist() == ["line", "a", "b", "stars"]
     assert rows["stars"].isna().all()
@@ -264,18 +275,18 @@ def test_evaluation_of_groups_leads_with_them_and_ends_with_a_verdict(tables, ca
 
 
 def test_evaluation_weights_groups_and_items(tables):
-    model, file = oq.load_model(tables / "BLP.oq"), open_table(tables / "new.csv")
+    model, file = oq.load_model(tables / "GroupBLP.oq"), open_table(tables / "new.csv")
     table = evaluate_table(model, file, by="shop").set_index("estimate")
     frame = pd.read_csv(tables / "new.csv")
     found = model.predict_groups(frame, by="shop", level=0.95)
     truth = oq.Samples.from_groups(frame["shop"], frame["stars"]).prevalences
-    e, off = oq.nmd(truth, found.prevalences), np.abs((found.prevalences - truth) @ np.arange(1, N_CLASSES + 1))
-    assert_allclose(table.loc["BLP", "nmd"], e.mean())
-    assert_allclose(table.loc["BLP", "nmd_by_items"], (e * found.n_items).sum() / len(frame))
-    assert_allclose(table.loc["BLP", "mean_class"], off.mean())
-    assert_allclose(table.loc["BLP", "mean_class_by_items"], (off * found.n_items).sum() / len(frame))
+    e, off = oq.metrics.nmd(truth, found.prevalences), np.abs((found.prevalences - truth) @ np.arange(1, N_CLASSES + 1))
+    assert_allclose(table.loc["GroupBLP", "nmd"], e.mean())
+    assert_allclose(table.loc["GroupBLP", "nmd_by_items"], (e * found.n_items).sum() / len(frame))
+    assert_allclose(table.loc["GroupBLP", "mean_class"], off.mean())
+    assert_allclose(table.loc["GroupBLP", "mean_class_by_items"], (off * found.n_items).sum() / len(frame))
     inside = (found.lower <= truth + 1e-9) & (truth <= found.upper + 1e-9)
-    assert_allclose(table.loc["BLP", "covered"], inside.mean())
+    assert_allclose(table.loc["GroupBLP", "covered"], inside.mean())
     assert np.isnan(table.loc["CC", "covered"])
 
 

@@ -172,8 +172,8 @@ def test_run_without_tau_is_the_limit_of_ibu_without_smoothing(rng):
 def test_tikhonov_on_the_likelihood_makes_estimates_smooth(data):
     V, y, S, samples = data
     rough, smooth = (oq.SLD(tau=tau).fit_scores(V, y).predict_scores(S, samples) for tau in (1e-9, 1e6))
-    assert oq.jaggedness(smooth).max() < 1e-6
-    assert oq.jaggedness(rough).mean() > 1e-2
+    assert oq.simplex.jaggedness(smooth).max() < 1e-6
+    assert oq.simplex.jaggedness(rough).mean() > 1e-2
     newton = oq.SLD(solver="newton").fit_scores(V, y).predict_scores(S, samples)
     assert_allclose(rough, newton, atol=1e-3)
 
@@ -264,7 +264,7 @@ def test_calibration_helps_sld_on_distorted_scores(data):
     V, y, S, samples = data
     V, S = (np.sqrt(A) / np.sqrt(A).sum(axis=1, keepdims=True) for A in (V, S))
     errors = [
-        oq.nmd(samples.prevalences, oq.SLD(calibration=kind).fit_scores(V, y).predict_scores(S, samples)).mean()
+        oq.metrics.nmd(samples.prevalences, oq.SLD(calibration=kind).fit_scores(V, y).predict_scores(S, samples)).mean()
         for kind in ("none", "bcts")
     ]
     assert errors[1] < 0.8 * errors[0]

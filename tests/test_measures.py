@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ordinalq import md, nmd, rnadw, rnod, rsnod
+from ordinalq.metrics import md, nmd, rnadw, rnod, rsnod
 
 ALL_MEASURES = [md, nmd, rnod, rsnod, rnadw]
 SIGMA_1 = [0.20, 0.10, 0.05, 0.20, 0.45]

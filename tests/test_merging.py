@@ -11,8 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 
 N_ITEMS, N_GROUPS, N_CLASSES = 1_000_000, 20_000, 5
-# The default is AML on a classifier of its own.
-METHODS = {entry.name: entry.cls for entry in oq.catalog() if entry.name != "Default"}
+# The default is AdjustedML on a classifier of its own.
+METHODS = {entry.name: entry.cls for entry in oq.catalog() if entry.name != "AutoQuantifier"}
 
 
 @lru_cache(maxsize=1)

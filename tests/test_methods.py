@@ -41,7 +41,7 @@ def data():
     rng = generator(5)
     V, codes, X = items(rng, 2000)
     S, pool, Z = items(rng, 2500)
-    samples = oq.APP(30, 400, random_state=3).draw(pool)
+    samples = oq.protocols.APP(30, 400, random_state=3).draw(pool)
     return V, codes + 1, S, X, Z, samples
 
 
@@ -74,8 +74,8 @@ def test_opdf_without_tau_is_least_squares_on_the_cumulated_histogram(span, data
 def test_strong_regularization_makes_estimates_smooth(name, data):
     jagged, S = fit(name, data, tau=1e-9)
     smooth, _ = fit(name, data, tau=1e9)
-    assert oq.jaggedness(smooth.predict_scores(S, data[-1])).max() < 1e-6
-    assert oq.jaggedness(jagged.predict_scores(S, data[-1])).max() > 1e-3
+    assert oq.simplex.jaggedness(smooth.predict_scores(S, data[-1])).max() < 1e-6
+    assert oq.simplex.jaggedness(jagged.predict_scores(S, data[-1])).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["OACC", "OPACC", "OHDy", "OEDy", "OPDF", "RUN"])
@@ -120,10 +120,10 @@ def test_adjusted_estimates_beat_counting_under_prior_shift(name):
     # Many items: noise is averaged out, the bias of counting is not.
     V, y, X = items(generator(7), 20_000)
     S, codes, Z = items(generator(6), 10_000)
-    samples = oq.APP(40, 4000, small_pool="repeat", random_state=3).draw(codes)
+    samples = oq.protocols.APP(40, 4000, small_pool="repeat", random_state=3).draw(codes)
     quantifier, T = fit(name, (V, y, S, X, Z, samples))
-    error = oq.nmd(samples.prevalences, quantifier.predict_scores(T, samples)).mean()
-    counting = oq.nmd(samples.prevalences, oq.PCC().fit_scores(V, y).predict_scores(S, samples)).mean()
+    error = oq.metrics.nmd(samples.prevalences, quantifier.predict_scores(T, samples)).mean()
+    counting = oq.metrics.nmd(samples.prevalences, oq.PCC().fit_scores(V, y).predict_scores(S, samples)).mean()
     assert error < 0.75 * counting
 
 
@@ -168,21 +168,21 @@ def test_tikhonov_of_every_order_is_zero_on_its_polynomials(order, data):
     quantifier, S = fit("OPACC", data, tau=1e8, order=order)
     P = quantifier.predict_scores(S, data[-1])
     inside = (P > 1e-6).all(axis=1)  # where p >= 0 does not bend it
-    assert np.abs(P[inside] @ oq.difference_matrix(5, order).T).max() < 1e-5
+    assert np.abs(P[inside] @ oq.simplex.difference_matrix(5, order).T).max() < 1e-5
 
 
 def test_edy_with_euclidean_distance_differs_but_agrees_on_the_easy_part(data):
     md, S = fit("EDy", data)
     euclidean, _ = fit("EDy", data, distance="euclidean")
     P, E = md.predict_scores(S, data[-1]), euclidean.predict_scores(S, data[-1])
-    assert oq.nmd(P, E).mean() < 0.05
+    assert oq.metrics.nmd(P, E).mean() < 0.05
     assert np.abs(P - E).max() > 1e-4
 
 
 def test_run_with_a_partition_of_the_features(data):
     _, y, _, X, Z, samples = data
     run = oq.ComposedQuantifier(Partition(12), Poisson(), Tikhonov(0.1)).fit(X, y)
-    error = oq.nmd(samples.prevalences, run.predict_samples(Z, samples)).mean()
+    error = oq.metrics.nmd(samples.prevalences, run.predict_samples(Z, samples)).mean()
     assert error < 0.12
     assert run.M_.shape == (12, 5)
 
@@ -190,7 +190,7 @@ def test_run_with_a_partition_of_the_features(data):
 def test_run_with_unit_acceptance_is_smooth_on_the_logarithmic_scale(data):
     weak, S = fit("RUN", data, tau=1e-6, acceptance=np.ones(5))
     strong, _ = fit("RUN", data, tau=1e6, acceptance=np.ones(5))
-    C = oq.difference_matrix(5)
+    C = oq.simplex.difference_matrix(5)
     rough, smooth = (np.log10(1 + 395 * q.predict_scores(S, data[-1])) @ C.T for q in (weak, strong))
     assert np.abs(smooth).max() < 0.05 < np.abs(rough).max()
 
@@ -198,14 +198,14 @@ def test_run_with_unit_acceptance_is_smooth_on_the_logarithmic_scale(data):
 def test_energy_distance_of_features_is_a_composition(data):
     _, y, _, X, Z, samples = data
     edx = oq.ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy()).fit(X, y)
-    assert oq.nmd(samples.prevalences, edx.predict_samples(Z, samples)).mean() < 0.06
+    assert oq.metrics.nmd(samples.prevalences, edx.predict_samples(Z, samples)).mean() < 0.06
     assert_array_equal(edx.scores(Z), Z)
 
 
 def test_svd_unfolding_is_a_composition_that_weighs_rows_by_their_poisson_errors(data):
     V, y, S, _, _, samples = data
     svd = oq.ComposedQuantifier(oq.ACC()._parts()[0], LeastSquares("poisson"), Tikhonov(1e-3)).fit_scores(V, y)
-    assert oq.nmd(samples.prevalences, svd.predict_scores(S, samples)).mean() < 0.06
+    assert oq.metrics.nmd(samples.prevalences, svd.predict_scores(S, samples)).mean() < 0.06
 
 
 def test_opdf_is_the_composition_of_its_parts(data):
@@ -225,7 +225,7 @@ def test_opdf_has_the_bins_of_pdf_and_loses_no_mass_in_empty_ones(data):
     assert_array_equal(ordinal.M_, plain.M_)
     assert (ordinal.M_.sum(axis=1) == 0).sum() > 5
     error = {
-        span: oq.nmd(
+        span: oq.metrics.nmd(
             samples.prevalences,
             oq.OPDF(n_bins=60, span=span).fit_scores(V[few], y[few]).predict_scores(S, samples),
         ).mean()
@@ -243,7 +243,7 @@ def test_solution_reports_value_with_the_regularizer(data):
     quantifier, S = fit("OPACC", data, tau=0.5)
     solution = quantifier.solve_scores(S, data[-1])
     Q = data[-1].average(S)
-    C = oq.difference_matrix(5)
+    C = oq.simplex.difference_matrix(5)
     expected = np.square(Q - solution.p @ quantifier.M_.T).sum(axis=1) + 0.25 * np.square(solution.p @ C.T).sum(axis=1)
     assert_allclose(solution.value, expected, rtol=1e-10)
     assert solution.converged.all()
@@ -325,7 +325,7 @@ def test_sld_until_convergence_reaches_the_maximum_of_the_likelihood(data):
 
 
 def test_grids_agree_with_the_printed_tables():
-    printed = oq.reference.grids()["quantifier_paper"]
+    printed = oq.datasets.published.grids()["quantifier_paper"]
     renamed = {"val_split": "held_out", "n_bins_per_class": "n_bins"}
     for entry in oq.catalog(beyond=False):
         expected = {renamed.get(k, k): v for k, v in printed[entry.paper_name].items() if k != "ground_distance"}
@@ -338,7 +338,7 @@ def test_grids_agree_with_the_printed_tables():
 
 
 def test_catalog_follows_the_order_of_the_papers_tables():
-    order = list(oq.reference.results())
+    order = list(oq.datasets.published.results())
     names = [entry.paper_name for entry in oq.catalog(beyond=False)]
     assert names == [name for name in order if name in names]
 

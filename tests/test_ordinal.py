@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalq import difference_matrix, jaggedness
 from ordinalq.datasets import published as reference
+from ordinalq.simplex import difference_matrix, jaggedness
 
 # The paper's sigma_1..sigma_5 (and the sigma_1 that its printed xi_0 belongs to): p, xi_0, xi_1, xi_2.
 EXAMPLES = [

@@ -59,7 +59,7 @@ def dataset(n_items=600, n=4, to_X=np.asarray):
     y = rng.integers(0, n, n_items)
     X = np.column_stack([y + rng.normal(size=n_items), rng.normal(size=n_items)])
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "stars": y + 1})
-    made = oq.make_dataset(frame, "stars", sampling=Sampling(n_validation=15, n_test=12, sample_size=50))
+    made = oq.datasets.make_dataset(frame, "stars", sampling=Sampling(n_validation=15, n_test=12, sample_size=50))
     parts = {
         part: getattr(made, part)._replace(X=to_X(getattr(made, part).X)) for part in ("train", "validation", "test")
     }
@@ -331,7 +331,7 @@ def test_every_configuration_is_judged_by_its_mean_error(run):
     index = material.validation.rows["APP"]
     for unit, part in zip(units, parts, strict=True):
         found = unit.estimate(material, part["scores"], "validation")
-        means = [oq.nmd(material.validation.truth[index], one.P[index]).mean() for one in found]
+        means = [oq.metrics.nmd(material.validation.truth[index], one.P[index]).mean() for one in found]
         rows = part["validation"]
         assert_allclose(rows.loc[rows["protocol"] == "APP", "error"], means)
 

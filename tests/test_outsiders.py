@@ -32,7 +32,7 @@ def data(rng):
 
 
 def fitted(method, data):
-    return method(oq.CrossFitted(GaussianNB(), cv=3)).fit(data[0], data[1])
+    return method(oq.classifiers.CrossFitted(GaussianNB(), cv=3)).fit(data[0], data[1])
 
 
 @each_outsider
@@ -45,7 +45,7 @@ def test_outsiders_predict_samples_and_groups_with_intervals(method, data):
     assert_array_equal(estimates.prevalences, P)
     assert estimates.groups.tolist() == ["cap", "ink", "pen"]
     for of in ("sample", "population"):
-        whole = quantifier.predict_interval(pool, plan=oq.Plan(of=of))
+        whole = quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(of=of))
         assert (whole.lower <= whole.prevalences).all()
         assert (whole.prevalences <= whole.upper).all()
         assert (whole.upper - whole.lower).max() > 0.01
@@ -74,22 +74,26 @@ def test_summaries_of_outsiders_merge(method, data, rng):
         quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]))
         for rows in np.split(rng.permutation(300), 6)
     ]
-    merged = oq.Summary.merged(parts)
+    merged = oq.samples.Summary.merged(parts)
     assert_allclose(
         estimate(quantifier, merged).prevalences, quantifier.predict_groups(data[2], groups).prevalences, atol=1e-12
     )
 
 
 def test_outsiders_are_searched(data):
-    samples = oq.APP(50, 60, small_pool="repeat", random_state=0).draw(data[1])
+    samples = oq.protocols.APP(50, 60, small_pool="repeat", random_state=0).draw(data[1])
     grid = {"ridge": [1e-3, 10.0]}
-    search = oq.SampleSearch(Squares(oq.CrossFitted(GaussianNB(), cv=3)), grid, samples=samples)
+    search = oq.model_selection.SampleSearch(
+        Squares(oq.classifiers.CrossFitted(GaussianNB(), cv=3)), grid, samples=samples
+    )
     search.fit(data[0], data[1], data[0])
     assert search.best_params_ == {"ridge": 1e-3}
     assert_array_equal(search.predict(data[2]), search.best_estimator_.predict(data[2]))
     assert len(search.predict_groups(data[2], data[3], level=0.9)) == 3
     assert search.diagnose(data[2]).method == "Squares"
-    items = oq.SampleSearch(Medians(oq.CrossFitted(GaussianNB(), cv=3)), {}, samples=samples)
+    items = oq.model_selection.SampleSearch(
+        Medians(oq.classifiers.CrossFitted(GaussianNB(), cv=3)), {}, samples=samples
+    )
     assert np.isfinite(items.fit(data[0], data[1], data[0]).results_["error"]).all()
 
 

@@ -107,7 +107,7 @@ def test_lists_of_methods_are_what_the_catalog_says():
 
 
 def test_all_twenty_methods_are_in_the_catalog():
-    assert [entry.paper_name for entry in oq.catalog(beyond=False)] == list(oq.reference.results())
+    assert [entry.paper_name for entry in oq.catalog(beyond=False)] == list(oq.datasets.published.results())
 
 
 def test_no_file_speaks_of_package_indexes():

@@ -8,10 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
-from ordinalq import APP, APPOQ, NPP, RealPrevalences, jaggedness, matching_fraction, nmd
 from ordinalq.datasets import published as reference
+from ordinalq.metrics import nmd
 from ordinalq.paper.report.tables import protocol_table
-from ordinalq.protocols import round_counts
+from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, round_counts
+from ordinalq.simplex import jaggedness
 
 BOOKS = Path(os.environ.get("ORDINALQ_DATA", "")) / "amazon_books_prevalences.tsv"
 y_pool = generator(0).integers(1, 6, size=5000)

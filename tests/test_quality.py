@@ -37,7 +37,7 @@ def test_more_labels_help_where_there_are_few_and_many_columns():
     def gain(n_items, n_columns, distance):
         y = rng.integers(0, 3, n_items)
         X = distance * y[:, None] + rng.normal(size=(n_items, n_columns))
-        found = quality(oq.PACC(oq.CrossFitted(cv=5)).fit(X, y), X, y)
+        found = quality(oq.PACC(oq.classifiers.CrossFitted(cv=5)).fit(X, y), X, y)
         return found["twice"] - found["accuracy"]
 
     # Gains of single sets are 0.031 +- 0.030 and 0.003 +- 0.003: the means are five deviations within their bounds.
@@ -53,7 +53,7 @@ def test_other_classifiers_are_judged_too(classifier):
     if classifier == "none":
         assert quality(oq.HDx().fit(X, y), X, y) is None
         return
-    assert quality(oq.Default(budget="fast").fit(X, y), X, y)["twice"] is not None
+    assert quality(oq.AutoQuantifier(budget="fast").fit(X, y), X, y)["twice"] is not None
 
 
 def test_what_is_said():

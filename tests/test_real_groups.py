@@ -34,13 +34,15 @@ def covered(estimates, truth):
     )
 
 
-@pytest.mark.parametrize("method", [oq.BLP, oq.PACC, lambda: oq.SLD(calibration="bcts")], ids=["BLP", "PACC", "SLD"])
+@pytest.mark.parametrize(
+    "method", [oq.GroupBLP, oq.PACC, lambda: oq.SLD(calibration="bcts")], ids=["GroupBLP", "PACC", "SLD"]
+)
 def test_intervals_hold_for_groups_that_differ_if_the_model_knows_groups(method, rng):
     X, y, groups = make(rng, 100, 40)
     new, labels, asked = make(rng, 300, 60)
     truth = oq.Samples.from_groups(asked, labels).prevalences
     quantifier = method()
-    quantifier.classifier = oq.CrossFitted(LogisticRegression(), cv=5)
+    quantifier.classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
     with_groups = quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95)
     # 300 groups of four classes: a true 95 % shows between 92 % and 98 %.
     classes, mean = covered(with_groups, truth)
@@ -65,8 +67,8 @@ def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(n
     new, labels, asked = make(rng, 100, 60)
     truth = oq.Samples.from_groups(asked, labels).prevalences
     quantifier = BIASED[name]()
-    quantifier.classifier = oq.CrossFitted(LogisticRegression(), cv=5)
-    plan = oq.Plan(n_replicates=60)
+    quantifier.classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
+    plan = oq.inference.IntervalOptions(n_replicates=60)
     # 100 groups whose errors go together over classes, and 60 that the widths were learned from.
     classes, mean = covered(
         quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95, plan=plan), truth
@@ -79,7 +81,7 @@ def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(n
 
 def test_tilted_samples_look_as_groups_do(rng):
     X, y, groups = make(rng, 60, 200, spread=0.3)
-    sld = oq.SLD(oq.CrossFitted(LogisticRegression(), cv=3), calibration="bcts").fit(X, y, groups=groups)
+    sld = oq.SLD(oq.classifiers.CrossFitted(LogisticRegression(), cv=3), calibration="bcts").fit(X, y, groups=groups)
     V = HeldOut.of(sld)
     F, D = sld.group_features(V.S), sld.group_covariance_
     counts = np.tile(V.counts.astype(np.int64) // 30, (600, 1))
@@ -110,7 +112,7 @@ def test_the_excess_of_errors_beyond_their_variances_is_found(rng):
 
 def test_a_model_with_other_parameters_does_not_take_over_widths_of_groups(rng):
     X, y, groups = make(rng, 20, 30)
-    fitted = oq.OPACC(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=groups)
+    fitted = oq.OPACC(oq.classifiers.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=groups)
     assert not oq.OPACC(tau=5.0).adopt(fitted)
     assert oq.OPACC(tau=5.0).adopt(fitted.fit(X, y))
 
@@ -119,12 +121,14 @@ def test_best_linear_prediction_errs_less_than_adjusted_counts_on_groups_that_di
     X, y, groups = make(rng, 100, 40)
     new, labels, asked = make(rng, 300, 30)
     truth = oq.Samples.from_groups(asked, labels).prevalences
-    classifier = oq.CrossFitted(LogisticRegression(), cv=5)
+    classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
     errors = {
-        cls.__name__: oq.nmd(truth, cls(classifier).fit(X, y, groups=groups).predict_groups(new, asked).prevalences)
-        for cls in (oq.BLP, oq.PACC, oq.PCC)
+        cls.__name__: oq.metrics.nmd(
+            truth, cls(classifier).fit(X, y, groups=groups).predict_groups(new, asked).prevalences
+        )
+        for cls in (oq.GroupBLP, oq.PACC, oq.PCC)
     }
-    assert errors["BLP"].mean() < 0.95 * min(errors["PACC"].mean(), errors["PCC"].mean())
+    assert errors["GroupBLP"].mean() < 0.95 * min(errors["PACC"].mean(), errors["PCC"].mean())
 
 
 def test_no_model_has_seen_the_group_of_an_item_that_it_scores(rng):
@@ -135,7 +139,7 @@ def test_no_model_has_seen_the_group_of_an_item_that_it_scores(rng):
             self.seen_ = {tuple(row) for row in X}
             return super().fit(X, y)
 
-    fitted = oq.CrossFitted(Remembers(), cv=4).fit(X, y, groups=groups)
+    fitted = oq.classifiers.CrossFitted(Remembers(), cv=4).fit(X, y, groups=groups)
     for model in fitted.estimators_:
         known = {group for row, group in zip(X, groups, strict=True) if tuple(row) in model.seen_}
         left_out = set(groups.tolist()) - known
@@ -154,19 +158,19 @@ def test_out_of_bag_scores_are_refused_with_groups(rng):
 def test_every_method_takes_groups_in_training(name, rng):
     X, y, groups = make(rng, 8, 40)
     cls = getattr(oq, name)
-    classifier = oq.CrossFitted(LogisticRegression(), cv=3)
+    classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=3)
     quantifier = (cls() if cls.on == "features" else cls(classifier)).fit(X, y, groups=groups)
     d = quantifier.group_covariance_.shape[0]
     assert quantifier.group_covariance_.shape == (d, d)
     assert np.linalg.eigvalsh(quantifier.group_covariance_).min() > -1e-12
-    wide = quantifier.predict_interval(X[:200], plan=oq.Plan(n_replicates=20))
+    wide = quantifier.predict_interval(X[:200], plan=oq.inference.IntervalOptions(n_replicates=20))
     assert (wide.lower <= wide.prevalences).all()
     assert quantifier.fit(X, y).group_covariance_ is None
 
 
 def test_intervals_of_large_groups_do_not_shrink_below_the_group_effect(rng):
     X, y, groups = make(rng, 60, 50)
-    quantifier = oq.BLP(oq.CrossFitted(LogisticRegression(), cv=5)).fit(X, y, groups=groups)
+    quantifier = oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=5)).fit(X, y, groups=groups)
     new, _, _ = make(rng, 1, 20_000)
     widths = [
         np.ptp([e.lower, e.upper], axis=0).mean()
@@ -179,7 +183,7 @@ def test_intervals_of_large_groups_do_not_shrink_below_the_group_effect(rng):
 def test_groups_unlike_those_of_the_training_are_named(rng):
     # All training groups have nearly equal shares; the second group asked about has items of one class only.
     X, y, groups = make(rng, 60, 60, spread=0.05, concentration=1000.0)
-    quantifier = oq.BLP(oq.CrossFitted(LogisticRegression(), cv=5)).fit(X, y, groups=groups)
+    quantifier = oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=5)).fit(X, y, groups=groups)
     usual, extreme = X[:60], rng.normal(size=(500, 2))
     estimates = quantifier.predict_groups(np.vstack([usual, extreme]), np.repeat([0, 1], [60, 500]), level=0.9)
     assert estimates.fit.tolist() == ["good", "unlike the training groups"]
@@ -192,11 +196,11 @@ def test_groups_unlike_those_of_the_training_are_named(rng):
 
 def test_scores_with_groups_give_the_model_of_the_sums(rng):
     X, y, groups = make(rng, 40, 30)
-    S = oq.CrossFitted(LogisticRegression(), cv=4).fit(X, y, groups=groups).held_out_scores_
-    quantifier = oq.BLP().fit_scores(S, y, groups=groups)
+    S = oq.classifiers.CrossFitted(LogisticRegression(), cv=4).fit(X, y, groups=groups).held_out_scores_
+    quantifier = oq.GroupBLP().fit_scores(S, y, groups=groups)
     model = learn(GroupSums.of(quantifier.embed(S), y - 1, groups, N_CLASSES))
     assert_array_equal(quantifier.group_model_.D, model.D)
-    same = oq.BLP().fit_scores(S, y, groups=[f"product {g}" for g in groups])
+    same = oq.GroupBLP().fit_scores(S, y, groups=[f"product {g}" for g in groups])
     assert_allclose(
         same.predict_scores(S, oq.Samples.whole(len(S))), quantifier.predict_scores(S, oq.Samples.whole(len(S)))
     )
@@ -204,7 +208,9 @@ def test_scores_with_groups_give_the_model_of_the_sums(rng):
 
 def test_a_model_of_groups_is_saved_without_keys(rng, tmp_path):
     X, y, groups = make(rng, 40, 30)
-    quantifier = oq.BLP(oq.CrossFitted(LogisticRegression(), cv=4)).fit(X, y, groups=[f"secret{g}" for g in groups])
+    quantifier = oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=4)).fit(
+        X, y, groups=[f"secret{g}" for g in groups]
+    )
     oq.save_model(quantifier, tmp_path / "model.oq")
     same = oq.load_model(tmp_path / "model.oq")
     assert_array_equal(same.predict_interval(X).upper, quantifier.predict_interval(X).upper)
@@ -216,7 +222,7 @@ def test_the_command_line_fits_with_groups(rng, tmp_path, capsys):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "product": groups, "stars": y})
     frame.to_csv(tmp_path / "train.csv", index=False)
     model, new = str(tmp_path / "model.oq"), str(tmp_path / "train.csv")
-    assert main(["fit", new, "--target", "stars", "--by", "product", "--method", "BLP", "--out", model]) == 0
+    assert main(["fit", new, "--target", "stars", "--by", "product", "--method", "GroupBLP", "--out", model]) == 0
     assert "product" not in capsys.readouterr().out.partition("columns:")[2].partition("\n")[0]
     assert main(["predict", model, new, "--by", "product", "--interval", "0.95", "--out", str(tmp_path / "e.csv")]) == 0
     found = pd.read_csv(tmp_path / "e.csv")
@@ -238,13 +244,13 @@ def test_mistakes_in_training_groups_are_named(rng):
         (np.repeat([0, 1], 180), "there must be at least 3 groups"),
     ):
         with pytest.raises(ValueError, match=message):
-            oq.BLP(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=bad)
+            oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=bad)
     alone = np.where(y == 1, 12, groups)
     with pytest.raises(ValueError, match="class number 1 is in 1 of the 13 groups only, which are held out together"):
-        oq.PACC(oq.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=alone)
+        oq.PACC(oq.classifiers.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=alone)
     with pytest.raises(ValueError, match="groups must be None with InSample"):
-        oq.PACC(oq.InSample(LogisticRegression())).fit(X, y, groups=groups)
+        oq.PACC(oq.classifiers.InSample(LogisticRegression())).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="group_effect must be None with groups"):
-        oq.BLP(oq.CrossFitted(LogisticRegression(), cv=3), group_effect=0.1).fit(X, y, groups=groups)
+        oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=3), group_effect=0.1).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="group_effect must be a number in"):
-        oq.BLP(group_effect=2.0).fit(X, y)
+        oq.GroupBLP(group_effect=2.0).fit(X, y)

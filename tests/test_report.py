@@ -229,8 +229,10 @@ def test_classifier_grid_shows_what_was_tried(outcome):
 def test_samples_table_describes_the_drawn_samples(outcome):
     data = tables.samples_table(outcome).data.set_index("protocol")
     P = outcome.true_distributions("APP-OQ")
-    assert_allclose(data.loc["APP-OQ", "xi1"], oq.jaggedness(P).mean())
-    assert_allclose(data.loc["APP-OQ", "nmd_to_training"], oq.nmd(np.array(outcome.about["data"]["p_train"]), P).mean())
+    assert_allclose(data.loc["APP-OQ", "xi1"], oq.simplex.jaggedness(P).mean())
+    assert_allclose(
+        data.loc["APP-OQ", "nmd_to_training"], oq.metrics.nmd(np.array(outcome.about["data"]["p_train"]), P).mean()
+    )
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "APP-OQ", "real"))
     printed = tables.samples_table(amazon).data.set_index("protocol")
     assert_allclose(printed.loc["APP-OQ", ["xi1_paper", "nmd_to_training_paper"]].to_list(), [0.033, 0.2775])
@@ -241,7 +243,7 @@ def test_protocol_table_takes_the_real_distributions_of_amazon_from_its_samples(
     assert cells(missing, "real")["jaggedness xi_1 ours"].text == "-"
     amazon = make_outcome("amazon-oq-bk", paper="Amazon-OQ-BK", **SHORT, protocols=("APP", "real"))
     found = cells(tables.protocols_table(amazon), "real")["jaggedness xi_1 ours"].value
-    assert_allclose(found, oq.jaggedness(amazon.true_distributions("real")).mean(), rtol=0.1)
+    assert_allclose(found, oq.simplex.jaggedness(amazon.true_distributions("real")).mean(), rtol=0.1)
 
 
 def test_protocol_table_takes_the_training_distribution_of_fact_from_its_file():

@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from seeds import generator
 
-from ordinalq import Samples, jaggedness
+from ordinalq import Samples
 from ordinalq.samples.samples import CHUNK_ITEMS, OneHot
+from ordinalq.simplex import jaggedness
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     X, y, _ = data
-    return oq.OPACC(oq.CrossFitted(GaussianNB(), cv=2), tau=0.01).fit(X, y)
+    return oq.OPACC(oq.classifiers.CrossFitted(GaussianNB(), cv=2), tau=0.01).fit(X, y)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def rewrite(path, *, meta=None, payload=None, checksum=True, extra=(), compressi
 def test_every_method_predicts_the_same_after_loading(entry, data, tmp_path):
     X, y, pool = data
     on_features = "classifier" not in entry.cls().get_params()
-    q = entry.cls() if on_features else entry.cls(oq.CrossFitted(GaussianNB(), cv=2))
+    q = entry.cls() if on_features else entry.cls(oq.classifiers.CrossFitted(GaussianNB(), cv=2))
     q.fit(X, y)
     index = np.arange(48).reshape(4, 12)
     before = q.predict_samples(pool, index)
@@ -107,17 +107,19 @@ def test_every_method_predicts_the_same_after_loading(entry, data, tmp_path):
     [
         oq.PACC(RandomForestClassifier(20, oob_score=True, random_state=0)),
         oq.PACC(make_pipeline(StandardScaler(), GaussianNB())),
-        oq.SLD(oq.CrossFitted(GaussianNB()), calibration="vector"),
-        oq.OACC(oq.CrossFitted(oq.OrdinalLogisticAT(), cv=2)),
-        oq.ACC(oq.CrossFitted(oq.OrdinalRidge(), cv=2)),
-        oq.PACC(oq.CrossFitted(GaussianNB()), solver="newton"),
+        oq.SLD(oq.classifiers.CrossFitted(GaussianNB()), calibration="vector"),
+        oq.OACC(oq.classifiers.CrossFitted(oq.classifiers.OrdinalLogisticAT(), cv=2)),
+        oq.ACC(oq.classifiers.CrossFitted(oq.classifiers.OrdinalRidge(), cv=2)),
+        oq.PACC(oq.classifiers.CrossFitted(GaussianNB()), solver="newton"),
         oq.ARC(GaussianNB(), correction="acc"),
-        oq.OEDy(oq.OrdinalStack(random_state=0)),
+        oq.OEDy(oq.classifiers.OrdinalStack(random_state=0)),
         oq.PACC(
-            oq.OrdinalStack([MLPRegressor(hidden_layer_sizes=(5,), max_iter=5000, random_state=0), GaussianNB()], cv=2)
+            oq.classifiers.OrdinalStack(
+                [MLPRegressor(hidden_layer_sizes=(5,), max_iter=5000, random_state=0), GaussianNB()], cv=2
+            )
         ),
-        oq.OPACC(oq.CrossFitted(GaussianNB()), tau="auto"),
-        oq.OSLD(oq.CrossFitted(GaussianNB()), interpolation="auto"),
+        oq.OPACC(oq.classifiers.CrossFitted(GaussianNB()), tau="auto"),
+        oq.OSLD(oq.classifiers.CrossFitted(GaussianNB()), interpolation="auto"),
         oq.ComposedQuantifier(
             representations.Partition(8), losses.Poisson(), regularizers.Tikhonov(10.0), solver=newton.NewtonSolver()
         ),
@@ -142,7 +144,7 @@ def test_intervals_are_the_same_after_loading(model, saved, data):
 def test_names_of_the_features_are_kept_and_checked(frame, data, tmp_path):
     X, y, pool = data
     names = ["price", "weight", "größe"]
-    q = oq.PACC(oq.CrossFitted(GaussianNB(), cv=2)).fit(frame(dict(zip(names, X.T, strict=True))), y)
+    q = oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=2)).fit(frame(dict(zip(names, X.T, strict=True))), y)
     info = oq.save_model(q, tmp_path / "model.oq")
     assert list(info.columns) == names
     loaded = oq.load_model(tmp_path / "model.oq")
@@ -162,7 +164,7 @@ def test_names_of_the_features_are_kept_and_checked(frame, data, tmp_path):
 )
 def test_labels_keep_their_order_and_type(labels, kept, data, tmp_path):
     X, y, _ = data
-    q = oq.CC(oq.CrossFitted(GaussianNB(), cv=2)).fit(X, np.array(labels)[y - 1], classes=labels)
+    q = oq.CC(oq.classifiers.CrossFitted(GaussianNB(), cv=2)).fit(X, np.array(labels)[y - 1], classes=labels)
     info = oq.save_model(q, tmp_path / "model.oq")
     assert info.classes == kept
     assert oq.load_model(tmp_path / "model.oq").classes_.tolist() == labels
@@ -257,7 +259,7 @@ class Chatty(ClassifierMixin, BaseEstimator):
 
 def test_types_of_others_are_refused_by_name_unless_the_caller_lists_them(data, tmp_path):
     X, y, pool = data
-    q = oq.PCC(oq.CrossFitted(Chatty(), cv=2)).fit(X, y)
+    q = oq.PCC(oq.classifiers.CrossFitted(Chatty(), cv=2)).fit(X, y)
     oq.save_model(q, tmp_path / "model.oq")
     name = f"{Chatty.__module__}.Chatty"
     with pytest.raises(ValueError, match=rf"not trusted: {name};") as caught:
@@ -328,7 +330,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
     )
     expected = {entry.cls for entry in oq.catalog()} | {
         oq.ComposedQuantifier,
-        oq.Auto,
+        oq.regularizers.AutoStrength,
         Training,
         Tuning,
         GroupModel,
@@ -361,7 +363,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
 )
 def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value, message, data, tmp_path):
     X, y, _ = data
-    q = oq.PACC(oq.OrdinalProbit([HistGradientBoostingRegressor(max_iter=5, random_state=0)])).fit(X, y)
+    q = oq.PACC(oq.classifiers.OrdinalProbit([HistGradientBoostingRegressor(max_iter=5, random_state=0)])).fit(X, y)
     tree = q.classifier_.estimators_[0][0]._predictors[0][0]
     tree.nodes[field][0] = value
     oq.save_model(q, tmp_path / "forged.oq")
@@ -422,7 +424,7 @@ def test_trees_for_more_features_than_their_forest_checks_are_refused(claimed, d
 )
 def test_honest_trees_are_loaded(classifier, data, saved):
     X, y, pool = data
-    q = oq.PCC(oq.CrossFitted(classifier, cv=2)).fit(X, y)
+    q = oq.PCC(oq.classifiers.CrossFitted(classifier, cv=2)).fit(X, y)
     oq.save_model(q, saved)
     assert_array_equal(oq.load_model(saved).predict(pool), q.predict(pool))
 

@@ -20,11 +20,11 @@ from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
 from ordinalq.simplex import Data
 
-METHODS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.name != "Default"}
+METHODS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.name != "AutoQuantifier"}
 
 
 def build(method):
-    return method() if method in (oq.HDx, oq.OHDx) else method(oq.CrossFitted(GaussianNB(), cv=3))
+    return method() if method in (oq.HDx, oq.OHDx) else method(oq.classifiers.CrossFitted(GaussianNB(), cv=3))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_score_is_minus_the_mean_nmd_over_uniform_samples(data):
     q = build(oq.PACC).fit(X, y)
     samples, truth = drawn_samples(y - 1, 4, None)
     assert len(samples) == 100
-    assert_allclose(q.score(X, y), -oq.nmd(truth, q.predict_samples(X, samples)).mean())
+    assert_allclose(q.score(X, y), -oq.metrics.nmd(truth, q.predict_samples(X, samples)).mean())
     assert q.score(X, y) == q.score(X, y)
     # Uniform on the simplex: the mean is, within five standard errors.
     assert_allclose(truth.mean(axis=0), 0.25, atol=5 * 0.2 / 10)
@@ -88,7 +88,7 @@ def test_grid_search_finds_what_is_better(data):
     assert search.predict(X).shape == (4,)
     nested = {"classifier__estimator__C": [1e-6, 1.0]}
     # Not PACC, which makes up for scores that are all nearly the same.
-    search = GridSearchCV(oq.PCC(oq.CrossFitted(LogisticRegression(), cv=3)), nested, cv=3).fit(X, y)
+    search = GridSearchCV(oq.PCC(oq.classifiers.CrossFitted(LogisticRegression(), cv=3)), nested, cv=3).fit(X, y)
     assert search.best_params_ == {"classifier__estimator__C": 1.0}
 
 
@@ -122,13 +122,13 @@ def test_pipelines_copies_and_frames(data):
 
 def test_methods_share_the_scores_of_one_classifier(data):
     X, y = data
-    scored = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y)
-    for method in (oq.CC, oq.PACC, oq.SLD, oq.BLP, oq.AML):
+    scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y)
+    for method in (oq.CC, oq.PACC, oq.SLD, oq.GroupBLP, oq.AdjustedML):
         q, alone = method().fit_on(scored, y), build(method).fit(X, y)
         assert q.classifier_ is scored
         assert q.n_features_in_ == 2
         assert_allclose(q.predict(X[:100]), alone.predict(X[:100]), atol=1e-12)
-        assert q.predict_interval(X[:100], plan=oq.Plan(n_replicates=20)).bounds is not None
+        assert q.predict_interval(X[:100], plan=oq.inference.IntervalOptions(n_replicates=20)).bounds is not None
     # The classifier of a quantifier, which knows codes, serves others.
     shared = oq.PACC().fit_on(build(oq.CC).fit(X, y).classifier_, y)
     assert_allclose(shared.predict(X), build(oq.PACC).fit(X, y).predict(X))
@@ -137,13 +137,13 @@ def test_methods_share_the_scores_of_one_classifier(data):
 def test_shared_scores_with_groups_weights_and_other_orders(data, rng):
     X, y = data
     groups, w = np.arange(300) % 30, rng.lognormal(size=300)
-    scored = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y, groups=groups, sample_weight=w / w.mean())
+    scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y, groups=groups, sample_weight=w / w.mean())
     q = oq.PACC().fit_on(scored, y, groups=groups, sample_weight=w)
     assert_allclose(q.M_, build(oq.PACC).fit(X, y, groups=groups, sample_weight=w).M_)
     words, order = np.array(["bad", "awful", "fine", "good"])[[1, 0, 2, 3]], ["awful", "bad", "fine", "good"]
     labels = np.array(order)[y - 1]
     assert words.tolist() == order
-    scored = oq.CrossFitted(GaussianNB(), cv=3).fit(X, np.array(["w4", "w1", "w3", "w2"])[y - 1])
+    scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, np.array(["w4", "w1", "w3", "w2"])[y - 1])
     q = oq.PACC().fit_on(scored, np.array(["w4", "w1", "w3", "w2"])[y - 1], classes=["w4", "w1", "w3", "w2"])
     plain = build(oq.PACC).fit(X, labels, classes=order)
     assert_allclose(q.predict(X[:80]), plain.predict(X[:80]))
@@ -154,7 +154,7 @@ def test_wrong_classifiers_are_not_shared(data):
     X, y = data
     with pytest.raises(TypeError, match="must be fitted and have held-out scores"):
         oq.PACC().fit_on(GaussianNB().fit(X, y), y)
-    scored = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y)
+    scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y)
     with pytest.raises(TypeError, match="works on features"):
         oq.HDx().fit_on(scored, y)
     with pytest.raises(ValueError, match="classes that the classifier knows"):
@@ -166,8 +166,10 @@ def test_wrong_classifiers_are_not_shared(data):
 def test_a_search_with_groups(data, tmp_path):
     X, y = data
     groups = np.arange(300) % 30
-    samples = oq.APP(20, 50, small_pool="replace", random_state=0).draw(y)
-    search = oq.SampleSearch(build(oq.OPACC), {"tau": [1e-3, 10.0]}, samples=samples).fit(X, y, X, groups=groups)
+    samples = oq.protocols.APP(20, 50, small_pool="replace", random_state=0).draw(y)
+    search = oq.model_selection.SampleSearch(build(oq.OPACC), {"tau": [1e-3, 10.0]}, samples=samples).fit(
+        X, y, X, groups=groups
+    )
     assert search.fitted().knows_groups
     best = build(oq.OPACC).set_params(tau=search.best()["tau"]).fit(X, y, groups=groups)
     assert_allclose(search.predict(X), best.predict(X))
@@ -196,7 +198,7 @@ def test_two_classes_through_every_method(name, data):
     if name in SMOOTHING:
         with pytest.warns(UserWarning, match="two classes have no curvature"):
             q = build(METHODS[name]).fit(X, y)
-        plain = {"RUN": oq.RUN(oq.CrossFitted(GaussianNB(), cv=3), order=0, tau=0.0)}.get(name)
+        plain = {"RUN": oq.RUN(oq.classifiers.CrossFitted(GaussianNB(), cv=3), order=0, tau=0.0)}.get(name)
         plain = build(METHODS[name[1:]]) if plain is None else plain
         if name != "OPDF":  # which has another loss than PDF
             assert_allclose(q.predict(X), plain.fit(X, y).predict(X), atol=1e-6)
@@ -205,7 +207,7 @@ def test_two_classes_through_every_method(name, data):
     assert q.classes_.tolist() == [0, 1]
     ones = q.predict(X[y == 1])
     assert ones[1] > 0.75
-    found = q.predict_groups(X, np.arange(300) % 3, level=0.9, plan=oq.Plan(n_replicates=20))
+    found = q.predict_groups(X, np.arange(300) % 3, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
     assert found.prevalences.shape == (3, 2)
     assert (found.lower <= found.prevalences).all()
     assert "items" in str(q.diagnose(X))
@@ -215,7 +217,9 @@ def test_two_classes_through_every_method(name, data):
 def test_penalties_of_order_zero_act_on_two_classes(data):
     X, y = data
     y = (y > 2).astype(int)
-    weak, strong = (oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), order=0, tau=tau).fit(X, y) for tau in (1e-6, 1e6))
+    weak, strong = (
+        oq.OPACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3), order=0, tau=tau).fit(X, y) for tau in (1e-6, 1e6)
+    )
     assert_allclose(strong.predict(X[y == 1]), 0.5, atol=1e-3)
     assert weak.predict(X[y == 1])[1] > 0.9
     with pytest.raises(ValueError, match="order must be at most n - 2 = 0 for 2 classes, got 2"):
@@ -225,26 +229,26 @@ def test_penalties_of_order_zero_act_on_two_classes(data):
 def test_measures_protocols_and_tau_of_two_classes(data):
     X, y = data
     y = (y > 2).astype(int)
-    assert_allclose(oq.nmd([[0.25, 0.75]], [[0.5, 0.5]]), 0.25)
-    assert oq.jaggedness([0.25, 0.75]) == 0
-    samples = oq.APP(50, 30, small_pool="replace", random_state=0).draw(y)
+    assert_allclose(oq.metrics.nmd([[0.25, 0.75]], [[0.5, 0.5]]), 0.25)
+    assert oq.simplex.jaggedness([0.25, 0.75]) == 0
+    samples = oq.protocols.APP(50, 30, small_pool="replace", random_state=0).draw(y)
     assert samples.prevalences.shape == (50, 2)
     with pytest.warns(UserWarning, match="two classes have no curvature"):
-        q = oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
+        q = oq.OPACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
     assert_allclose(q.predict(X), build(oq.PACC).fit(X, y).predict(X), atol=1e-9)
 
 
 # Losses by their values.
 
 
-class Squares(oq.NumericalLoss):
+class Squares(oq.losses.NumericalLoss):
     """Least squares, by its value."""
 
     def value(self, P, data):
         return ((data.Q - data.expected(P)) ** 2).sum(axis=1)
 
 
-class Likelihood(oq.NumericalLoss):
+class Likelihood(oq.losses.NumericalLoss):
     """The Poisson likelihood, by its value and its gradient."""
 
     needs_sizes = True
@@ -280,11 +284,11 @@ def test_a_loss_by_its_value_has_the_derivatives_and_the_minimum(own, known, rng
 
 
 def test_names_that_are_documented_are_there():
-    assert_allclose(oq.errors([[0.5, 0.5, 0.0]], [[0.5, 0.0, 0.5]], "nmd"), 0.25)
-    assert 0 <= oq.wilcoxon([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]) <= 1
+    assert_allclose(oq.metrics.errors([[0.5, 0.5, 0.0]], [[0.5, 0.0, 0.5]], "nmd"), 0.25)
+    assert 0 <= oq.metrics.wilcoxon([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]) <= 1
     assert oq.losses.LeastSquares is losses.LeastSquares
     assert oq.regularizers.Tikhonov is Tikhonov
-    assert len(oq.reference.amazon_categories()) == 28
+    assert len(oq.datasets.published.amazon_categories()) == 28
     S = np.eye(3) * 0.7 + 0.1
-    assert isinstance(oq.PACC().fit_scores(S, [1, 2, 3]).solve_scores(S, [[0, 1]]), oq.Solution)
-    assert oq.Derivatives._fields == ("value", "gradient", "hessian")
+    assert isinstance(oq.PACC().fit_scores(S, [1, 2, 3]).solve_scores(S, [[0, 1]]), oq.solvers.Solution)
+    assert oq.simplex.Derivatives._fields == ("value", "gradient", "hessian")

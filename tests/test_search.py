@@ -55,8 +55,8 @@ class Problem:
         self.y, self.y_pool = labels[codes], labels[pool_codes]
         classes = labels if labels.dtype.kind == "U" else None
         drawn = {"small_pool": "repeat", "random_state": 5}
-        self.app = oq.APP(8, 40, **drawn).draw(self.y_pool, classes=classes)
-        self.app_oq = oq.APPOQ(0.2, 40, 40, **drawn).draw(self.y_pool, classes=classes)
+        self.app = oq.protocols.APP(8, 40, **drawn).draw(self.y_pool, classes=classes)
+        self.app_oq = oq.protocols.APPOQ(0.2, 40, 40, **drawn).draw(self.y_pool, classes=classes)
         self.both = {"APP": self.app, "APP-OQ": self.app_oq}
 
     def search(self, quantifier, grid, samples=None, **options):
@@ -87,7 +87,7 @@ def naive(quantifier, grid, problem, samples, measures):
     return np.array(rows)
 
 
-CROSSED = oq.CrossFitted(GaussianNB(), cv=3)
+CROSSED = oq.classifiers.CrossFitted(GaussianNB(), cv=3)
 SMOOTHING = "classifier__estimator__var_smoothing"
 
 
@@ -149,7 +149,10 @@ def test_out_of_bag_forests_are_searched_too(problem):
         (
             oq.PACC(),
             [
-                {"classifier": [oq.CrossFitted(LogisticRegression(), cv=3)], "classifier__estimator__C": [0.01, 1]},
+                {
+                    "classifier": [oq.classifiers.CrossFitted(LogisticRegression(), cv=3)],
+                    "classifier__estimator__C": [0.01, 1],
+                },
                 {"classifier": [GaussianNB()], "classifier__var_smoothing": [0.1]},
             ],
         ),
@@ -164,7 +167,7 @@ def test_parts_and_nested_parameters_equal_a_naive_loop(quantifier, grid, proble
 
 
 def test_quantifier_grid_and_its_objects_are_left_alone(problem):
-    quantifier, given = oq.OPACC(CROSSED), oq.CrossFitted(GaussianNB(), cv=2)
+    quantifier, given = oq.OPACC(CROSSED), oq.classifiers.CrossFitted(GaussianNB(), cv=2)
     grid = {"classifier": [given], SMOOTHING: [0.1, 0.2], "tau": [1.0]}
     problem.search(quantifier, grid)
     assert given.estimator.var_smoothing == 1e-9
@@ -178,7 +181,7 @@ def test_quantifier_grid_and_its_objects_are_left_alone(problem):
 
 def test_each_classifier_configuration_is_fitted_once(problem):
     grid = {"tau": [1e-3, 1e-1, 10.0], "order": [0, 1], "classifier__estimator__var_smoothing": [1e-9, 0.1]}
-    search = problem.search(oq.OPACC(oq.InSample(Spy())), grid, problem.both, measure=["nmd", "rnod"])
+    search = problem.search(oq.OPACC(oq.classifiers.InSample(Spy())), grid, problem.both, measure=["nmd", "rnod"])
     assert sorted(FITS) == [1e-9, 0.1]
     assert len(search.results_) == 12 * 2 * 2
     search.best_quantifier("APP", "nmd").predict(problem.X)
@@ -187,11 +190,11 @@ def test_each_classifier_configuration_is_fitted_once(problem):
 
 def test_dicts_of_a_grid_share_classifiers_that_are_equal(problem):
     grid = [
-        {"classifier": [oq.InSample(Spy())], "tau": [0.1]},
-        {"classifier": [oq.InSample(Spy()), oq.InSample(Spy(var_smoothing=0.1))], "order": [0]},
+        {"classifier": [oq.classifiers.InSample(Spy())], "tau": [0.1]},
+        {"classifier": [oq.classifiers.InSample(Spy()), oq.classifiers.InSample(Spy(var_smoothing=0.1))], "order": [0]},
         {"tau": [10.0]},
     ]
-    problem.search(oq.OPACC(oq.InSample(Spy())), grid)
+    problem.search(oq.OPACC(oq.classifiers.InSample(Spy())), grid)
     # The last dict names no classifier: that it is the same one is not looked for.
     assert sorted(FITS) == [1e-9, 1e-9, 0.1]
 
@@ -200,13 +203,13 @@ def test_dicts_of_a_grid_share_classifiers_that_are_equal(problem):
 def test_equal_values_are_one_configuration_where_that_can_be_told(make, n_fits, problem):
     priors = [0.1, 0.2, 0.4, 0.2, 0.1]
     grid = [{"classifier__estimator__priors": [make(priors)], "tau": [tau]} for tau in (0.1, 1.0)]
-    search = problem.search(oq.OPACC(oq.InSample(Spy())), grid)
+    search = problem.search(oq.OPACC(oq.classifiers.InSample(Spy())), grid)
     assert len(FITS) == n_fits
     assert (search.results_["message"] == "").all()
 
 
 def test_trees_are_fitted_once_for_all_protocols(problem):
-    problem.search(oq.OQT(oq.InSample(Spy())), {}, problem.both, measure=["nmd", "rnod"])
+    problem.search(oq.OQT(oq.classifiers.InSample(Spy())), {}, problem.both, measure=["nmd", "rnod"])
     assert len(FITS) == 4  # one per threshold
 
 
@@ -243,7 +246,7 @@ def test_subclasses_with_a_solution_of_their_own_keep_it(problem):
             return solution
 
     search = problem.search(Shifted(CROSSED), {})
-    assert_allclose(search.results_["error"], oq.nmd(problem.app.prevalences, np.eye(5)[0]).mean())
+    assert_allclose(search.results_["error"], oq.metrics.nmd(problem.app.prevalences, np.eye(5)[0]).mean())
 
 
 # scores instead of items
@@ -304,13 +307,13 @@ def test_last_parameter_varies_fastest_and_dicts_follow_each_other():
 
 def test_protocols_and_measures_have_their_own_best(problem):
     search = problem.search(
-        oq.OACC(CROSSED), {"tau": [1e-5, 1e-1, 10.0, 1e3]}, problem.both, measure=["nmd", oq.rnod, "md"]
+        oq.OACC(CROSSED), {"tau": [1e-5, 1e-1, 10.0, 1e3]}, problem.both, measure=["nmd", oq.metrics.rnod, "md"]
     )
     table = search.results_
     assert len(table) == 4 * 2 * 3
     for (protocol, measure), part in table.groupby(["protocol", "measure"]):
         assert search.best(protocol, measure) == {"tau": part["tau"].iloc[part["error"].argmin()]}
-    assert search.best("APP", oq.rnod) == search.best("APP", "rnod")
+    assert search.best("APP", oq.metrics.rnod) == search.best("APP", "rnod")
     assert not hasattr(search, "best_params_")
 
 
@@ -377,7 +380,7 @@ def test_single_sample_has_no_standard_deviation(problem):
 
 def test_failing_classifier_configuration_is_infinite_and_the_others_go_on(problem):
     grid = {"classifier__estimator__var_smoothing": [0.5, 1e-9], "tau": [0.1, 1.0]}
-    search = problem.search(oq.OPACC(oq.InSample(Spy())), grid, problem.both)
+    search = problem.search(oq.OPACC(oq.classifiers.InSample(Spy())), grid, problem.both)
     table = search.results_
     assert (table["error"] == np.inf).tolist() == [True] * 4 + [False] * 4
     assert table["message"].tolist() == ["RuntimeError: one half is not smooth"] * 4 + [""] * 4
@@ -388,7 +391,7 @@ def test_failing_classifier_configuration_is_infinite_and_the_others_go_on(probl
 
 def test_failing_tree_is_infinite_and_the_others_go_on(problem):
     grid = {"classifier__estimator__var_smoothing": [0.5, 1e-9]}
-    search = problem.search(oq.ARC(oq.InSample(Spy())), grid)
+    search = problem.search(oq.ARC(oq.classifiers.InSample(Spy())), grid)
     assert search.results_["error"].tolist()[0] == np.inf
     assert search.best() == {"classifier__estimator__var_smoothing": 1e-9}
 
@@ -414,7 +417,7 @@ def test_votes_serve_those_who_need_no_probabilities(problem):
 
 def test_search_without_any_success_is_an_error(problem):
     with pytest.raises(ValueError, match="every configuration failed, the first with RuntimeError: one half"):
-        problem.search(oq.OPACC(oq.InSample(Spy(var_smoothing=0.5))), {"tau": [0.1, 1.0]})
+        problem.search(oq.OPACC(oq.classifiers.InSample(Spy(var_smoothing=0.5))), {"tau": [0.1, 1.0]})
 
 
 def test_errors_of_measures_are_the_caller_s(problem):
@@ -446,7 +449,7 @@ FOREST = RandomForestClassifier(5, oob_score=True)
             "'classifier__max_dept'.*RandomForest.*__max_depth",
         ),
         (
-            oq.PACC(oq.CrossFitted(GaussianNB())),
+            oq.PACC(oq.classifiers.CrossFitted(GaussianNB())),
             {"classifier__estimator__C": [1]},
             ValueError,
             "valid for GaussianNB are classifier__estimator__priors, classifier__estimator__var_smoothing",
@@ -498,7 +501,7 @@ def test_bad_grids_are_refused_before_anything_is_fitted(quantifier, grid, error
 )
 def test_samples_that_do_not_fit_are_refused(samples, error, message, problem):
     with pytest.raises(error, match=message):
-        problem.search(oq.PACC(oq.InSample(Spy())), {}, samples)
+        problem.search(oq.PACC(oq.classifiers.InSample(Spy())), {}, samples)
     assert FITS == []
 
 
@@ -513,12 +516,12 @@ def test_samples_that_do_not_fit_are_refused(samples, error, message, problem):
 )
 def test_unknown_measures_are_refused(measure, message, problem):
     with pytest.raises(ValueError, match=message):
-        problem.search(oq.PACC(oq.InSample(Spy())), {}, measure=measure)
+        problem.search(oq.PACC(oq.classifiers.InSample(Spy())), {}, measure=measure)
     assert FITS == []
 
 
 def test_items_that_do_not_fit_are_refused(problem):
-    search = SampleSearch(oq.PACC(oq.InSample(Spy())), {}, samples=problem.app)
+    search = SampleSearch(oq.PACC(oq.classifiers.InSample(Spy())), {}, samples=problem.app)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         search.fit(problem.X[1:], problem.y, problem.X_pool)
     with pytest.raises(ValueError, match=r"1 features, but .* expecting 2 features"):
@@ -670,7 +673,7 @@ def test_from_a_table_to_the_best_method_on_test_samples():
     target = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     y = np.digitize(target + rng.normal(size=6000), [9, 13, 16, 19])
     frame = pd.DataFrame(X, columns=list("abcde")).assign(level=y)
-    data = oq.make_dataset(frame, "level", sampling=Sampling(n_validation=60, n_test=60, sample_size=300))
+    data = oq.datasets.make_dataset(frame, "level", sampling=Sampling(n_validation=60, n_test=60, sample_size=300))
     forest = RandomForestClassifier(40, oob_score=True, class_weight="balanced_subsample", random_state=0)
     grid = {"classifier__max_depth": [2, 6], "tau": [1e-5, 1e-3, 1e-1]}
     samples = {protocol: data.samples(protocol, "validation") for protocol in data.protocols}
@@ -680,4 +683,4 @@ def test_from_a_table_to_the_best_method_on_test_samples():
     test = data.samples("APP", "test")
     chosen = search.best_quantifier("APP", "nmd").predict_samples(data.test.X, test)
     counted = oq.CC(forest).fit(*data.train).predict_samples(data.test.X, test)
-    assert oq.nmd(test.prevalences, chosen).mean() < 0.9 * oq.nmd(test.prevalences, counted).mean()
+    assert oq.metrics.nmd(test.prevalences, chosen).mean() < 0.9 * oq.metrics.nmd(test.prevalences, counted).mean()

@@ -79,7 +79,7 @@ def test_every_public_name_has_an_example():
         assert not made.example(name)[-1].startswith(">>>")
 
 
-@pytest.mark.parametrize("name", ["CC", "OHDx", "ARC", "AML"])
+@pytest.mark.parametrize("name", ["CC", "OHDx", "ARC", "AdjustedML"])
 def test_the_example_of_a_method_prints_what_it_finds(name):
     lines = methods_of_the_site().example(name)
     assert lines[-2].startswith(">>> q.predict")

@@ -75,7 +75,7 @@ def test_kinks_are_refused_and_methods_take_it_by_name():
     S = rng.dirichlet(np.ones(4), 400)
     S = 0.5 * S + 0.5 * np.eye(4)[np.arange(400) % 4]
     codes = np.arange(400) % 4
-    samples = oq.APP(10, 60, random_state=1).draw(codes)
+    samples = oq.protocols.APP(10, 60, random_state=1).draw(codes)
     for method in (oq.OPACC, oq.RUN, oq.SLD, oq.OHDy, oq.OEDy):
         plain, chart = (
             method(solver=solver).fit_scores(S, codes).predict_scores(S, samples)

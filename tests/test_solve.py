@@ -137,7 +137,7 @@ def test_N_may_be_a_number_or_one_per_row(rng):
     for q, N, p in zip(Q, [20, 200, 20_000], rows, strict=True):
         assert_allclose(oq.solve(q, M, method, N=N), p, rtol=0, atol=1e-9)
     # More items, less influence of the regularizer.
-    jagged = oq.jaggedness(oq.solve(np.repeat(Q[:1], 3, axis=0), M, method, N=[2, 200, 20_000]))
+    jagged = oq.simplex.jaggedness(oq.solve(np.repeat(Q[:1], 3, axis=0), M, method, N=[2, 200, 20_000]))
     assert (np.diff(jagged) > 0).all()
 
 
@@ -242,7 +242,7 @@ def run_loss(p, counts, M, tau, acceptance):
     w = p / acceptance / (p / acceptance).sum()
     z = np.log10(1 + max(N - n, 1) * w)
     fit = N * v.sum() - (counts[counts > 0] * np.log(N * v[counts > 0])).sum()
-    return fit + tau / 2 * np.square(oq.difference_matrix(n) @ z).sum()
+    return fit + tau / 2 * np.square(oq.simplex.difference_matrix(n) @ z).sum()
 
 
 # SciPy 1.13 warns where its own steps leave the bounds.
@@ -315,7 +315,7 @@ def test_a_known_background_is_taken_out_exactly(method, rng):
 def likelihood(p, counts, M, background, tau):
     """RUN's objective with background, written from the definition of the counts."""
     rate = (counts.sum() - background.sum()) * (M @ p) + background
-    penalty = tau / 2 * np.square(oq.difference_matrix(len(p)) @ p).sum()
+    penalty = tau / 2 * np.square(oq.simplex.difference_matrix(len(p)) @ p).sum()
     return (rate - counts * np.log(rate)).sum() + penalty
 
 
@@ -529,7 +529,7 @@ def test_acceptance_means_the_same_for_a_data_set_for_run_and_for_solve(rng):
     # With the inverse, which is another detector, the regularizer expects a wrong shape.
     inverse = oq.solve(counts, M, oq.RUN(tau=30.0, acceptance=(1 / a) / (1 / a).max()))
     inverse = inverse / a / (inverse / a).sum(axis=1, keepdims=True)
-    assert oq.nmd(existing, t).mean() < 0.8 * oq.nmd(existing, inverse).mean()
+    assert oq.metrics.nmd(existing, t).mean() < 0.8 * oq.metrics.nmd(existing, inverse).mean()
     with pytest.raises(ValueError, match=r"acceptance must be 8 numbers in \(0, 1\], the probability"):
         oq.solve(counts, M, oq.RUN(acceptance=1 / a))
 
@@ -542,7 +542,9 @@ def test_the_regularizer_on_the_corrected_spectrum_suits_steep_spectra(rng):
     counts = rng.poisson(M @ (acceptance * 40_000 * p) + background, size=(100, n))
     known = {"acceptance": acceptance, "background": background}
     free, smooth = (
-        oq.nmd(np.tile(p, (100, 1)), oq.solve(counts, M, oq.RUN(tau=tau, acceptance=acceptance), **known)).mean()
+        oq.metrics.nmd(
+            np.tile(p, (100, 1)), oq.solve(counts, M, oq.RUN(tau=tau, acceptance=acceptance), **known)
+        ).mean()
         for tau in (0.0, 3.0)
     )
     assert smooth < 0.8 * free

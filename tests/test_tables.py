@@ -33,7 +33,9 @@ def rows(n=240):
 
 @pytest.fixture(scope="module")
 def model():
-    return oq.TableModel(oq.PACC(oq.CrossFitted(GaussianNB(), cv=2)), features=["price"]).fit(rows(), target="stars")
+    return oq.TableModel(oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=2)), features=["price"]).fit(
+        rows(), target="stars"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch)
 @pytest.mark.parametrize("method", ["PACC", "SLD"])
 def test_portions_give_what_the_whole_table_gives(method, tmp_path, monkeypatch):
     frame, _ = table_of("int", missing=True)
-    q = getattr(oq, method)(oq.CrossFitted(GaussianNB(), cv=2))
+    q = getattr(oq, method)(oq.classifiers.CrossFitted(GaussianNB(), cv=2))
     model = oq.TableModel(q, features=["price"]).fit(rows(), target="stars")
     file = open_table(written(frame, tmp_path / "new.csv"))
     whole = predict_table(model, file, by="product", level=0.9)
@@ -162,7 +164,9 @@ def test_long_names_of_groups_are_those_of_a_wrong_column(saved, tmp_path):
 
 def test_a_table_model_answers_for_frames_of_pandas_and_polars(model):
     frame, expected = table_of("int", missing=False)
-    estimates = model.predict_groups(frame, by="product", level=0.9, plan=oq.Plan(of="population", random_state=1))
+    estimates = model.predict_groups(
+        frame, by="product", level=0.9, plan=oq.inference.IntervalOptions(of="population", random_state=1)
+    )
     assert estimates.keys.tolist() == expected
     assert estimates.bounds.of == "population"
     assert estimates.frame().columns[0] == "product"
@@ -209,7 +213,7 @@ def test_errors_of_groups_have_the_standard_deviation_of_a_sample(model, tmp_pat
     errors = evaluate_table(model, open_table(written(frame, tmp_path / "t.csv")), by="product").set_index("estimate")
     P = model.predict_groups(frame, by="product").prevalences
     truth = np.array([np.bincount(part["stars"] - 1, minlength=5) for _, part in frame.groupby("product")])
-    e = oq.nmd(truth / truth.sum(axis=1, keepdims=True), P)
+    e = oq.metrics.nmd(truth / truth.sum(axis=1, keepdims=True), P)
     assert_allclose(errors.loc["PACC", ["nmd", "nmd_std"]].astype(float), [e.mean(), e.std(ddof=1)])
 
 
@@ -219,8 +223,8 @@ def test_errors_of_groups_have_the_standard_deviation_of_a_sample(model, tmp_pat
 def test_a_search_is_saved_as_its_best_quantifier(tmp_path):
     frame = rows()
     X, y = frame[["price"]].to_numpy(), frame["stars"]
-    samples = oq.NPP(20, 50, random_state=0).draw(y)
-    search = oq.SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-3, 1.0]}, samples=samples).fit(X, y, X)
+    samples = oq.protocols.NPP(20, 50, random_state=0).draw(y)
+    search = oq.model_selection.SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-3, 1.0]}, samples=samples).fit(X, y, X)
     info = oq.save_model(search, tmp_path / "m.oq")
     loaded = oq.load_model(tmp_path / "m.oq")
     assert info.method == "OPACC"

@@ -22,7 +22,7 @@ def test_a_fit_tells_its_models_and_folds_in_order(rng):
     y = rng.integers(1, 4, 120)
     X = y[:, None] + rng.normal(size=(120, 2))
     with Told() as far:
-        oq.AML(oq.OrdinalStack(cv=3)).fit(X, y)
+        oq.AdjustedML(oq.classifiers.OrdinalStack(cv=3)).fit(X, y)
     parts = [part for part, _ in far.told]
     assert parts == sorted(parts)
     assert parts[-1] == 1

@@ -36,7 +36,7 @@ def test_every_choice_is_made_of_public_parts_with_a_reason_each(kind, budget):
     assert choice.kind == kind
     assert len(choice.reasons) == len(choice.members)
     assert all(is_regressor(member) or is_classifier(member) for member in choice.members)
-    clone(oq.OrdinalStack(choice.members))
+    clone(oq.classifiers.OrdinalStack(choice.members))
 
 
 @pytest.mark.parametrize("kind", ["few", "vectors", "sparse"])
@@ -48,15 +48,17 @@ def test_kinds_that_are_cheap_can_be_trained(kind, rng):
         X = X @ rng.normal(size=(3, WIDE + 1)) + 0.3 * rng.normal(size=(900, WIDE + 1))
     if kind == "sparse":
         X = csr_array(X)
-    q = oq.train(X[:600], y[:600], budget="fast")
+    q = oq.AutoQuantifier(budget="fast").fit(X[:600], y[:600])
     assert q.training_.kind == kind
     assert_allclose(q.predict(X[600:]), np.bincount(y[600:]) / 300, atol=0.1)
 
 
 def test_default_is_the_choice_fitted_and_nothing_else(rng):
     X, y = items(rng)
-    q = oq.train(X, y, budget="fast", random_state=3)
-    same = oq.AML(oq.OrdinalStack(choose(X, budget="fast", random_state=3).members, random_state=3)).fit(X, y)
+    q = oq.AutoQuantifier(budget="fast", random_state=3).fit(X, y)
+    same = oq.AdjustedML(
+        oq.classifiers.OrdinalStack(choose(X, budget="fast", random_state=3).members, random_state=3)
+    ).fit(X, y)
     assert_array_equal(q.predict(X), same.predict(X))
 
 
@@ -64,10 +66,10 @@ def test_texts_get_more_folds_and_classes_that_count_alike(rng):
     y = rng.integers(0, 3, 300)
     X = csr_array(rng.poisson(np.eye(3)[y] + 0.3))
     for budget, folds in (("fast", 5), ("balanced", 10)):
-        (member,) = oq.OrdinalStack(budget=budget).fit(X, y).members_
+        (member,) = oq.classifiers.OrdinalStack(budget=budget).fit(X, y).members_
         assert len(member.estimators_) == folds == choose(X, budget=budget).folds
         assert member.estimator.class_weight == "balanced"
-    assert len(oq.OrdinalStack(cv=3).fit(X, y).members_[0].estimators_) == 3
+    assert len(oq.classifiers.OrdinalStack(cv=3).fit(X, y).members_[0].estimators_) == 3
 
 
 def test_the_model_of_texts_reaches_its_optimum(rng):
@@ -86,23 +88,23 @@ def test_frames_with_categories_and_gaps_are_taken_as_they_are(rng):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["shop"] = np.where(y > 1, "far", "near")
     frame.loc[rng.random(400) < 0.1, "a"] = np.nan
-    q = oq.train(frame, y, budget="fast")
+    q = oq.AutoQuantifier(budget="fast").fit(frame, y)
     assert_allclose(q.predict(frame), np.bincount(y) / 400, atol=0.08)
     X[0, 0] = np.nan
-    assert np.isfinite(oq.train(X, y, budget="fast").predict(X)).all()
+    assert np.isfinite(oq.AutoQuantifier(budget="fast").fit(X, y).predict(X)).all()
 
 
 def test_labels_of_words_need_their_order(rng):
     X, y = items(rng, 400)
     names = np.array(["bad", "poor", "fair", "good"])
-    q = oq.train(X, names[y], classes=names, budget="fast")
+    q = oq.AutoQuantifier(budget="fast").fit(X, names[y], classes=names)
     assert_array_equal(q.classes_, names)
 
 
 def test_groups_stay_together_and_their_error_is_expected(rng):
     X, y = items(rng, 600)
     groups = rng.integers(30, size=600)
-    q = oq.train(X, y, groups=groups, budget="fast")
+    q = oq.AutoQuantifier(budget="fast").fit(X, y, groups=groups)
     assert set(q.training_.expected) == {"groups"}
     assert 0 < q.training_.expected["groups"] < 0.2
     assert "groups" in str(q.training_)
@@ -111,9 +113,9 @@ def test_groups_stay_together_and_their_error_is_expected(rng):
 def test_expected_error_is_near_the_measured_one(rng):
     X, y = items(rng, 3000)
     X_new, y_new = items(rng, 3000)
-    q = oq.train(X, y, budget="fast")
-    samples = oq.APP(200, 100, small_pool="repeat", random_state=1).draw(y_new)
-    measured = oq.nmd(samples.prevalences, q.predict_samples(X_new, samples)).mean()
+    q = oq.AutoQuantifier(budget="fast").fit(X, y)
+    samples = oq.protocols.APP(200, 100, small_pool="repeat", random_state=1).draw(y_new)
+    measured = oq.metrics.nmd(samples.prevalences, q.predict_samples(X_new, samples)).mean()
     assert q.training_.expected[100] == pytest.approx(measured, rel=0.25)
     assert q.training_.expected[1000] < q.training_.expected[100]
 
@@ -126,14 +128,14 @@ def test_nobody_knows_the_error_where_a_class_has_a_single_item(rng):
 
 def test_few_groups_are_enough_to_fit_but_not_to_know_the_error(rng):
     X, y = items(rng, 400)
-    q = oq.Default(budget="fast").fit(X, y, groups=np.arange(400) % 4)
+    q = oq.AutoQuantifier(budget="fast").fit(X, y, groups=np.arange(400) % 4)
     assert np.isnan(q.training_.expected["groups"])
     assert "unknown in groups" in str(q.training_)
 
 
 def test_default_is_saved_with_what_it_said(rng, tmp_path):
     X, y = items(rng, 400)
-    q = oq.train(X, y, budget="fast")
+    q = oq.AutoQuantifier(budget="fast").fit(X, y)
     q_loaded = oq.load_model(oq.save_model(q, tmp_path / "q.oq") and tmp_path / "q.oq")
     assert_array_equal(q_loaded.predict(X), q.predict(X))
     assert str(q_loaded.training_) == str(q.training_)
@@ -142,23 +144,25 @@ def test_default_is_saved_with_what_it_said(rng, tmp_path):
 def test_mistakes_are_named(rng):
     X, y = items(rng, 100)
     with pytest.raises(ValueError, match="budget must be one of 'fast', 'balanced', 'best', got 'slow'"):
-        oq.train(X, y, budget="slow")
+        oq.AutoQuantifier(budget="slow").fit(X, y)
     with pytest.raises(ValueError, match="classes"):
-        oq.train(X, np.array(["a", "b"])[y % 2])
+        oq.AutoQuantifier().fit(X, np.array(["a", "b"])[y % 2])
     with pytest.raises(TypeError, match="cannot be fitted on scores"):
-        oq.Default().fit_scores(np.eye(4)[y], y)
+        oq.AutoQuantifier().fit_scores(np.eye(4)[y], y)
 
 
 @pytest.mark.parametrize("make", [list, np.array, pd.Series])
 def test_bare_texts_are_refused_with_what_to_do(make):
     with pytest.raises(ValueError, match=r"got a list of texts: make vectors of them.*TfidfVectorizer.*TableModel"):
-        oq.train(make(["good", "fair", "bad"] * 20), [3, 2, 1] * 20)
+        oq.AutoQuantifier().fit(make(["good", "fair", "bad"] * 20), [3, 2, 1] * 20)
 
 
 def test_search_puts_the_default_beside_others(rng):
     X, y = items(rng, 1000)
-    samples = oq.APP(20, 50, small_pool="repeat", random_state=1).draw(y[600:])
-    search = oq.SampleSearch(oq.Default(), {"budget": ["fast"], "prior": ["any", "training"]}, samples=samples)
+    samples = oq.protocols.APP(20, 50, small_pool="repeat", random_state=1).draw(y[600:])
+    search = oq.model_selection.SampleSearch(
+        oq.AutoQuantifier(), {"budget": ["fast"], "prior": ["any", "training"]}, samples=samples
+    )
     search.fit(X[:600], y[:600], X[600:])
     assert search.best() == {"budget": "fast", "prior": "any"}
     assert search.best_estimator_.training_.kind == "few"

@@ -49,7 +49,7 @@ def data():
     X = np.column_stack([y + 0.8 * rng.normal(size=400), rng.normal(size=400)])
     T = rng.permutation(np.repeat(np.arange(5), 60))
     Z = np.column_stack([T + 0.8 * rng.normal(size=300), rng.normal(size=300)])
-    return X, y + 1, Z, oq.APP(20, 60, random_state=1).draw(T)
+    return X, y + 1, Z, oq.protocols.APP(20, 60, random_state=1).draw(T)
 
 
 def test_oqt_posteriors_are_products_along_the_tree_and_sum_to_one(data):
@@ -103,7 +103,7 @@ def test_arc_nodes_are_fitted_on_their_own_classes_only(data):
             seen.append(len(y))
             return super().fit(X, y)
 
-    arc = oq.ARC(oq.CrossFitted(Spy(), cv=2, refit=True)).fit(X, y)
+    arc = oq.ARC(oq.classifiers.CrossFitted(Spy(), cv=2, refit=True)).fit(X, y)
     # refit: the last fit of each node sees all of its items, about 2/3 of the training items at the root.
     assert max(seen) in (266, 267)
     assert set(arc.models_) == {(0, 4), *[span for span in arc.models_ if span != (0, 4)]}
@@ -159,7 +159,7 @@ def test_oqt_needs_probabilities_and_arc_does_not(data):
     with pytest.raises(TypeError, match="OQT needs class probabilities"):
         oq.OQT(LinearSVC()).fit(X, y)
     P = oq.ARC(LinearSVC()).fit(X, y).predict_samples(Z, samples)
-    assert oq.nmd(samples.prevalences, P).mean() < 0.2
+    assert oq.metrics.nmd(samples.prevalences, P).mean() < 0.2
 
 
 def test_arc_refuses_unknown_corrections(data):
@@ -170,5 +170,5 @@ def test_arc_refuses_unknown_corrections(data):
 def test_small_nodes_with_rare_classes_are_fitted(data):
     X = np.arange(16.0)[:, None]
     y = [1] * 6 + [2] * 6 + [3] * 2 + [4] * 2
-    P = oq.ARC(oq.CrossFitted(LogisticRegression(), cv=10)).fit(X, y).predict(X)
+    P = oq.ARC(oq.classifiers.CrossFitted(LogisticRegression(), cv=10)).fit(X, y).predict(X)
     assert_allclose(P.sum(), 1)

@@ -17,7 +17,7 @@ from ordinalq.inference.trend import trend_of
 from ordinalq.plot import trend as plot_trend
 from ordinalq.samples.keys import Keys
 
-POPULATION = oq.Plan("population")
+POPULATION = oq.inference.IntervalOptions("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 
 
@@ -26,7 +26,7 @@ def draw(rng, p, n_items):
     return 1.2 * y[:, None] + rng.normal(size=(n_items, 2)), y + 1
 
 
-@pytest.mark.parametrize("name", ["PACC", "AML"])
+@pytest.mark.parametrize("name", ["PACC", "AdjustedML"])
 def test_p_values_are_uniform_where_nothing_changes(name):
     rng, n_series, T = generator(51), 80, 6
     # Few training items: their error is far larger than the differences between groups, and common to all.
@@ -38,8 +38,8 @@ def test_p_values_are_uniform_where_nothing_changes(name):
     # By chance the distance is larger than this once in 100,000 times.
     largest = np.sqrt(-np.log(1e-5 / 2) / 2 / n_series)
     for values in (np.array([one.p_value[0] for one in tests]), np.array([one.mean_p_value[0] for one in tests])):
-        # A prior makes AML cautious: its p-values may be too large, not too small.
-        side = "greater" if name == "AML" else "two-sided"
+        # A prior makes AdjustedML cautious: its p-values may be too large, not too small.
+        side = "greater" if name == "AdjustedML" else "two-sided"
         distance = kstest(values, "uniform", alternative=side).statistic
         assert distance < largest
     inside = np.mean([one.slope_lower[0] <= 0 <= one.slope_upper[0] for one in tests])

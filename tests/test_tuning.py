@@ -51,7 +51,7 @@ def training(n_items=600, draw=generator):
 def pool_and_samples(draw=generator):
     rng = draw(1)
     codes = np.arange(12_000) % N_CLASSES
-    samples = oq.APPOQ(0.2, 400, 300, random_state=2).draw(codes)
+    samples = oq.protocols.APPOQ(0.2, 400, 300, random_state=2).draw(codes)
     return posteriors(items(rng, codes)), samples
 
 
@@ -71,7 +71,7 @@ def usual(number):
 
 def error(quantifier, draw=generator):
     S, samples = pool_and_samples(draw)
-    return float(oq.nmd(samples.prevalences, quantifier.predict_scores(S, samples)).mean())
+    return float(oq.metrics.nmd(samples.prevalences, quantifier.predict_scores(S, samples)).mean())
 
 
 @pytest.mark.parametrize(("method", "unit"), [(oq.OACC, 1), (oq.OPACC, 1), (oq.OPDF, 1), (oq.RUN, 600)])
@@ -167,12 +167,12 @@ class Fixed:
 
 
 def trial(samples, solve):
-    summary = oq.Summary.of_means(samples, np.zeros((samples.n_items, 1)))
+    summary = oq.samples.Summary.of_means(samples, np.zeros((samples.n_items, 1)))
     return Trial(Fixed(solve), summary, samples.prevalences, np.ones(len(samples)))
 
 
 def test_curve_is_refined_around_its_minimum():
-    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
+    samples = oq.protocols.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
 
     def solve(tau):  # error is smallest at tau = 0.02
         weight = min(abs(np.log10(max(tau, 1e-9) / 0.02)) / 20, 1)
@@ -204,7 +204,7 @@ def test_thirds_hold_a_third_of_each_class_and_at_least_two_items():
 def test_samples_for_tuning_come_from_the_pool_only():
     codes = np.arange(400) % 4
     pool = np.flatnonzero(np.arange(400) >= 200)
-    samples = ground(oq.Auto(), codes, None, pool).splits[0].samples
+    samples = ground(oq.regularizers.AutoStrength(), codes, None, pool).splits[0].samples
     assert samples.items.min() >= 200
     assert samples.sizes[0] == len(pool)
     drawn = codes[samples.index(0)]
@@ -243,12 +243,14 @@ def test_items_without_score_and_rare_classes_do_not_disturb(quick):
 def test_search_over_grids_with_auto_works(quick):
     _, S, y = training()
     pool, samples = pool_and_samples()
-    search = oq.SampleSearch(oq.OPACC(), {"tau": [1e-4, "auto", 1.0]}, samples=samples)
+    search = oq.model_selection.SampleSearch(oq.OPACC(), {"tau": [1e-4, "auto", 1.0]}, samples=samples)
     search.fit_scores(S, y, pool)
     assert (search.results_["message"] == "").all()
     auto = oq.OPACC(tau="auto").fit_scores(S, y)
     assert_allclose(search.results_["error"][1], error(auto))
-    ibu = oq.SampleSearch(oq.IBU(), {"interpolation": ["auto", 0.5]}, samples=samples).fit_scores(S, y, pool)
+    ibu = oq.model_selection.SampleSearch(oq.IBU(), {"interpolation": ["auto", 0.5]}, samples=samples).fit_scores(
+        S, y, pool
+    )
     assert_allclose(ibu.results_["error"][1], error(oq.IBU(interpolation=0.5).fit_scores(S, y)))
 
 
@@ -321,9 +323,9 @@ def test_error_of_a_strength_is_that_of_groups_which_m_has_not_seen():
         other = fold[groups] != fold[g]
         q = oq.OPACC(tau=found.values[at]).fit_scores(S[other], y[other])
         truth = np.bincount(y[groups == g], minlength=N_CLASSES) / (groups == g).sum()
-        errors[g] = oq.nmd(truth, q.predict_scores(S[groups == g], oq.Samples.whole((groups == g).sum()))[0])
+        errors[g] = oq.metrics.nmd(truth, q.predict_scores(S[groups == g], oq.Samples.whole((groups == g).sum()))[0])
     assert_allclose(found.errors[at], errors.mean(), rtol=1e-6)
-    by_items = oq.OPACC(tau=oq.Auto(weight="items")).fit_scores(S, y, groups=groups).tuning_
+    by_items = oq.OPACC(tau=oq.regularizers.AutoStrength(weight="items")).fit_scores(S, y, groups=groups).tuning_
     weighted = np.average(errors, weights=np.bincount(groups))
     assert_allclose(by_items.errors[by_items.values == found.values[at]], weighted, rtol=1e-6)
 
@@ -339,10 +341,10 @@ def test_groups_that_differ_ask_for_more_smoothing_and_peaked_ones_for_less():
 def test_small_groups_are_not_judged_and_too_few_large_ones_are_said(quick):
     S, y, groups = grouped()
     sizes = np.bincount(groups)
-    found = oq.OPACC(tau=oq.Auto(min_items=40)).fit_scores(S, y, groups=groups).tuning_
+    found = oq.OPACC(tau=oq.regularizers.AutoStrength(min_items=40)).fit_scores(S, y, groups=groups).tuning_
     assert found.n_samples == (sizes >= 40).sum()
     with pytest.warns(UserWarning, match="only 0 training groups have 1000 items"):
-        q = oq.OPACC(tau=oq.Auto(min_items=1000)).fit_scores(S, y, groups=groups)
+        q = oq.OPACC(tau=oq.regularizers.AutoStrength(min_items=1000)).fit_scores(S, y, groups=groups)
     assert q.tuning_.source == "smooth"
 
 
@@ -356,21 +358,29 @@ def test_class_in_one_group_only_still_has_a_mean():
 def test_expected_prevalences_decide_how_much_to_smooth():
     _, S, y = training()
     peaks, smooth = np.eye(N_CLASSES), bumps(np.arange(N_CLASSES))
-    by_peaks, by_smooth = (oq.OPACC(tau=oq.Auto(prevalences=P)).fit_scores(S, y) for P in (peaks, smooth))
+    by_peaks, by_smooth = (
+        oq.OPACC(tau=oq.regularizers.AutoStrength(prevalences=P)).fit_scores(S, y) for P in (peaks, smooth)
+    )
     assert by_peaks.tau_ < 1e-3 < by_smooth.tau_
     assert by_peaks.tuning_.source == "prevalences"
     assert "with the given prevalences" in str(by_peaks.tuning_)
-    ibu = [oq.IBU(interpolation=oq.Auto(prevalences=P)).fit_scores(S, y).interpolation_ for P in (peaks, smooth)]
+    ibu = [
+        oq.IBU(interpolation=oq.regularizers.AutoStrength(prevalences=P)).fit_scores(S, y).interpolation_
+        for P in (peaks, smooth)
+    ]
     assert ibu[0] < ibu[1]
 
 
 @pytest.mark.parametrize(
     ("auto", "message"),
     [
-        (oq.Auto(weight="size"), "weight must be"),
-        (oq.Auto(min_items=0), "min_items must be"),
-        (oq.Auto(prevalences=[[0.5, 0.5, 0.0]]), "prevalences must have one entry per class, 6, got 3"),
-        (oq.Auto(prevalences=[[0.5, 0.5, 0.1, 0, 0, 0]]), "prevalences must sum to 1"),
+        (oq.regularizers.AutoStrength(weight="size"), "weight must be"),
+        (oq.regularizers.AutoStrength(min_items=0), "min_items must be"),
+        (
+            oq.regularizers.AutoStrength(prevalences=[[0.5, 0.5, 0.0]]),
+            "prevalences must have one entry per class, 6, got 3",
+        ),
+        (oq.regularizers.AutoStrength(prevalences=[[0.5, 0.5, 0.1, 0, 0, 0]]), "prevalences must sum to 1"),
     ],
 )
 def test_wrong_ways_to_choose_are_refused(auto, message):
@@ -381,13 +391,13 @@ def test_wrong_ways_to_choose_are_refused(auto, message):
 
 
 def test_way_to_choose_survives_clone_and_pickle():
-    q = oq.OPACC(tau=oq.Auto(weight="items"))
+    q = oq.OPACC(tau=oq.regularizers.AutoStrength(weight="items"))
     assert clone(q).tau.weight == pickle.loads(pickle.dumps(q)).tau.weight == "items"
     assert clone(q).set_params(tau__weight="groups").tau.weight == "groups"
 
 
 def test_grid_is_widened_where_its_end_is_the_best():
-    samples = oq.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
+    samples = oq.protocols.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
 
     def best_at(optimum):
         def solve(tau):
@@ -408,7 +418,9 @@ def test_choice_at_the_edge_warns_and_says_what_to_do(quick):
     y = np.arange(300) % N_CLASSES
     S = rng.dirichlet(np.ones(N_CLASSES), 300)  # tells nothing
     with pytest.warns(UserWarning, match="ended at .* the largest that was tried") as caught:
-        q = oq.IBU(interpolation=oq.Auto(prevalences=np.full((1, N_CLASSES), 1 / N_CLASSES))).fit_scores(S, y)
+        q = oq.IBU(
+            interpolation=oq.regularizers.AutoStrength(prevalences=np.full((1, N_CLASSES), 1 / N_CLASSES))
+        ).fit_scores(S, y)
     assert q.interpolation_ == 1
     assert "give interpolation as a number" in str(caught[0].message)
 
@@ -418,7 +430,7 @@ def test_training_distribution_that_is_far_from_smooth_warns(quick):
     keep = (y == 4) | (np.arange(len(y)) % 30 < N_CLASSES)
     with pytest.warns(UserWarning, match="smoothing may hurt. Fit with groups, give tau=Auto"):
         oq.OPACC(tau="auto").fit_scores(S[keep], y[keep])
-    oq.OPACC(tau=oq.Auto(prevalences=np.eye(N_CLASSES))).fit_scores(S[keep], y[keep])
+    oq.OPACC(tau=oq.regularizers.AutoStrength(prevalences=np.eye(N_CLASSES))).fit_scores(S[keep], y[keep])
 
 
 # RUN by degrees of freedom
@@ -456,7 +468,7 @@ def test_n_df_is_the_tau_with_that_many_degrees_of_freedom(rng, order, n_df):
 def test_all_degrees_of_freedom_mean_no_smoothing_and_few_a_straight_line(rng):
     M, q, _ = problem(rng)
     assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=6)), oq.solve(q, M, method=oq.RUN(tau=0)), atol=1e-8)
-    assert oq.jaggedness(oq.solve(q, M, method=oq.RUN(n_df=2.001))) < 1e-6
+    assert oq.simplex.jaggedness(oq.solve(q, M, method=oq.RUN(n_df=2.001))) < 1e-6
 
 
 def test_each_spectrum_gets_its_own_tau_in_a_batch(rng):
@@ -475,7 +487,7 @@ def test_n_df_with_acceptance_gives_each_histogram_of_a_batch_its_own_tau(rng):
 def test_n_df_goes_with_acceptance_and_centre(rng):
     M, q, p = problem(rng)
     smooth = oq.solve(q, M, method=oq.RUN(n_df=2.01, acceptance=np.ones(6)))
-    assert oq.jaggedness(np.log10(1 + 1994 * smooth)) < 1e-3
+    assert oq.simplex.jaggedness(np.log10(1 + 1994 * smooth)) < 1e-3
     assert_allclose(oq.solve(q, M, method=oq.RUN(n_df=2.01, centre=p)), p, atol=0.05)
 
 
@@ -525,6 +537,6 @@ def test_degrees_of_freedom_use_the_likelihood_at_the_solution():
 
 def test_fit_on_items_tunes_with_a_classifier(quick):
     X, _, y = training()
-    q = oq.OPACC(oq.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
+    q = oq.OPACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
     assert q.tau_ == q.tuning_.value
     assert_allclose(q.predict(X), np.full(N_CLASSES, 1 / N_CLASSES), atol=0.05)

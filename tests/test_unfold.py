@@ -12,7 +12,7 @@ from ordinalq import plot
 from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.em import STOPS
-from ordinalq.unfolding import Alternative, SimulatedEvents, Uncertainty
+from ordinalq.unfolding import ShiftedModel, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys
 from ordinalq.unfolding.engine import Unfolder
 from ordinalq.unfolding.result import half_length
@@ -218,7 +218,7 @@ def test_linear_and_toy_propagation_agree(observed):
         "acceptance": Uncertainty("acceptance", 0.03, relative=True, correlated=True),
         "background": Uncertainty("background", 0.2, relative=True),
         "response": Uncertainty("response", 0.03, relative=True),
-        "scale": Alternative(np.roll(M, 1, axis=0) * 0.02 + 0.98 * M),
+        "scale": ShiftedModel(np.roll(M, 1, axis=0) * 0.02 + 0.98 * M),
     }
     linear = oq.unfold(observed, M, n_df=5, systematics=sources, **KNOWN)
     toys = oq.unfold(observed, M, n_df=5, systematics=sources, propagation="toys", n_toys=60, **KNOWN)
@@ -237,7 +237,7 @@ def test_an_acceptance_that_is_off_moves_the_estimate_by_as_much(observed):
 
 def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
     other = 0.98 * M + 0.02 * np.roll(M, 1, axis=0)
-    spectrum = oq.unfold(observed, M, tau=0.0, systematics={"scale": Alternative(other)}, **KNOWN)
+    spectrum = oq.unfold(observed, M, tau=0.0, systematics={"scale": ShiftedModel(other)}, **KNOWN)
     moved = oq.unfold(observed, other, tau=0.0, **KNOWN).counts - spectrum.counts
     assert_allclose(spectrum.systematic_error, np.abs(moved), rtol=0.1, atol=0.01 * np.abs(moved).max())
 
@@ -249,8 +249,8 @@ def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
         (Uncertainty("background", -0.1), "error must be >= 0"),
         (Uncertainty("background", np.ones(5)), "error must be 6 finite numbers"),
         (Uncertainty("background", "5%"), "error must be numbers"),
-        (Alternative(), "needs a response"),
-        (Alternative(-M), "must be >= 0"),
+        (ShiftedModel(), "needs a response"),
+        (ShiftedModel(-M), "must be >= 0"),
         (SimulatedEvents(0 * M), "some events in every true bin"),
         (0.1, "must be SimulatedEvents, Uncertainty or Alternative"),
     ],
@@ -458,10 +458,10 @@ def test_pictures(observed):
 def test_closure_holds_without_regularization_and_fails_with_far_too_much(observed):
     line = TRUTH.copy()
     line[3] *= 3
-    good = oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), line)
+    good = oq.unfolding.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), line)
     assert good.passed
     assert np.abs(good.frame()["bias_in_errors"]).max() < 1e-3
-    bad = oq.closure_test(oq.unfold(observed, M, n_df=2.05, **KNOWN), line)
+    bad = oq.unfolding.closure_test(oq.unfold(observed, M, n_df=2.05, **KNOWN), line)
     assert not bad.passed
     assert "fails" in bad.sentence
     assert bad.plot().get_ylabel() == "bias / statistical error"
@@ -469,13 +469,13 @@ def test_closure_holds_without_regularization_and_fails_with_far_too_much(observ
 
 def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_smoothed_away(observed):
     models = {"truth": TRUTH, "steeper": TRUTH * np.exp(-0.02 * np.arange(6))}
-    good = oq.bottom_line_test(oq.unfold(observed, M, tau=0.0, **KNOWN), models)
+    good = oq.unfolding.bottom_line_test(oq.unfold(observed, M, tau=0.0, **KNOWN), models)
     assert good.passed
     assert list(good.frame()["model"]) == ["truth", "steeper"]
     line = TRUTH.copy()
     line[3] *= 2
     seen = np.round(M @ (A * line) + B)
-    bad = oq.bottom_line_test(oq.unfold(seen, M, n_df=2.05, **KNOWN), {"the truth": line})
+    bad = oq.unfolding.bottom_line_test(oq.unfold(seen, M, n_df=2.05, **KNOWN), {"the truth": line})
     assert not bad.passed
     assert "the truth" in bad.sentence
     assert bad.plot().get_xscale() == "log"
@@ -483,17 +483,17 @@ def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_s
 
 def test_models_that_the_counts_exclude_say_nothing_of_the_unfolding(observed):
     smooth, flat = oq.unfold(observed, M, n_df=2.05, **KNOWN), np.full(6, TRUTH.mean())
-    nothing = oq.bottom_line_test(smooth, {"flat": flat})
+    nothing = oq.unfolding.bottom_line_test(smooth, {"flat": flat})
     assert not nothing.passed
     assert "cannot be tested" in nothing.sentence
     plain = oq.unfold(observed, M, tau=0.0, **KNOWN)
-    assert oq.bottom_line_test(plain, {"flat": flat, "estimate": plain.counts}).passed
+    assert oq.unfolding.bottom_line_test(plain, {"flat": flat, "estimate": plain.counts}).passed
     with pytest.raises(TypeError, match="mapping of names to spectra"):
-        oq.bottom_line_test(plain, [TRUTH])
+        oq.unfolding.bottom_line_test(plain, [TRUTH])
 
 
 def test_coverage_is_right_without_regularization(observed):
-    found = oq.coverage_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH, n_toys=400)
+    found = oq.unfolding.coverage_test(oq.unfold(observed, M, tau=0.0, **KNOWN), TRUTH, n_toys=400)
     table = found.frame()
     # 400 toys: a share of 0.683 has a standard error of 0.023, a mean over bins less.
     assert_allclose(table["without_bias"], 0.6827, atol=0.1)
@@ -503,13 +503,13 @@ def test_coverage_is_right_without_regularization(observed):
 
 
 def test_coverage_of_the_default_repeats_its_rule_for_every_toy(observed):
-    found = oq.coverage_test(oq.unfold(observed, M, **KNOWN), n_toys=20)
+    found = oq.unfolding.coverage_test(oq.unfold(observed, M, **KNOWN), n_toys=20)
     assert (found.frame()["with_bias"] >= found.frame()["without_bias"]).all()
     with pytest.raises(ValueError, match="cannot be repeated"):
-        oq.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
+        oq.unfolding.coverage_test(oq.unfold(observed, M, tau="toys", n_toys=5, **KNOWN), n_toys=5)
     for wrong in (TRUTH[:3], 0 * TRUTH):
         with pytest.raises(ValueError, match="a spectrum must be numbers >= 0, not all zero"):
-            oq.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), wrong)
+            oq.unfolding.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), wrong)
 
 
 # Two dimensions

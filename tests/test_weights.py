@@ -32,9 +32,9 @@ VARIANTS = {
     "SLD newton": lambda: oq.SLD(tau=0.01),
     "RUN n_df": lambda: oq.RUN(n_df=3),
     "RUN acceptance": lambda: oq.RUN(acceptance=[0.2, 0.4, 0.6, 0.8]),
-    "AML uniform": lambda: oq.AML(instrument="uniform"),
-    "AML training": lambda: oq.AML(instrument="training", prior="training"),
-    "BLP stated": lambda: oq.BLP(group_effect=0.1),
+    "AdjustedML uniform": lambda: oq.AdjustedML(instrument="uniform"),
+    "AdjustedML training": lambda: oq.AdjustedML(instrument="training", prior="training"),
+    "GroupBLP stated": lambda: oq.GroupBLP(group_effect=0.1),
     "OPDF data": lambda: oq.OPDF(span="data"),
 }
 MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls.fits_scores} | VARIANTS
@@ -61,7 +61,7 @@ def estimates(quantifier, T, groups, level=None, **how):
         level = None  # their replicates take seconds, and are drawn as all others are
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a method that does not converge is not what these tests are about
-        return estimate(quantifier, summary, level, oq.Plan(n_replicates=20))
+        return estimate(quantifier, summary, level, oq.inference.IntervalOptions(n_replicates=20))
 
 
 def assert_same(a, b, atol=1e-12):
@@ -121,7 +121,7 @@ def test_scale_of_survey_weights_does_not_matter(make, data, rng):
     assert_same(one, other, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["PACC", "OSLD", "BLP", "EDy", "AML", "CC"])
+@pytest.mark.parametrize("name", ["PACC", "OSLD", "GroupBLP", "EDy", "AdjustedML", "CC"])
 def test_training_groups_with_weights(name, data, rng):
     S, y, T, groups = data
     make, places = MAKERS[name], np.arange(len(S)) % 23
@@ -140,7 +140,7 @@ def test_training_groups_with_weights(name, data, rng):
     assert_same(estimates(plain, T, groups, 0.95), estimates(equal, T, groups, 0.95), atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["PACC", "SLD", "BLP"])
+@pytest.mark.parametrize("name", ["PACC", "SLD", "GroupBLP"])
 def test_labels_of_weighted_items(name, data, rng):
     S, y, T, groups = data
     quantifier = MAKERS[name]().fit_scores(S, y)
@@ -215,22 +215,24 @@ def test_classifiers_that_take_weights_get_them(rng):
     X, y = rng.normal(size=(300, 2)), np.arange(300) % 3
     X[:, 0] += y
     w = rng.lognormal(size=300)
-    one = oq.PACC(oq.CrossFitted(GaussianNB(), cv=3)).fit(X, y, sample_weight=w)
-    by_hand = oq.CrossFitted(GaussianNB(), cv=3).fit(X, y, sample_weight=w / w.mean())
+    one = oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3)).fit(X, y, sample_weight=w)
+    by_hand = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y, sample_weight=w / w.mean())
     assert_allclose(one.classifier_.held_out_scores_, by_hand.held_out_scores_)
     assert (
-        np.abs(one.classifier_.held_out_scores_ - oq.CrossFitted(GaussianNB(), cv=3).fit(X, y).held_out_scores_).max()
+        np.abs(
+            one.classifier_.held_out_scores_ - oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y).held_out_scores_
+        ).max()
         > 0.01
     )
     pipe = make_pipeline(StandardScaler(), LogisticRegression())
-    piped = oq.PACC(oq.CrossFitted(pipe, cv=3)).fit(X, y, sample_weight=w)
+    piped = oq.PACC(oq.classifiers.CrossFitted(pipe, cv=3)).fit(X, y, sample_weight=w)
     with config_context(enable_metadata_routing=True):
-        routed = oq.PACC(oq.CrossFitted(pipe, cv=3)).fit(X, y, sample_weight=w)
+        routed = oq.PACC(oq.classifiers.CrossFitted(pipe, cv=3)).fit(X, y, sample_weight=w)
     assert_allclose(piped.classifier_.held_out_scores_, routed.classifier_.held_out_scores_)
-    plain = oq.PACC(oq.CrossFitted(pipe, cv=3)).fit(X, y)
+    plain = oq.PACC(oq.classifiers.CrossFitted(pipe, cv=3)).fit(X, y)
     assert np.abs(piped.classifier_.held_out_scores_ - plain.classifier_.held_out_scores_).max() > 0.01
     with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
-        oq.PACC(oq.CrossFitted(KNeighborsClassifier(), cv=3)).fit(X, y, sample_weight=w)
+        oq.PACC(oq.classifiers.CrossFitted(KNeighborsClassifier(), cv=3)).fit(X, y, sample_weight=w)
 
 
 @pytest.mark.parametrize("method", [oq.OQT, oq.ARC, oq.PACC, oq.HDx])
@@ -238,7 +240,7 @@ def test_methods_on_items_take_weights(method, rng):
     X, y = rng.normal(size=(300, 2)), np.arange(300) % 3
     X[:, 0] += y
     w = rng.lognormal(size=300)
-    classifier = {} if method is oq.HDx else {"classifier": oq.CrossFitted(GaussianNB(), cv=3)}
+    classifier = {} if method is oq.HDx else {"classifier": oq.classifiers.CrossFitted(GaussianNB(), cv=3)}
     weighted, plain = method(**classifier).fit(X, y, sample_weight=w), method(**classifier).fit(X, y)
     equal = method(**classifier).fit(X, y, sample_weight=np.full(300, 2.0))
     assert_allclose(equal.predict(X), plain.predict(X), atol=1e-9)
@@ -248,7 +250,7 @@ def test_methods_on_items_take_weights(method, rng):
     found = weighted.predict_samples(X, index, sample_weight=w)
     assert_allclose(found[0], weighted.predict(X[:50], sample_weight=w[:50]), atol=1e-9)
     assert weighted.diagnose(X, sample_weight=w).n_items == 300
-    interval = weighted.predict_interval(X, sample_weight=w, plan=oq.Plan(n_replicates=20))
+    interval = weighted.predict_interval(X, sample_weight=w, plan=oq.inference.IntervalOptions(n_replicates=20))
     assert (interval.upper - interval.lower > 0).all()
 
 
@@ -261,7 +263,10 @@ def test_strength_is_chosen_on_weighted_samples(data, rng):
     # Samples are worth fewer items.
     assert weighted.tuning_.errors.min() > plain.tuning_.errors.min()
     # Groups that differ.
-    places, auto = np.arange(len(S)) % N_CLASSES * 3 + rng.integers(0, 5, len(S)), oq.Auto(min_items=5)
+    places, auto = (
+        np.arange(len(S)) % N_CLASSES * 3 + rng.integers(0, 5, len(S)),
+        oq.regularizers.AutoStrength(min_items=5),
+    )
     plain = oq.OPACC(tau=auto).fit_scores(S, y, groups=places)
     equal = oq.OPACC(tau=auto).fit_scores(S, y, groups=places, sample_weight=np.full(len(S), 2.0))
     assert_allclose(equal.tuning_.errors, plain.tuning_.errors, atol=1e-10)
@@ -392,7 +397,7 @@ def table(rng, n=400):
 
 def test_weights_of_a_table(rng, tmp_path):
     frame, new = table(rng), table(rng)
-    quantifier = oq.PACC(oq.CrossFitted(GaussianNB(), cv=3))
+    quantifier = oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3))
     model = oq.TableModel(quantifier, features=["x"]).fit(frame, "stars", weight="w")
     kept = frame[frame["w"] > 0]
     assert model.n_items_ == len(kept)
@@ -400,8 +405,10 @@ def test_weights_of_a_table(rng, tmp_path):
         model.fitted().p_train_, np.bincount(kept["stars"] - 1, weights=kept["w"]) / kept["w"].sum(), atol=1e-12
     )
     assert oq.TableModel(quantifier).fit(frame, "stars", by="shop", weight="w").kinds_ == {"x": "number"}
-    found = model.predict_groups(new, "shop", weight="w", level=0.9, plan=oq.Plan(n_replicates=20))
-    by_values = model.predict_groups(new, "shop", weight=new["w"].to_numpy(), level=0.9, plan=oq.Plan(n_replicates=20))
+    found = model.predict_groups(new, "shop", weight="w", level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+    by_values = model.predict_groups(
+        new, "shop", weight=new["w"].to_numpy(), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
+    )
     assert_allclose(found.upper, by_values.upper)
     repeated = new.loc[new.index.repeat(new["w"])]
     counted = model.predict_groups(new, "shop", weight="w", weights="frequency")

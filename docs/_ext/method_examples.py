@@ -39,7 +39,7 @@ isinstance(q, oq.Quantifier), q.adjusts, q.on_means
 """,
     "train": REVIEWS
     + """\
-q = oq.train(X, y, budget="fast")
+q = oq.AutoQuantifier(budget="fast").fit(X, y)
 q.predict(X[y > 2]).round(1)
 """,
     "Samples": """\

@@ -31,7 +31,9 @@ months = pd.period_range("2024-01", "2024-12", freq="M").astype(str)
 worse = np.clip((np.arange(12) - 5) / 6, 0, 1)
 parts = [rng.choice(np.arange(1, 6), size=150, p=(1 - w) * GOOD + w * BAD) for w in worse]
 month = np.repeat(np.asarray(months), 150)
-estimates = q.predict_groups(looks(np.concatenate(parts)), month, level=0.95, plan=oq.Plan(of="population"))
+estimates = q.predict_groups(
+    looks(np.concatenate(parts)), month, level=0.95, plan=oq.inference.IntervalOptions(of="population")
+)
 
 # %%
 # One test asks whether there is any change at all; a line through the mean classes says in which direction.

@@ -26,7 +26,7 @@ def reviews(product, n):
 
 parts = [reviews(f"product {i}", 100) for i in range(40)]
 X, stars, product = (np.concatenate(part) for part in zip(*parts, strict=True))
-q = oq.BLP().fit(X, stars, groups=product)
+q = oq.GroupBLP().fit(X, stars, groups=product)
 X_new, true_stars, name = reviews("new", 2000)
 
 # %%

@@ -26,25 +26,28 @@ def groups(names, n):
 
 X, y, group = groups(range(60), 60)
 plain = oq.PACC().fit(X, y)
-aware = oq.BLP().fit(X, y, groups=group)
+aware = oq.GroupBLP().fit(X, y, groups=group)
 
 # %%
 # Take a hundred new groups of each size. How often does a 95 % interval contain the true mean class, and how wide is
 # it?
 
 sizes = [30, 100, 300, 1000]
-covered, width = {"PACC": [], "BLP": []}, {"PACC": [], "BLP": []}
+covered, width = {"PACC": [], "GroupBLP": []}, {"PACC": [], "GroupBLP": []}
 for size in sizes:
     X_new, y_new, group_new = groups(range(100), size)
     truth = y_new.reshape(100, size).mean(axis=1)
-    for name, q in (("PACC", plain), ("BLP", aware)):
+    for name, q in (("PACC", plain), ("GroupBLP", aware)):
         bounds = q.predict_groups(X_new, group_new, level=0.95).bounds
         covered[name].append(100 * np.mean((bounds.mean_lower <= truth) & (truth <= bounds.mean_upper)))
         width[name].append(np.mean(bounds.mean_upper - bounds.mean_lower))
-    print(f"{size:5d} items: PACC covers {covered['PACC'][-1]:.0f} %, BLP with groups {covered['BLP'][-1]:.0f} %")
+    print(
+        f"{size:5d} items: PACC covers {covered['PACC'][-1]:.0f} %, "
+        f"GroupBLP with groups {covered['GroupBLP'][-1]:.0f} %"
+    )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-for name, label in (("PACC", "PACC, trained without groups"), ("BLP", "BLP, trained with groups")):
+for name, label in (("PACC", "PACC, trained without groups"), ("GroupBLP", "GroupBLP, trained with groups")):
     left.plot(sizes, covered[name], "o-", label=label)
     right.plot(sizes, width[name], "o-", label=label)
 left.axhline(95, color="gray", linestyle=":")

@@ -25,15 +25,15 @@ X_test, y_test = items(5000, np.full(6, 1 / 6))
 # %%
 # The scores of the training items come from models that have not seen them.
 
-classifier = oq.CrossFitted().fit(X, y)
+classifier = oq.classifiers.CrossFitted().fit(X, y)
 S, S_test = classifier.held_out_scores_, classifier.predict_proba(X_test)
 
 METHODS = ("CC", "PCC", "ACC", "PACC", "HDy", "SLD", "EDy", "OPACC", "OHDy", "OEDy")
-samples = oq.APPOQ(0.2, 1000, 300, random_state=8).draw(y_test)
+samples = oq.protocols.APPOQ(0.2, 1000, 300, random_state=8).draw(y_test)
 errors = {}
 for name in METHODS:
     q = getattr(oq, name)().fit_scores(S, y)
-    errors[name] = oq.nmd(samples.prevalences, q.predict_scores(S_test, samples))
+    errors[name] = oq.metrics.nmd(samples.prevalences, q.predict_scores(S_test, samples))
 
 # %%
 # The samples have smooth distributions (protocol APP-OQ), so methods that expect smoothness (``O...``) do better than

@@ -40,12 +40,12 @@ y = rng.choice(5, size=4000, p=[0.4, 0.3, 0.15, 0.1, 0.05])
 X = y[:, None] + rng.normal(scale=1.5, size=(4000, 3))
 test = rng.choice(5, size=4000)
 X_test = test[:, None] + rng.normal(scale=1.5, size=(4000, 3))
-samples = oq.APP(200, 300, random_state=6).draw(test)
+samples = oq.protocols.APP(200, 300, random_state=6).draw(test)
 
 errors = {}
 for loss in (PearsonChiSquare(), LeastSquares(), Hellinger()):
     q = oq.ComposedQuantifier(HardVotes(), loss, Tikhonov(1e-3)).fit(X, y)
-    errors[type(loss).__name__] = oq.nmd(samples.prevalences, q.predict_samples(X_test, samples))
+    errors[type(loss).__name__] = oq.metrics.nmd(samples.prevalences, q.predict_samples(X_test, samples))
 
 figure, ax = plt.subplots()
 ax.boxplot(list(errors.values()), tick_labels=list(errors))

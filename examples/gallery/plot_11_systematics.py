@@ -33,9 +33,9 @@ observed = rng.poisson(exact @ (acceptance * truth))
 wider = np.exp(-0.5 * ((np.arange(n)[:, None] - np.arange(n)) / 0.88) ** 2)
 wider /= wider.sum(axis=0)
 sources = {
-    "simulation": oq.SimulatedEvents(simulated),
-    "acceptance": oq.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
-    "resolution": oq.Alternative(wider),
+    "simulation": oq.unfolding.SimulatedEvents(simulated),
+    "acceptance": oq.unfolding.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
+    "resolution": oq.unfolding.ShiftedModel(wider),
 }
 spectrum = oq.unfold(observed, response, acceptance=acceptance, systematics=sources)
 table = spectrum.frame()

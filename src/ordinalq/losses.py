@@ -419,7 +419,7 @@ class NumericalLoss(Loss):
     Examples
     --------
     >>> import ordinalq as oq
-    >>> class Fourth(oq.NumericalLoss):
+    >>> class Fourth(oq.losses.NumericalLoss):
     ...     def value(self, P, data):
     ...         return ((data.Q - data.expected(P)) ** 4).sum(axis=1)
     >>> M = [[0.8, 0.2], [0.2, 0.8]]

@@ -165,7 +165,7 @@ def errors(P_hat: Any, P_true: Any, measure: Any = "nmd") -> Floats:
     P_true : array-like (B, n) or (n,)
         True distributions; a vector is paired with every estimate.
     measure : {"nmd", "rnod", "md", "rsnod", "rnadw"} or callable, default="nmd"
-        A function takes the true distributions first, as :func:`ordinalq.nmd` does, and returns (B,).
+        A function takes the true distributions first, as :func:`ordinalq.metrics.nmd` does, and returns (B,).
 
     Returns
     -------

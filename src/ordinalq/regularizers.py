@@ -30,8 +30,8 @@ AUTO = "auto"
 WEIGHTS = ("groups", "items")
 
 
-class Auto(BaseEstimator):
-    """A strength that is chosen in `fit`; the word "auto" stands for ``Auto()``.
+class AutoStrength(BaseEstimator):
+    """A strength that is chosen in `fit`; the word "auto" stands for ``AutoStrength()``.
 
     It is chosen on samples that look like those to come. These are, in this order: samples of the given `prevalences`,
     drawn from the training items; the training groups of ``fit(..., groups=)``; smooth samples of the training items
@@ -49,8 +49,8 @@ class Auto(BaseEstimator):
     Examples
     --------
     >>> import ordinalq as oq
-    >>> oq.OPACC(tau=oq.Auto(weight="items")).tau
-    Auto(weight='items')
+    >>> oq.OPACC(tau=oq.regularizers.AutoStrength(weight="items")).tau
+    AutoStrength(weight='items')
     """
 
     def __init__(self, *, prevalences: Any = None, weight: str = "groups", min_items: int = 20) -> None:
@@ -74,12 +74,12 @@ class Smoother(BaseEstimator):
     strength: str | None = None
 
     @property
-    def auto(self) -> Auto | None:
+    def auto(self) -> AutoStrength | None:
         """How the strength is to be chosen; None where it is a number, or there is none."""
         value = getattr(self, self.strength) if self.strength else None
-        if isinstance(value, Auto):
+        if isinstance(value, AutoStrength):
             return value
-        return Auto() if isinstance(value, str) and value == AUTO else None
+        return AutoStrength() if isinstance(value, str) and value == AUTO else None
 
     @property
     def is_auto(self) -> bool:

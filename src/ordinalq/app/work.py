@@ -15,7 +15,7 @@ from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table
@@ -90,9 +90,9 @@ class Asked(NamedTuple):
         return bool(self.by) and with_period(self.by[-1])[1] is not None
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> IntervalOptions:
         """How intervals are made, as on the command line: a change over time is one of the rows to come, too."""
-        return Plan(of=self.of or ("population" if self.in_time else "sample"))
+        return IntervalOptions(of=self.of or ("population" if self.in_time else "sample"))
 
 
 class Fitted(NamedTuple):
@@ -215,7 +215,7 @@ def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: P
     """Compare groups of the table that was estimated last, and write the result as a table."""
     loaded, _ = load_model_and_info(model)
     summary = chosen(Summary.load(folder / "summary.npz"), groups)
-    estimates = estimate(fitted_quantifier(loaded), summary, level, Plan(of=of))
+    estimates = estimate(fitted_quantifier(loaded), summary, level, IntervalOptions(of=of))
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv")

@@ -269,10 +269,10 @@ def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
 
 def _word(value: str) -> Any:
     """Return a word as it is, or the choice of a strength that auto:items stands for."""
-    from ordinalq.regularizers import Auto
+    from ordinalq.regularizers import AutoStrength
 
     head, colon, weight = value.partition(":")
-    return Auto(weight=weight) if (head, colon) == ("auto", ":") else value
+    return AutoStrength(weight=weight) if (head, colon) == ("auto", ":") else value
 
 
 def _pairs(option: str, example: str, given: Sequence[str]) -> dict[str, str]:

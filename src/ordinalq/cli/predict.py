@@ -32,7 +32,7 @@ from ordinalq.cli.options import (
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.label_plan import LabelsNeeded
-    from ordinalq.inference.options import Plan
+    from ordinalq.inference.options import IntervalOptions
     from ordinalq.inference.trend import Trend
     from ordinalq.io.table import Table
     from ordinalq.quantifiers.base import Quantifier
@@ -87,15 +87,15 @@ class Job:
     quoting: QuotingOption = "auto"
     json: JsonOption = False
 
-    def plan(self, of: str = "sample") -> "Plan":
+    def plan(self, of: str = "sample") -> "IntervalOptions":
         """Return how intervals are made; a wrong option is an error."""
         from ordinalq._utils.validation import check_choice
-        from ordinalq.inference.options import BASES, OF, Plan
+        from ordinalq.inference.options import BASES, OF, IntervalOptions
 
         of = of if self.interval_of is None else self.interval_of
         check_choice("--interval-of", of, OF)
         check_choice("--basis", self.basis, BASES)
-        return Plan(of=of, random_state=self.random_state, basis=self.basis)
+        return IntervalOptions(of=of, random_state=self.random_state, basis=self.basis)
 
     @property
     def in_time(self) -> bool:
@@ -238,7 +238,7 @@ class Where(NamedTuple):
             raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
 
 
-def on_engine(job: "Job", where: Where, level: float | None, plan: "Plan") -> "Summary | Estimates":
+def on_engine(job: "Job", where: Where, level: float | None, plan: "IntervalOptions") -> "Summary | Estimates":
     """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
     from ordinalq.inference.estimates import Estimates
     from ordinalq.tables import engines
@@ -404,7 +404,7 @@ def _answer(
     finished: "Finished | None",
     interval: float | None,
     selection: Mapping[str, Any],
-    plan: "Plan",
+    plan: "IntervalOptions",
     *,
     diagnose: bool,
 ) -> Answer:

@@ -30,7 +30,7 @@ class Binning(NamedTuple):
     Examples
     --------
     >>> import ordinalq as oq
-    >>> binning = oq.bin_target(np.arange(1000.0), 5, min_count=100)
+    >>> binning = oq.datasets.bin_target(np.arange(1000.0), 5, min_count=100)
     >>> binning.counts
     array([200, 200, 200, 200, 200])
     """

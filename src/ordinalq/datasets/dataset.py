@@ -239,9 +239,9 @@ class Sampling:
     real : array-like (k, n), default=None
         Distributions seen in nature; None if the protocol "real" does not apply.
     poisson : bool, default=False
-        Whether a real sample has Poisson counts, see :class:`ordinalq.RealPrevalences`.
+        Whether a real sample has Poisson counts, see :class:`ordinalq.protocols.RealPrevalences`.
     sample_size, rounding, min_per_class, small_pool
-        See :class:`ordinalq.APP`.
+        See :class:`ordinalq.protocols.APP`.
     """
 
     n_validation: int
@@ -307,7 +307,7 @@ class Dataset:
     Examples
     --------
     >>> import ordinalq as oq
-    >>> dataset = oq.load_dataset("fried")
+    >>> dataset = oq.datasets.load_dataset("fried")
     >>> dataset.protocols, len(dataset.classes)
     (('APP', 'APP-OQ'), 10)
     """

@@ -1,4 +1,13 @@
-"""What can be said beyond a single estimate, of any quantifier: groups, intervals, diagnosis, choice of strengths.
+"""Estimates, intervals, group models, fit tests and tuning, for any fitted quantifier.
 
-Written against the contract (`ordinalq.contract`), never against a method.
+The functions take any object with the members of `ordinalq.inference.model.FittedQuantifier`.
 """
+
+from ordinalq.inference.bounds import Bounds as Bounds
+from ordinalq.inference.comparison import Comparison as Comparison
+from ordinalq.inference.diagnosis import Diagnosis as Diagnosis
+from ordinalq.inference.estimate import estimate as estimate
+from ordinalq.inference.estimates import Estimates as Estimates
+from ordinalq.inference.label_plan import LabelsNeeded as LabelsNeeded
+from ordinalq.inference.options import IntervalOptions as IntervalOptions
+from ordinalq.inference.trend import Trend as Trend

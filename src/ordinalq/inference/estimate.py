@@ -10,7 +10,7 @@ from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier
-from ordinalq.inference.options import Plan, check_level
+from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
@@ -19,11 +19,11 @@ from ordinalq.solvers.solution import distributions, warn_of_failed
 
 
 def estimate(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, plan: Plan | None = None
+    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, plan: IntervalOptions | None = None
 ) -> Estimates:
     """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
-    The plan says how intervals are made, None stands for ``Plan()``.
+    The plan says how intervals are made, None stands for ``IntervalOptions()``.
 
     >>> import numpy as np, ordinalq as oq
     >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
@@ -35,11 +35,11 @@ def estimate(
     1   pen        2         2.0
     """
     level = None if level is None else check_level(level)
-    if not (plan is None or isinstance(plan, Plan)):
-        raise TypeError(f"plan must be a Plan, such as Plan(of='population'), got {plan!r}.")
+    if not (plan is None or isinstance(plan, IntervalOptions)):
+        raise TypeError(f"plan must be a Plan, such as IntervalOptions(of='population'), got {plan!r}.")
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
-    plan = Plan() if plan is None else plan
+    plan = IntervalOptions() if plan is None else plan
     parts = blocks(summary.n_items, of_items=not quantifier.on_means)
     if len(parts) == 1:
         found = [estimate_block(quantifier, summary, level, plan, 0)]
@@ -51,7 +51,7 @@ def estimate(
 
 
 def estimate_block(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None, plan: Plan, block: int
+    quantifier: FittedQuantifier, summary: Summary, level: float | None, plan: IntervalOptions, block: int
 ) -> tuple[Estimates, int]:
     """Return the estimates of one block of samples, and how many of them did not converge.
 

@@ -14,7 +14,7 @@ from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.model import FittedQuantifier
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, worth
@@ -94,7 +94,7 @@ def width_correction(
     estimate = statistics(P)
     error = statistics(truth) - estimate
     ends = np.empty((2, *estimate.shape))
-    plan = Plan(n_replicates=CORRECTION_REPLICATES)
+    plan = IntervalOptions(n_replicates=CORRECTION_REPLICATES)
     for part, R, _ in quantifier.replicates(summary, P, plan.draws()):
         ends[:, part] = percentiles(R, LEVEL)
     z, t = ndtri((1 + LEVEL) / 2), stdtrit(G - 1, (1 + LEVEL) / 2)
@@ -147,7 +147,12 @@ RANK_TOLERANCE = 1e-9
 
 
 def with_intervals(
-    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, level: float, plan: Plan, block: int = 0
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    estimates: Estimates,
+    level: float,
+    plan: IntervalOptions,
+    block: int = 0,
 ) -> Estimates:
     """Return the estimates of a block of summarized samples with bounds and covariances."""
     closed = quantifier.closed_form(summary, level, plan.of)

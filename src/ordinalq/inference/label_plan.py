@@ -12,7 +12,7 @@ from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.labels import by_labels_alone, enough, from_labels
 from ordinalq.inference.model import FittedQuantifier
-from ordinalq.inference.options import Plan, check_level
+from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import is_missing
 from ordinalq.samples.summary import Summary
@@ -40,7 +40,7 @@ class LabelsNeeded:
         Width of the interval as it is (NaN: none that rests on enough labels), and with that many labels; above `asked`
         where even all items are not enough.
     basis : ndarray (B,) of str
-        What the interval will rest on, see :class:`ordinalq.Plan`.
+        What the interval will rest on, see :class:`ordinalq.inference.IntervalOptions`.
     """
 
     asked: float
@@ -121,7 +121,7 @@ def labels_needed(
     quantity: Any = "mean",
     *,
     level: float = 0.95,
-    plan: Plan | None = None,
+    plan: IntervalOptions | None = None,
 ) -> LabelsNeeded:
     """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
 
@@ -130,7 +130,7 @@ def labels_needed(
     are those of `Services.labels_needed`; the summary has the labels that there are, if only gaps.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
-    plan = Plan() if plan is None else plan
+    plan = IntervalOptions() if plan is None else plan
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labelled=..., which may be None for every item.")

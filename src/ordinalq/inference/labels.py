@@ -22,7 +22,7 @@ from ordinalq.inference.group_model import (
     variances,
 )
 from ordinalq.inference.model import FittedQuantifier
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -122,7 +122,9 @@ def _wilson(
 FEWEST = 10
 
 
-def with_labels(quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, plan: Plan) -> Estimates:
+def with_labels(
+    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, plan: IntervalOptions
+) -> Estimates:
     """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
 
     A method with a model of groups has used the labels already. Else, or where the plan says so, or where it is left
@@ -156,11 +158,11 @@ def enough(n_labelled: Any, n_items: Any) -> Mask:
     return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
 
 
-def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, plan: Plan) -> Mask:
+def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, plan: IntervalOptions) -> Mask:
     """Return which samples are to rest on their labels alone, (B,), where these are enough."""
     if plan.basis == "model" and not quantifier.uses_labels:
         raise ValueError(
-            f"basis='model' needs a method with a model of groups that labels can enter, such as BLP; with "
+            f"basis='model' needs a method with a model of groups that labels can enter, such as GroupBLP; with "
             f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
         )
     if plan.basis == "labels" or not quantifier.uses_labels:

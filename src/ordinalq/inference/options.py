@@ -36,7 +36,7 @@ class Draws(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class IntervalOptions:
     """How intervals are made.
 
     Parameters
@@ -50,14 +50,14 @@ class Plan:
     basis : {"auto", "model", "labels"}, default="auto"
         What estimates and intervals rest on if some items of a group are labelled. "labels": the random draw of these
         items alone, which is valid whatever else is wrong. "model": the method's model of groups, informed by the
-        labels; narrower, and as right as the model is. "auto" is "model" if the method has such a model, like BLP, and
-        the group is like the training groups, else "labels". Groups with fewer than ten labels never rest on labels
+        labels; narrower, and as right as the model is. "auto" is "model" if the method has such a model, like GroupBLP,
+        and the group is like the training groups, else "labels". Groups with fewer than ten labels never rest on labels
         alone.
 
     Examples
     --------
-    >>> Plan(of="population", n_replicates=500)
-    Plan(of='population', n_replicates=500, random_state=0, basis='auto')
+    >>> IntervalOptions(of="population", n_replicates=500)
+    IntervalOptions(of='population', n_replicates=500, random_state=0, basis='auto')
     """
 
     of: str = "sample"
@@ -75,7 +75,7 @@ class Plan:
         """Return the plan with a fresh generator, for a block of samples."""
         return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
 
-    def repeatable(self) -> "Plan":
+    def repeatable(self) -> "IntervalOptions":
         """Return the plan with a seed instead of a generator: each block begins with the same draws."""
         state = self.random_state
         return replace(self, random_state=int(state.integers(2**63))) if hasattr(state, "integers") else self

@@ -18,7 +18,7 @@ from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APPOQ, Protocol, RealPrevalences
-from ordinalq.regularizers import Auto, Smoother
+from ordinalq.regularizers import AutoStrength, Smoother
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
@@ -85,7 +85,7 @@ class Ground(NamedTuple):
         return self._replace(splits=[s._replace(samples=made(s.samples, codes, weights)) for s in self.splits])
 
 
-def ground(auto: Auto, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
+def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
     """Return what a strength is chosen on, as `auto` says: held-out items with codes and perhaps training groups (N,).
 
     Only those of the pool (k,) may enter M and samples; where each sample takes long, `few` have to do.
@@ -158,7 +158,7 @@ def thirds(codes: Codes, pool: Codes, *, few: bool = False) -> Iterator[Mask]:
         yield mask
 
 
-def _by_group(auto: Auto, codes: Codes, groups: Codes, pool: Codes) -> list[Split]:
+def _by_group(auto: AutoStrength, codes: Codes, groups: Codes, pool: Codes) -> list[Split]:
     """Return the training groups of enough items in folds, each with the items of all other folds for M."""
     sizes, n = np.bincount(groups[pool]), int(codes.max()) + 1
     n_folds = min(FOLDS, int((sizes >= auto.min_items).sum()))
@@ -340,6 +340,6 @@ def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
         warnings.warn(
             f"{name}='auto' was chosen on samples with a jaggedness of at most {most:.2g}, and that of the training "
             f"distribution is {own:.2g}: if yours are as jagged, smoothing may hurt. Fit with groups, give "
-            f"{name}=Auto(prevalences=...) with the distributions that you expect, or {name}=0.",
+            f"{name}=AutoStrength(prevalences=...) with the distributions that you expect, or {name}=0.",
             stacklevel=2,
         )

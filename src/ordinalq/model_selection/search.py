@@ -447,7 +447,7 @@ class SampleSearch(Services, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> y, y_pool = rng.integers(1, 6, 300), rng.integers(1, 6, 300)
     >>> X, X_pool = y[:, None] + rng.normal(size=(300, 1)), y_pool[:, None] + rng.normal(size=(300, 1))
-    >>> samples = oq.APPOQ(0.2, 100, 50, small_pool="repeat", random_state=0).draw(y_pool)
+    >>> samples = oq.protocols.APPOQ(0.2, 100, 50, small_pool="repeat", random_state=0).draw(y_pool)
     >>> search = SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-5, 1e-1]}, samples=samples)
     >>> search.fit(X, y, X_pool).best()
     {'tau': 0.1}

@@ -6,13 +6,13 @@ return them bring their classes, groups and intervals along.
 """
 
 from ordinalq._utils.text import shortened as shortened
+from ordinalq.plot.comparisons import comparison as comparison
+from ordinalq.plot.comparisons import trend as trend
 from ordinalq.plot.curves import response_matrix as response_matrix
 from ordinalq.plot.curves import tau_path as tau_path
 from ordinalq.plot.distributions import distribution as distribution
 from ordinalq.plot.distributions import estimate_against_truth as estimate_against_truth
 from ordinalq.plot.distributions import groups as groups
-from ordinalq.plot.comparisons import comparison as comparison
-from ordinalq.plot.comparisons import trend as trend
 from ordinalq.plot.unfolding import check as check
 from ordinalq.plot.unfolding import spectrum as spectrum
 from ordinalq.plot.unfolding import strength_scan as strength_scan

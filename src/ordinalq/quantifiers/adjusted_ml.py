@@ -1,4 +1,4 @@
-"""AML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
+"""AdjustedML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.bounds import Bounds, statistics
 from ordinalq.inference.group_model import multinomial, variances
 from ordinalq.inference.model import ClosedForm
-from ordinalq.quantifiers.group_blp import BLP
+from ordinalq.quantifiers.group_blp import GroupBLP
 from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
@@ -170,7 +170,7 @@ class Prior:
 
     @classmethod
     def of(cls, prior: Any, p_train: Floats, strength: float | None = None) -> "Prior":
-        """Return the prior of that name, or with that centre; see :class:`ordinalq.AML`."""
+        """Return the prior of that name, or with that centre; see :class:`ordinalq.AdjustedML`."""
         n = len(p_train)
         uniform = Part(np.full(n, 1 / n), n)
         worth = STRENGTH if strength is None else strength
@@ -430,7 +430,7 @@ INSTRUMENTS = ("sample", "uniform", "training")
 PASS = 512
 
 
-class AML(Method):
+class AdjustedML(Method):
     """Adjusted maximum likelihood: the score function of the likelihood, with class means measured on held-out items.
 
     Density ratios r(x) come from the posteriors, calibrated so that all classes count alike. Their likelihood has the
@@ -440,7 +440,7 @@ class AML(Method):
     first estimate of p itself: it has as much of each class as that class contributes to Omega. See docs/methods.md.
 
     With training groups, ``fit(X, y, groups=...)``, Omega includes the group effect D and the prior is learned from the
-    groups: that is :class:`BLP`, whose f, the posteriors, equals the instrument p0 = p_train up to units.
+    groups: that is :class:`GroupBLP`, whose f, the posteriors, equals the instrument p0 = p_train up to units.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ class AML(Method):
         p0: made for each sample from a first estimate, which needs the scores of all its items; or one p0 for all
         samples, which loses a few per cent but needs only means.
     group_effect : float, default=None
-        Without training groups: a stated effect of groups that are known to differ, see :class:`BLP`.
+        Without training groups: a stated effect of groups that are known to differ, see :class:`GroupBLP`.
 
     Attributes
     ----------
@@ -470,7 +470,7 @@ class AML(Method):
         Class means of f for the instrument of all samples (of their first estimate).
     covariances_ : ndarray (n, n, n)
         Covariances of f within the classes for that instrument.
-    predictor_ : BLP or None
+    predictor_ : GroupBLP or None
         What makes the estimates if there are training groups or a stated effect.
     """
 
@@ -505,7 +505,7 @@ class AML(Method):
         """Refuse parameters out of range."""
         check_choice("instrument", self.instrument, INSTRUMENTS)
         check_prior(self.prior, self.strength, n_classes)
-        BLP(group_effect=self.group_effect).check_parameters(n_classes)
+        GroupBLP(group_effect=self.group_effect).check_parameters(n_classes)
 
     def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
         """Fit the calibration and the class means for a common instrument."""
@@ -539,10 +539,10 @@ class AML(Method):
 
     def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
         """Keep V, and learn from its groups."""
-        self.predictor_: BLP | None = None
+        self.predictor_: GroupBLP | None = None
         super().keep(S, codes, None, weights)
         if groups is not None or self.group_effect is not None:
-            predictor = BLP(group_effect=self.group_effect)
+            predictor = GroupBLP(group_effect=self.group_effect)
             predictor.classes_ = self.classes_
             predictor.learn(S, codes, weights)
             predictor.keep(S, codes, groups, weights)
@@ -637,7 +637,7 @@ def _positive(P: Floats, sizes: Floats) -> Floats:
     return clean(np.maximum(P, 0.5 / sizes[:, None]))
 
 
-def _shared(method: AML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
+def _shared(method: AdjustedML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
     """Yield what errors of M do to the shares of successive samples of N items (B,), as factors (b, n, n^2).
 
     Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common

@@ -1,4 +1,4 @@
-"""`Default`: the quantifier of those who name none, and what it says of itself."""
+"""`AutoQuantifier`: the quantifier of those who name none, and what it says of itself."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from ordinalq._utils.validation import check_choice
 from ordinalq.classifiers.cross_fitting import last_step
 from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
 from ordinalq.inference.expected import expected_errors
-from ordinalq.quantifiers.adjusted_ml import AML
+from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.samples.weights import Weights
 
 # Sizes of samples for which the expected error is told.
@@ -18,7 +18,7 @@ SIZES = (100, 1000)
 
 @dataclass(frozen=True)
 class Training:
-    """What :class:`Default` chose, and how good it is.
+    """What :class:`AutoQuantifier` chose, and how good it is.
 
     Attributes
     ----------
@@ -51,18 +51,19 @@ class Training:
         return "\n".join(lines)
 
 
-class Default(AML):
+class AutoQuantifier(AdjustedML):
     """The default: adjusted maximum likelihood on a stack of regressors and classifiers that suits the items.
 
-    ``Default(budget=...)`` is ``AML(OrdinalStack(budget=...))`` that also says what was chosen and the error to expect.
-    The choice is a table, not a search: see docs/default.md. With training groups it learns how groups differ.
+    ``AutoQuantifier(budget=...)`` is ``AdjustedML(OrdinalStack(budget=...))`` that also says what was chosen and the
+    error to expect. The choice is a table, not a search: see docs/default.md. With training groups it learns how groups
+    differ.
 
     Parameters
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
         On 20,000 items of 10 columns "fast" takes about 4 s of one core, "balanced" 12 s, "best" several times as long.
     prior, strength, instrument, group_effect
-        See :class:`AML`.
+        See :class:`AdjustedML`.
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
@@ -77,9 +78,9 @@ class Default(AML):
     --------
     >>> rng = np.random.default_rng(0)
     >>> stars = rng.integers(1, 6, size=500)
-    >>> q = Default(budget="fast").fit(stars[:, None] + rng.normal(size=(500, 3)), stars)
+    >>> q = AutoQuantifier(budget="fast").fit(stars[:, None] + rng.normal(size=(500, 3)), stars)
     >>> q.training_.kind, q.training_.method
-    ('few', 'AML')
+    ('few', 'AdjustedML')
     """
 
     fits_scores = False
@@ -117,38 +118,21 @@ class Default(AML):
         """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
         super().fit_items(X, codes, groups, weights)
         stack: Any = self.classifier_
-        method = AML(
+        method = AdjustedML(
             prior=self.prior, strength=self.strength, instrument=self.instrument, group_effect=self.group_effect
         )
         S, seed = stack.held_out_scores_, self.random_state
         expected = expected_errors(method, S, codes, groups=groups, sizes=SIZES, random_state=seed)
         learned = "" if groups is None else "; learns from the training groups how groups differ"
-        reason = f"AML: adjusted maximum likelihood, efficient even if posteriors are imperfect{learned}"
+        reason = f"AdjustedML: adjusted maximum likelihood, efficient even if posteriors are imperfect{learned}"
         self.training_ = Training(
             budget=self.budget,
             kind=stack.kind_,
-            method="AML",
+            method="AdjustedML",
             reasons=(*stack.reasons_, reason),
             weights=_weights(stack),
             expected=expected,
         )
-
-
-def train(
-    X: Any, y: Any, classes: Any = None, groups: Any = None, *, budget: str = "balanced", random_state: int = 0
-) -> Default:
-    """Fit the default, ``Default(budget=...).fit(X, y)``.
-
-    Parameters
-    ----------
-    X : array-like, frame or sparse array (N, ...)
-        Labelled items: numbers, a frame with numbers and categories, or sparse vectors of texts.
-    y, classes, groups
-        See :meth:`Quantifier.fit`.
-    budget, random_state
-        See :class:`Default`.
-    """
-    return Default(budget=budget, random_state=random_state).fit(X, y, classes, groups)
 
 
 def _weights(stack: Any) -> dict[str, float]:

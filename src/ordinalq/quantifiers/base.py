@@ -21,7 +21,7 @@ from ordinalq.inference.group_model import effect_on_looks, logits_pay, with_log
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
 from ordinalq.inference.model import Facts, Replicates, ScoreChecks
-from ordinalq.inference.options import Draws, Plan, check_level
+from ordinalq.inference.options import Draws, IntervalOptions, check_level
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APP, draw_items, streams
 from ordinalq.samples.keys import Keys, is_polars
@@ -315,7 +315,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         >>> import ordinalq as oq
         >>> X = np.arange(60.0)[:, None]
         >>> y = np.repeat([1, 2, 3], 20)
-        >>> scored = oq.CrossFitted(cv=3).fit(X, y)
+        >>> scored = oq.classifiers.CrossFitted(cv=3).fit(X, y)
         >>> [method().fit_on(scored, y).predict(X[:30]).round(1).tolist() for method in (oq.CC, oq.PACC)]
         [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
         """
@@ -592,7 +592,7 @@ class Services(ABC):
         *,
         level: float | None = None,
         labelled: Any = None,
-        plan: Plan | None = None,
+        plan: IntervalOptions | None = None,
         sample_weight: Any = None,
         weights: str = "survey",
     ) -> Estimates:
@@ -608,9 +608,9 @@ class Services(ABC):
             Level of the intervals, such as 0.95; None gives none.
         labelled : array-like (N,), default=None
             Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
-            known. ``Plan(basis=...)`` says how they are used, the column ``basis`` which way it was.
+            known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
         plan : Plan, default=None
-            How intervals are made, see :class:`ordinalq.Plan`.
+            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
             Weights of the items; those of weight zero, and groups that have no others, are left out.
         weights : {"survey", "frequency"}, default="survey"
@@ -634,7 +634,7 @@ class Services(ABC):
         groups: Any = None,
         *,
         labelled: Any = None,
-        plan: Plan | None = None,
+        plan: IntervalOptions | None = None,
         sample_weight: Any = None,
         weights: str = "survey",
     ) -> Estimates:
@@ -654,7 +654,7 @@ class Services(ABC):
         labelled : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
         plan : Plan, default=None
-            How intervals are made, see :class:`ordinalq.Plan`.
+            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weights
             Weights of the items, and what they are, see :meth:`predict_groups`.
         """
@@ -670,7 +670,7 @@ class Services(ABC):
         *,
         level: float = 0.95,
         labelled: Any = None,
-        plan: Plan | None = None,
+        plan: IntervalOptions | None = None,
     ) -> LabelsNeeded:
         """Return how many items of each group to label, so that its interval is no wider than `width`.
 
@@ -713,7 +713,9 @@ class Services(ABC):
         summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weights=weights)
         return diagnose(quantifier, summary)
 
-    def _estimate(self, X: Any, groups: Any, level: float | None, plan: Plan | None, **how: Any) -> Estimates:
+    def _estimate(
+        self, X: Any, groups: Any, level: float | None, plan: IntervalOptions | None, **how: Any
+    ) -> Estimates:
         quantifier, S = self.fitted(), self.scores(X)
         summary = quantifier.summarize(S, group_samples(groups, len(S)), **how)
         return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))

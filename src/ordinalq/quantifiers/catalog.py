@@ -10,12 +10,12 @@ from typing import Any
 
 from ordinalq._utils.validation import check_choice
 from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
-from ordinalq.quantifiers.adjusted_ml import AML
-from ordinalq.quantifiers.auto import Default
+from ordinalq.quantifiers.adjusted_ml import AdjustedML
+from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.counting import CC, PCC
 from ordinalq.quantifiers.energy import EDy, OEDy
-from ordinalq.quantifiers.group_blp import BLP
+from ordinalq.quantifiers.group_blp import GroupBLP
 from ordinalq.quantifiers.histogram import OPDF, PDF, HDx, HDy, OHDx, OHDy
 from ordinalq.quantifiers.likelihood import OSLD, SLD
 from ordinalq.quantifiers.run_ibu import IBU, RUN
@@ -92,7 +92,7 @@ def catalog(*, beyond: bool = True) -> list[Entry]:
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     if beyond:
-        groups[BEYOND] = [Default, AML, BLP]
+        groups[BEYOND] = [AutoQuantifier, AdjustedML, GroupBLP]
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 

@@ -1,4 +1,4 @@
-"""BLP: shares of groups by best linear prediction, with group effects learned from labelled groups."""
+"""GroupBLP: shares of groups by best linear prediction, with group effects learned from labelled groups."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
 
-class BLP(Method):
+class GroupBLP(Method):
     """Best linear prediction of the shares of a group, given the mean of its items' posteriors.
 
     Statisticians know it as the empirical best linear predictor of small-area estimation, physicists as a Wiener
@@ -90,7 +90,7 @@ class BLP(Method):
         super().keep(S, codes, None, weights)
 
     def _model(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> GroupModel:
-        """Return the model of groups for the representation of this BLP."""
+        """Return the model of groups for the representation of this GroupBLP."""
         place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
         sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_), weights=weights)
         if groups is not None:

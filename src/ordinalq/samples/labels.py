@@ -93,7 +93,7 @@ def _own_order(y: Any, name: str) -> Array:
         if len(distinct) > max(20, len(values) / 2) and (distinct != np.round(distinct)).any():
             raise ValueError(
                 f"{name} has {len(distinct)} different values in {len(values)} items, like a measurement: make "
-                "classes of it first, for example with ordinalq.bin_target."
+                "classes of it first, for example with ordinalq.datasets.bin_target."
             )
         return distinct
     example = ", ".join(repr(str(v)) for v in sorted({str(v) for v in values})[:3])

@@ -1,1 +1,7 @@
 """Solvers: each minimises the objectives of a whole batch of samples over the simplex."""
+
+from ordinalq.solvers.l1 import L1Solver as L1Solver
+from ordinalq.solvers.newton import NewtonSolver as NewtonSolver
+from ordinalq.solvers.quadratic import QuadraticSolver as QuadraticSolver
+from ordinalq.solvers.softmax import SoftmaxSolver as SoftmaxSolver
+from ordinalq.solvers.solution import Solution as Solution

@@ -1,1 +1,21 @@
 """Everyday use: from a table to a model, from a model and a table to estimates; models in files."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ordinalq.tables.model import TableModel as TableModel
+    from ordinalq.tables.model_file import load_model as load_model
+    from ordinalq.tables.model_file import save_model as save_model
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use: model files need skops, tables scikit-learn's text features."""
+    if name == "TableModel":
+        from ordinalq.tables.model import TableModel
+
+        return TableModel
+    if name in ("load_model", "save_model"):
+        from ordinalq.tables import model_file
+
+        return getattr(model_file, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

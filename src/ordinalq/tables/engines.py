@@ -18,7 +18,7 @@ import sklearn
 
 from ordinalq.inference.estimate import estimate_block
 from ordinalq.inference.estimates import check_names, united
-from ordinalq.inference.options import Plan, check_level
+from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile
@@ -41,7 +41,7 @@ class Task(NamedTuple):
 
     reading: Reading
     level: float | None
-    plan: Plan
+    plan: IntervalOptions
     estimates: bool = True
 
     @property
@@ -80,7 +80,7 @@ def prepared(
     labelled: str | None = None,
     weight: str | None = None,
     weights: str = "survey",
-    plan: Plan | None = None,
+    plan: IntervalOptions | None = None,
 ) -> Task:
     """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
     quantifier = fitted_quantifier(model)
@@ -90,7 +90,7 @@ def prepared(
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
     reading = Reading(model, Grouping(by), labelled, compact=False, weight=weight, weights=weights)
     require_columns(columns, list(reading.wanted.columns or ()), "the table")
-    plan = Plan() if plan is None else plan
+    plan = IntervalOptions() if plan is None else plan
     return Task(reading, None if level is None else check_level(level), plan.repeatable())
 
 

@@ -14,7 +14,7 @@ from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
@@ -148,7 +148,7 @@ def evaluate_table(
         table = judged(_estimates(quantifier, S, samples), samples)
     else:
         summary = quantifier.summarize(S, samples)
-        found = estimate(quantifier, summary, level, Plan(random_state=random_state))
+        found = estimate(quantifier, summary, level, IntervalOptions(random_state=random_state))
         table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
     table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
     return table

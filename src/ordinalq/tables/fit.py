@@ -35,13 +35,13 @@ def build_quantifier(
     """Return an unfitted quantifier for encoded tables.
 
     The method has a name in the catalog, or is the path package.module:Class of one's own; None is
-    :class:`ordinalq.Default`, or its method, :class:`ordinalq.AML`, where a classifier is named. That is "logistic",
-    logistic regression, cross-fitted, or "forest", a random forest with out-of-bag scores; with groups the forest is
-    cross-fitted, so that folds keep groups together. None is "logistic" where the method needs one.
+    :class:`ordinalq.AutoQuantifier`, or its method, :class:`ordinalq.AdjustedML`, where a classifier is named. That is
+    "logistic", logistic regression, cross-fitted, or "forest", a random forest with out-of-bag scores; with groups the
+    forest is cross-fitted, so that folds keep groups together. None is "logistic" where the method needs one.
     """
     named = method is not None
     if method is None:
-        method = "Default" if classifier is None else "AML"
+        method = "AutoQuantifier" if classifier is None else "AdjustedML"
     entry = find_method(method)
     takes = set(entry.cls().get_params(deep=False))
     parameters = dict(parameters or {})

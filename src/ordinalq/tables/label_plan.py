@@ -7,7 +7,7 @@ import pandas as pd
 
 from ordinalq._utils.validation import Index, Mask, check_random_state
 from ordinalq.inference.label_plan import LabelsNeeded, drawn_items, labels_needed
-from ordinalq.inference.options import Plan
+from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.columns import MISSING_WORDS, as_words, where
 from ordinalq.io.table import Table
 from ordinalq.tables.aggregate import Reading, read_summary
@@ -33,7 +33,7 @@ def plan_labels(
     width: float = 0.05,
     quantity: Any = "mean",
     level: float = 0.95,
-    plan: Plan | None = None,
+    plan: IntervalOptions | None = None,
     **how: Any,
 ) -> LabelPlan:
     """Return how many rows of a table, or of each group of its rows, to label.

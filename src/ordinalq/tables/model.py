@@ -21,11 +21,11 @@ from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
-from ordinalq.inference.options import Plan, check_level
+from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.io import columns as cells
 from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
 from ordinalq.io.encoder import Words, names_array, table_encoder, with_name_arrays
-from ordinalq.quantifiers.auto import Default
+from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels
@@ -268,7 +268,7 @@ class _Answers:
         *,
         level: float | None = None,
         labelled: Any = None,
-        plan: Plan | None = None,
+        plan: IntervalOptions | None = None,
         weight: Any = None,
         weights: str = "survey",
     ) -> Estimates:
@@ -286,7 +286,7 @@ class _Answers:
         labelled : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
         plan : Plan, default=None
-            How intervals are made, see :class:`ordinalq.Plan`.
+            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
         weight : str or array-like (N,), default=None
             Weights of the rows, or their column.
         weights : {"survey", "frequency"}, default="survey"
@@ -319,7 +319,7 @@ class TableModel(_Answers, BaseEstimator):
     Parameters
     ----------
     quantifier : Quantifier, default=None
-        Unfitted; None stands for ``Default()``.
+        Unfitted; None stands for ``AutoQuantifier()``.
     text, features, categories : list of str, default=()
         Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
         but the target if neither `text` nor `features` name any.
@@ -413,7 +413,7 @@ class TableModel(_Answers, BaseEstimator):
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
-        quantifier: Quantifier = clone(Default() if self.quantifier is None else self.quantifier, safe=False)
+        quantifier: Quantifier = clone(AutoQuantifier() if self.quantifier is None else self.quantifier, safe=False)
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))

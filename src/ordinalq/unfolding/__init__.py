@@ -5,9 +5,10 @@ from ordinalq.unfolding.checks import bottom_line_test as bottom_line_test
 from ordinalq.unfolding.checks import closure_test as closure_test
 from ordinalq.unfolding.checks import coverage_test as coverage_test
 from ordinalq.unfolding.measurement import Measurement as Measurement
+from ordinalq.unfolding.response import solve as solve
 from ordinalq.unfolding.result import Unfolding as Unfolding
 from ordinalq.unfolding.strength import Scan as Scan
-from ordinalq.unfolding.systematics import Alternative as Alternative
+from ordinalq.unfolding.systematics import ShiftedModel as ShiftedModel
 from ordinalq.unfolding.systematics import SimulatedEvents as SimulatedEvents
 from ordinalq.unfolding.systematics import Source as Source
 from ordinalq.unfolding.systematics import Uncertainty as Uncertainty

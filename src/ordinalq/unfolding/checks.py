@@ -81,7 +81,7 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
     >>> import ordinalq as oq
     >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
     >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
-    >>> oq.closure_test(spectrum, [600, 300, 150]).passed
+    >>> oq.unfolding.closure_test(spectrum, [600, 300, 150]).passed
     True
     """
     known = unfolding.measurement
@@ -121,7 +121,7 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
     >>> import ordinalq as oq
     >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
     >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
-    >>> oq.bottom_line_test(spectrum, {"falling": [500, 310, 200], "flat": [340, 340, 340]}).passed
+    >>> oq.unfolding.bottom_line_test(spectrum, {"falling": [500, 310, 200], "flat": [340, 340, 340]}).passed
     True
     """
     if not isinstance(models, Mapping) or not models:
@@ -182,7 +182,7 @@ def coverage_test(
     >>> import ordinalq as oq
     >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
     >>> spectrum = oq.unfold([480, 320, 210], M, tau=0.0)
-    >>> list(oq.coverage_test(spectrum, n_toys=50).frame())
+    >>> list(oq.unfolding.coverage_test(spectrum, n_toys=50).frame())
     ['bin', 'truth', 'without_bias', 'with_bias']
     """
     t = _spectrum(truth, unfolding)

@@ -60,7 +60,7 @@ class SimulatedEvents(Source):
     >>> import numpy as np
     >>> import ordinalq as oq
     >>> events = np.array([[90, 10, 0], [10, 80, 10], [0, 10, 90]])
-    >>> known = {"simulation": oq.SimulatedEvents(events)}
+    >>> known = {"simulation": oq.unfolding.SimulatedEvents(events)}
     >>> oq.unfold([480, 320, 210], events / 100, tau=0.0, systematics=known).systematic_error.round(1)
     array([22.4, 29.1, 14.3])
     """
@@ -108,7 +108,7 @@ class Uncertainty(Source):
     Examples
     --------
     >>> import ordinalq as oq
-    >>> known = {"background": oq.Uncertainty("background", 0.1, relative=True, correlated=True)}
+    >>> known = {"background": oq.unfolding.Uncertainty("background", 0.1, relative=True, correlated=True)}
     >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
     >>> oq.unfold([480, 320, 210], M, tau=0.0, background=[40, 40, 40], systematics=known).systematic_error.round(1)
     array([4., 4., 4.])
@@ -132,7 +132,7 @@ class Uncertainty(Source):
         return [_shift(self.of, error, known)] if self.correlated else _each(self.of, error, known)
 
 
-class Alternative(Source):
+class ShiftedModel(Source):
     """A nuisance parameter, given by the response, acceptance and background when it is off by one standard deviation.
 
     Parameters
@@ -147,7 +147,7 @@ class Alternative(Source):
     >>> import ordinalq as oq
     >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
     >>> off = [[0.88, 0.1, 0.0], [0.12, 0.8, 0.1], [0.0, 0.1, 0.9]]
-    >>> known = {"scale": oq.Alternative(off)}
+    >>> known = {"scale": oq.unfolding.ShiftedModel(off)}
     >>> oq.unfold([480, 320, 210], M, tau=0.0, systematics=known).systematic_error.round(1)
     array([12.7, 14.2,  1.6])
     """

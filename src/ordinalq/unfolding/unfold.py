@@ -74,7 +74,7 @@ def unfold(
     edges : array-like (n + 1,) or sequence of them, default=None
         Edges of the true bins, for tables and pictures; None stands for those of a response histogram.
     systematics : mapping of names to sources, default=None
-        What is uncertain: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`Alternative`.
+        What is uncertain: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`ShiftedModel`.
     propagation : {"linear", "toys"}, default="linear"
         How `systematics` are propagated: to first order, or by `n_toys` unfoldings, each with other M, a and b.
     n_toys : int, default=100

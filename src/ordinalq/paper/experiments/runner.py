@@ -210,9 +210,9 @@ def run(
     """Run an experiment that is no collection, or go on with one that was interrupted, and return what it has found.
 
     The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
-    copy of the data set, see :func:`ordinalq.load_dataset`. Results do not depend on the number of workers, nor on the
-    backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder still
-    belongs to this run, for example to write a report there.
+    copy of the data set, see :func:`ordinalq.datasets.load_dataset`. Results do not depend on the number of workers,
+    nor on the backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder
+    still belongs to this run, for example to write a report there.
     """
     check_workers(backend, n_jobs)  # before the work, not after it
     progress = progress or Progress()
