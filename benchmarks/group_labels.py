@@ -5,7 +5,7 @@
 
 Each test day, or ten pooled films, is a population, from which labelled and unlabelled items are drawn with
 replacement; the truth is its distribution, intervals have level 95 %. Beside the two kinds of intervals that
-`predict_groups(labelled=...)` gives stands prediction-powered inference with lambda = 1, cut to [0, 1];
+`predict_groups(labels=...)` gives stands prediction-powered inference with lambda = 1, cut to [0, 1];
 tests/test_group_labels.py holds it to figures of ppi-python.
 """
 
@@ -61,7 +61,7 @@ def drawn(data: Groups, known, others) -> Drawn:
 def estimates(quantifier, items: Drawn, **plan):
     """Estimate the groups through the package, from scores."""
     samples = oq.Samples.from_groups(items.groups)
-    summary = quantifier.summarize(items.S, samples, labelled=items.labelled)
+    summary = quantifier.summarize(items.S, samples, labels=items.labelled)
     return estimate(quantifier, summary, LEVEL, oq.inference.IntervalOptions(**plan))
 
 
@@ -152,11 +152,11 @@ def promised(name, data: Groups, widths, quantity="mean", *, seed=1):
     samples, S = oq.Samples.from_groups(data.h), normalized(data.T)
     for method, bases in ((oq.GroupBLP, ("model", "labels")), (oq.PACC, ("labels",))):
         quantifier = fitted(data, method)
-        summary = quantifier.summarize(S, samples, labelled=[None] * len(S))
+        summary = quantifier.summarize(S, samples, labels=[None] * len(S))
         for basis in bases:
             for width in widths:
                 plan = oq.inference.IntervalOptions(basis=basis)
-                needed = labels_needed(quantifier, summary, width, quantity, plan=plan)
+                needed = labels_needed(quantifier, summary, width, quantity, options=plan)
                 chosen = needed.draw(data.h, random_state=rng)
                 labelled = np.full(len(S), np.nan)
                 labelled[chosen] = data.z[chosen] + 1.0

@@ -69,7 +69,7 @@ def figures():
     model = oq.TableModel(oq.PACC(oq.classifiers.CrossFitted(cv=5, random_state=0)), text=["review"]).fit(
         train, target="stars"
     )
-    how = {"level": 0.95, "plan": oq.inference.IntervalOptions("population", random_state=0)}
+    how = {"level": 0.95, "options": oq.inference.IntervalOptions("population", random_state=0)}
     products, months = (model.predict_groups(new, by=by, **how) for by in ("product", "date:month"))
     drawn = {
         "reviews_groups.svg": oq.plot.groups(products, xlabel="stars"),

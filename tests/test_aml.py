@@ -296,7 +296,7 @@ def test_intervals_cover(of, instrument):
                  for p in truth]  # fmt: skip
         samples = oq.Samples.from_index(index, len(T))
     q = oq.AdjustedML(prior="uniform", instrument=instrument).fit_scores(S, y)
-    got = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(of=of))
+    got = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(estimand=of))
     assert ((got.lower <= got.prevalences) & (got.prevalences <= got.upper)).all()
     assert 0.92 < ((got.lower <= truth) & (truth <= got.upper)).mean() < 0.985
     mean = truth @ np.arange(1, N + 1)
@@ -310,7 +310,7 @@ def test_bounds_expect_nothing_that_was_not_stated(of, rng):
     found = {}
     for prior in ("any", "uniform"):
         q = oq.AdjustedML(prior=prior).fit_scores(S, y)
-        found[prior] = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(of=of))
+        found[prior] = estimate(q, q.summarize(T, samples), 0.95, oq.inference.IntervalOptions(estimand=of))
     got, flat = found["any"], found["uniform"]
     assert_array_equal(got.covariance, flat.covariance)
     if of == "population":  # estimates, too, or differences between populations near that of training would shrink

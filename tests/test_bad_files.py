@@ -382,7 +382,7 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
         (*predict, "--plot", tmp_path / "absent" / "result.png"): "absent: no such folder",
         (*predict, "--interval", "95"): "--interval must be a level between 0 and 1",
         (*predict, "--interval", "nan"): "--interval must be a level between 0 and 1",
-        (*predict, "--interval-of", "stars"): "--interval-of must be one of 'sample', 'population'",
+        (*predict, "--estimand", "stars"): "--estimand must be one of 'sample', 'population'",
         ("predict", model, tmp_path / "absent.csv"): "absent.csv: no such file",
         ("predict", model, tmp_path / "empty"): "empty: expected a folder with .csv, .tsv, .jsonl or .parquet files",
         ("predict", model, tmp_path / "*.tsv"): "*.tsv: no file matches the pattern",

@@ -44,7 +44,7 @@ def model():
 def same(model):
     """Return estimates of 600 groups of one population."""
     X, _ = draw(generator(16), SHARES, 600 * 500)
-    return model.predict_groups(X, np.repeat(np.arange(600), 500), level=0.95, plan=POPULATION)
+    return model.predict_groups(X, np.repeat(np.arange(600), 500), level=0.95, options=POPULATION)
 
 
 def pairs(estimates):
@@ -297,9 +297,9 @@ def test_compare_on_the_command_line(tables, tmp_path, capsys):
     assert "The mean class of north is" in out
     assert "north has more in the upper classes at every cut." in " ".join(out.split())
     assert (tmp_path / "two.png").stat().st_size > 5000
-    code, out, _ = run(capsys, *call, "south", "north", "8", "--json", "--interval", "0.9", "--interval-of", "sample")
+    code, out, _ = run(capsys, *call, "south", "north", "8", "--json", "--interval", "0.9", "--estimand", "sample")
     found = json.loads(out)
-    assert (found["by"], found["level"], found["of"], found["adjusted"]) == ("shop", 0.9, "sample", "Bonferroni")
+    assert (found["by"], found["level"], found["estimand"], found["adjusted"]) == ("shop", 0.9, "sample", "Bonferroni")
     assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [("south", "north"), ("south", "8"), ("north", "8")]
     assert found["pairs"][0]["side"] == "lower"
     assert found["pairs"][0]["probability"] < 1e-6
@@ -313,7 +313,7 @@ def test_compare_says_what_is_wrong(tables, capsys):
         ("north", "soth"): "did you mean 'south'",
         ("north", "zzz"): "there are 8, north, south",
         ("north", "south", "--interval", "95"): "--interval must be a number between 0 and 1",
-        ("north", "south", "--interval-of", "all"): "--interval-of",
+        ("north", "south", "--estimand", "all"): "--estimand",
     }.items():
         code, _, err = run(capsys, *call, *arguments)
         assert code == 2

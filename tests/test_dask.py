@@ -64,8 +64,8 @@ def test_labels_of_some_rows_count(client, data):
     models, frame, _ = data
     frame = frame.assign(known=frame["stars"].where(np.arange(len(frame)) % 5 == 0))
     there = dd.from_pandas(frame, npartitions=3)
-    found = oq.dask.predict_groups(models["PACC"], there, "number", level=0.9, labelled="known")
-    expected = models["PACC"].predict_groups(frame, "number", level=0.9, labelled="known")
+    found = oq.dask.predict_groups(models["PACC"], there, "number", level=0.9, labels="known")
+    expected = models["PACC"].predict_groups(frame, "number", level=0.9, labels="known")
     np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-10)
     np.testing.assert_allclose(found.lower, expected.lower, atol=1e-10)
     assert found.n_labelled.tolist() == expected.n_labelled.tolist()
@@ -76,8 +76,8 @@ def test_weights_of_rows_count(client, data, name):
     models, frame, _ = data
     frame = frame.assign(w=1.0 + np.arange(len(frame)) % 4)
     there = dd.from_pandas(frame, npartitions=3)
-    found = oq.dask.predict_groups(models[name], there, "number", weight="w")
-    expected = models[name].predict_groups(frame, "number", weight="w")
+    found = oq.dask.predict_groups(models[name], there, "number", sample_weight="w")
+    expected = models[name].predict_groups(frame, "number", sample_weight="w")
     np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-10)
     np.testing.assert_allclose(found.n_effective, expected.n_effective)
 
@@ -94,7 +94,7 @@ def test_columns_and_versions_are_checked(data):
     with pytest.raises(ValueError, match="the table: 1 of 3 columns are missing: 'x'"):
         oq.dask.predict_groups(models["PACC"], there.drop(columns="x"), "shop")
     with pytest.raises(TypeError, match="labelled must be the name of a column"):
-        oq.dask.predict_groups(models["PACC"], there, "shop", labelled=[1, 2])
+        oq.dask.predict_groups(models["PACC"], there, "shop", labels=[1, 2])
     task = engines.prepared(models["PACC"], there.columns, "shop")
     versions, content = engines.payload(task)
     with pytest.raises(RuntimeError, match=r"the worker .* has scikit-learn .*, but the model comes from 0\.1"):

@@ -653,7 +653,7 @@ def test_design_based_interval_is_exact_when_all_is_labelled(rng):
 def test_population_adds_the_scatter_of_the_items(rng):
     F, codes, groups, _, truth = labelled_groups(rng, 3, 400, 0)
     got = design_based(
-        moments(F, codes, groups, np.zeros((3, WIDTH)), 0, np.zeros((WIDTH, N_CLASSES))), of="population"
+        moments(F, codes, groups, np.zeros((3, WIDTH)), 0, np.zeros((WIDTH, N_CLASSES))), estimand="population"
     )
     assert_allclose(got.covariance, multinomial(truth) / 399, rtol=1e-9, atol=1e-15)
 

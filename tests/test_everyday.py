@@ -303,7 +303,7 @@ def test_without_a_group_all_rows_are_one_sample(reviews, capsys):
 def test_intervals_of_the_population_are_wider_than_of_the_sample(reviews, capsys):
     widths = {}
     for target in ("sample", "population"):
-        interval = ["--interval", "0.9", "--interval-of", target, "--json"]
+        interval = ["--interval", "0.9", "--estimand", target, "--json"]
         run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", *interval)
         groups = json.loads(capsys.readouterr().out)["groups"]
         widths[target] = np.array([g["mean_class_upper"] - g["mean_class_lower"] for g in groups])

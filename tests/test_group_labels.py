@@ -46,7 +46,7 @@ def test_labels_narrow_the_intervals_which_still_hold(trained, basis, m, rng):
     quantifier = trained["GroupBLP"]
     without = quantifier.predict_groups(X, groups, level=0.95)
     got = quantifier.predict_groups(
-        X, groups, level=0.95, labelled=labelled, plan=oq.inference.IntervalOptions(basis=basis)
+        X, groups, level=0.95, labels=labelled, options=oq.inference.IntervalOptions(basis=basis)
     )
     assert set(got.basis) == {basis}
     assert set(got.n_labelled) == {m}
@@ -69,13 +69,13 @@ def test_every_method_takes_labels(name, rng):
     new, labels, asked = make(rng, 2, 150)
     labelled = np.where((np.arange(300) % 150 < 40) & (asked == 1), labels, np.nan)
     plan = oq.inference.IntervalOptions(n_replicates=20, basis="labels")
-    got = quantifier.predict_groups(new, asked, level=0.9, labelled=labelled, plan=plan)
+    got = quantifier.predict_groups(new, asked, level=0.9, labels=labelled, options=plan)
     assert got.basis.tolist() == ["model", "labels"]
     assert got.n_labelled.tolist() == [0, 40]
     assert (got.lower <= got.prevalences).all()
     assert (got.prevalences <= got.upper).all()
     # The group without labels is as it was.
-    plain = quantifier.predict_groups(new, asked, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+    plain = quantifier.predict_groups(new, asked, level=0.9, options=oq.inference.IntervalOptions(n_replicates=20))
     assert_allclose(got.prevalences[0], plain.prevalences[0])
     assert_allclose(got.lower[0], plain.lower[0])
 
@@ -88,9 +88,9 @@ def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
     truth = oq.Samples.from_groups(groups, labels).prevalences
     quantifier = oq.PACC(CLASSIFIER).fit(X, y)
     plan = oq.inference.IntervalOptions(n_replicates=20)
-    assert covered(quantifier.predict_groups(new, groups, level=0.95, plan=plan), truth)[0] < 0.6
+    assert covered(quantifier.predict_groups(new, groups, level=0.95, options=plan), truth)[0] < 0.6
     labelled = some_labels(rng, labels, groups, 30)
-    got = quantifier.predict_groups(new, groups, level=0.95, labelled=labelled, plan=plan)
+    got = quantifier.predict_groups(new, groups, level=0.95, labels=labelled, options=plan)
     assert set(got.basis) == {"labels"}
     assert 0.92 < covered(got, truth)[0] < 0.99
 
@@ -102,10 +102,10 @@ def test_groups_unlike_the_training_groups_rest_on_their_labels(rng):
     labelled = np.full(560, np.nan)
     labelled[:20], labelled[60:80] = y[:20], 1
     asked = np.repeat(["like", "unlike"], [60, 500])
-    got = quantifier.predict_groups(np.vstack([usual, extreme]), asked, labelled=labelled)
+    got = quantifier.predict_groups(np.vstack([usual, extreme]), asked, labels=labelled)
     assert got.basis.tolist() == ["model", "labels"]
     forced = quantifier.predict_groups(
-        np.vstack([usual, extreme]), asked, labelled=labelled, plan=oq.inference.IntervalOptions(basis="model")
+        np.vstack([usual, extreme]), asked, labels=labelled, options=oq.inference.IntervalOptions(basis="model")
     )
     assert forced.basis.tolist() == ["model", "model"]
 
@@ -115,12 +115,12 @@ def test_all_items_labelled_is_the_count(trained, basis, rng):
     X, y, groups = make(rng, 3, 50)
     truth = oq.Samples.from_groups(groups, y).prevalences
     got = trained["GroupBLP"].predict_groups(
-        X, groups, level=0.95, labelled=y, plan=oq.inference.IntervalOptions(basis=basis)
+        X, groups, level=0.95, labels=y, options=oq.inference.IntervalOptions(basis=basis)
     )
     assert_allclose(got.prevalences, truth, atol=1e-6)
     assert_allclose(got.upper - got.lower, 0, atol=1e-5)
     open_ = trained["GroupBLP"].predict_groups(
-        X, groups, level=0.95, labelled=y, plan=oq.inference.IntervalOptions("population", basis=basis)
+        X, groups, level=0.95, labels=y, options=oq.inference.IntervalOptions("population", basis=basis)
     )
     assert (open_.upper - open_.lower).mean() > 0.05
 
@@ -128,7 +128,7 @@ def test_all_items_labelled_is_the_count(trained, basis, rng):
 @pytest.mark.parametrize("name", ["GroupBLP", "PACC"])
 def test_no_labels_at_all_change_nothing(trained, name, rng):
     X, _, groups = make(rng, 3, 50)
-    got = trained[name].predict_groups(X, groups, level=0.9, labelled=[None] * len(X))
+    got = trained[name].predict_groups(X, groups, level=0.9, labels=[None] * len(X))
     plain = trained[name].predict_groups(X, groups, level=0.9)
     assert_allclose(got.prevalences, plain.prevalences, rtol=1e-12)
     assert_allclose(got.upper, plain.upper, rtol=1e-12)
@@ -159,14 +159,14 @@ def test_labels_may_be_of_any_kind(rng):
     words = np.array(WORDS)[y - 1]
     quantifier = oq.GroupBLP(CLASSIFIER).fit(X, words, classes=WORDS)
     asked, known = np.repeat([0, 1], 300), rng.random(600) < 0.2
-    found = [quantifier.predict_groups(X, asked, labelled=given).prevalences for given in kinds_of_labels(y - 1, known)]
+    found = [quantifier.predict_groups(X, asked, labels=given).prevalences for given in kinds_of_labels(y - 1, known)]
     for P in found[1:]:
         assert_array_equal(P, found[0])
     numbers = oq.GroupBLP(CLASSIFIER).fit(X, y)
-    expected = numbers.predict_groups(X, asked, labelled=np.where(known, y, np.nan)).prevalences
+    expected = numbers.predict_groups(X, asked, labels=np.where(known, y, np.nan)).prevalences
     assert_allclose(expected, found[0], rtol=1e-9)
     for given in (pd.Series(y, dtype="Int64").where(known), pl.Series(np.where(known, y, -1)).replace(-1, None)):
-        assert_array_equal(numbers.predict_groups(X, asked, labelled=given).prevalences, expected)
+        assert_array_equal(numbers.predict_groups(X, asked, labels=given).prevalences, expected)
 
 
 def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
@@ -174,10 +174,10 @@ def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
     quantifier = oq.AdjustedML(CLASSIFIER).fit(X, y, groups=groups)
     new, labels, asked = make(rng, 3, 60)
     labelled = some_labels(rng, labels, asked, 20)
-    got, same = (q.predict_groups(new, asked, labelled=labelled) for q in (quantifier, trained["GroupBLP"]))
+    got, same = (q.predict_groups(new, asked, labels=labelled) for q in (quantifier, trained["GroupBLP"]))
     assert_allclose(got.prevalences, same.prevalences, rtol=1e-9)
     assert_array_equal(got.basis, same.basis)
-    without = oq.AdjustedML(CLASSIFIER).fit(X, y).predict_groups(new, asked, labelled=labelled)
+    without = oq.AdjustedML(CLASSIFIER).fit(X, y).predict_groups(new, asked, labels=labelled)
     assert set(without.basis) == {"labels"}
 
 
@@ -185,15 +185,15 @@ def test_wrong_labels_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier = trained["GroupBLP"]
     with pytest.raises(ValueError, match=r"labelled has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
-        quantifier.predict_groups(X, groups, labelled=[9.0, *[np.nan] * 59])
+        quantifier.predict_groups(X, groups, labels=[9.0, *[np.nan] * 59])
     with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
-        quantifier.predict_groups(X, groups, labelled=[1, 2, None])
+        quantifier.predict_groups(X, groups, labels=[1, 2, None])
     with pytest.raises(ValueError, match="basis='labels' needs labels of some items"):
-        quantifier.predict_groups(X, groups, plan=oq.inference.IntervalOptions(basis="labels"))
+        quantifier.predict_groups(X, groups, options=oq.inference.IntervalOptions(basis="labels"))
     with pytest.raises(
         ValueError, match=r"basis='model' needs a method with a model of groups .* such as GroupBLP; with PACC"
     ):
-        trained["PACC"].predict_groups(X, groups, labelled=y, plan=oq.inference.IntervalOptions(basis="model"))
+        trained["PACC"].predict_groups(X, groups, labels=y, options=oq.inference.IntervalOptions(basis="model"))
     with pytest.raises(ValueError, match="basis must be one of"):
         oq.inference.IntervalOptions(basis="both")
 
@@ -207,11 +207,11 @@ def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
     order = rng.permutation(240)
     parts = []
     for i, rows in enumerate(np.array_split(order, 3)):
-        part = quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), labelled=labelled[rows])
+        part = quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), labels=labelled[rows])
         part.save(tmp_path / f"{i}.npz")
         parts.append(oq.samples.Summary.load(tmp_path / f"{i}.npz"))
     merged = oq.samples.Summary.merged(parts)
-    whole = quantifier.summarize(S, oq.Samples.from_groups(groups), labelled=labelled)
+    whole = quantifier.summarize(S, oq.Samples.from_groups(groups), labels=labelled)
     assert_array_equal(merged.n_labelled, whole.n_labelled)
     for plan in (
         oq.inference.IntervalOptions(n_replicates=20),
@@ -230,7 +230,7 @@ def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
 def test_tables_say_what_an_estimate_rests_on(trained, rng):
     X, y, groups = make(rng, 2, 100)
     labelled = np.where((np.arange(200) % 100 < 30) & (groups == 0), y, np.nan)
-    got = trained["PACC"].predict_groups(X, groups, level=0.9, labelled=labelled)
+    got = trained["PACC"].predict_groups(X, groups, level=0.9, labels=labelled)
     frame = got.frame()
     assert frame["n_labelled"].tolist() == [30, 0]
     assert frame["basis"].tolist() == ["labels", "model"]

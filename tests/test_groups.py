@@ -75,7 +75,7 @@ def test_portions_give_what_all_items_at_once_give(name, problem):
     plan = oq.inference.IntervalOptions(n_replicates=20, random_state=1)
     pd.testing.assert_frame_equal(
         estimate(quantifier, summary, level, plan).frame(),
-        quantifier.predict_groups(pool, groups, level=level, plan=plan).frame(),
+        quantifier.predict_groups(pool, groups, level=level, options=plan).frame(),
         atol=1e-9,
         rtol=0,
     )
@@ -103,7 +103,7 @@ def test_bounds_come_with_a_level_only(problem, level):
     table = (
         fitted("PACC", X, y)
         .predict_groups(
-            pool, pd.Series(groups, name="product"), level=level, plan=oq.inference.IntervalOptions(n_replicates=20)
+            pool, pd.Series(groups, name="product"), level=level, options=oq.inference.IntervalOptions(n_replicates=20)
         )
         .frame()
     )
@@ -122,15 +122,15 @@ def test_polars_in_polars_out(problem):
     X, y, pool, groups = problem
     quantifier = fitted("OPACC", X, y)
     plain = quantifier.predict_groups(
-        pool, pd.Series(groups, name="product"), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
+        pool, pd.Series(groups, name="product"), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     items = pl.DataFrame(pool, schema=["a", "b"])
     named = fitted("OPACC", X, y).fit(pl.DataFrame(X, schema=["a", "b"]), np.array(LABELS)[y], classes=LABELS)
     from_groups = quantifier.predict_groups(
-        pool, pl.Series("product", groups), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
+        pool, pl.Series("product", groups), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     from_items = named.predict_groups(
-        items, pd.Series(groups, name="product"), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
+        items, pd.Series(groups, name="product"), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     ).frame()
     for table in (from_groups, from_items):
         assert isinstance(table, pl.DataFrame)
@@ -153,7 +153,7 @@ def test_dates_of_polars_stay_dates(problem, days, dtype):
     X, y, pool, _ = problem
     table = (
         fitted("PACC", X, y)
-        .predict_groups(pool, days, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+        .predict_groups(pool, days, level=0.9, options=oq.inference.IntervalOptions(n_replicates=20))
         .frame()
     )
     assert table["day"].dtype == dtype
@@ -233,7 +233,7 @@ def test_mistakes_in_groups_are_named(problem):
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         quantifier.predict_groups(pool, groups, level=95)
     with pytest.raises(ValueError, match="of must be one of 'sample', 'population'"):
-        quantifier.predict_groups(pool, groups, plan=oq.inference.IntervalOptions(of="truth"))
+        quantifier.predict_groups(pool, groups, options=oq.inference.IntervalOptions(estimand="truth"))
 
 
 def test_mistakes_in_portions_are_named(problem):
@@ -295,7 +295,7 @@ def test_what_belongs_to_another_quantifier_is_refused(problem):
     with pytest.raises(TypeError, match="summary must be a Summary"):
         estimate(pacc, S)
     with pytest.raises(TypeError, match="plan must be a Plan"):
-        pacc.predict_groups(pool, groups, level=0.9, plan="population")
+        pacc.predict_groups(pool, groups, level=0.9, options="population")
 
 
 def test_a_file_that_is_no_summary_is_named(tmp_path):
@@ -340,13 +340,13 @@ def test_errors_that_groups_share_are_told(rng):
     quantifier = fitted("PACC", y[:, None] + noise, y)
     pool, _ = make(rng, 40_000)
     estimates = quantifier.predict_groups(
-        pool, np.repeat([0, 1], 20_000), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=1000)
+        pool, np.repeat([0, 1], 20_000), level=0.9, options=oq.inference.IntervalOptions(n_replicates=1000)
     )
     between = estimates.shared[0] @ estimates.shared[1].T
     assert_allclose(np.diag(between), np.diag(estimates.covariance[0]), rtol=0.4)
     # Small groups differ by their own items.
     small = quantifier.predict_groups(
-        pool[:60], np.repeat([0, 1], 30), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=1000)
+        pool[:60], np.repeat([0, 1], 30), level=0.9, options=oq.inference.IntervalOptions(n_replicates=1000)
     )
     between = small.shared[0] @ small.shared[1].T
     assert np.trace(between) < 0.8 * np.trace(small.covariance[0])

@@ -48,7 +48,11 @@ def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200
             truth = counts / size
         labels = np.repeat(np.tile(np.arange(n), n_samples), counts.ravel())
         found = intervals(
-            quantifier, scores(rng, labels), groups=np.repeat(np.arange(n_samples), size), of=target, random_state=seed
+            quantifier,
+            scores(rng, labels),
+            groups=np.repeat(np.arange(n_samples), size),
+            estimand=target,
+            random_state=seed,
         )
         below, mean = np.cumsum(truth, axis=1)[:, :-1], truth @ [1, 2, 3, 4]
         hits.append(
@@ -115,7 +119,7 @@ def test_the_covariance_is_that_of_the_theory(rng):
     within = np.array([np.cov(S[y == i].T, bias=True) for i in range(n)])
     inverse = np.linalg.inv(quantifier.M_)
     for target in ("sample", "population"):
-        found = intervals(quantifier, pool, of=target, n_replicates=2000)
+        found = intervals(quantifier, pool, estimand=target, n_replicates=2000)
         noise = np.tensordot(p / size + p**2 / 1000, within, axes=1)
         expected = inverse @ noise @ inverse.T
         if target == "population":
@@ -129,7 +133,7 @@ def test_the_population_is_less_certain_than_the_sample(rng):
     y = np.arange(4000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y, noise=0.3), y)
     S = scores(rng, np.arange(400) % 4, noise=0.3)
-    sample, population = (intervals(quantifier, S, of=t) for t in ("sample", "population"))
+    sample, population = (intervals(quantifier, S, estimand=t) for t in ("sample", "population"))
     assert (np.trace(population.covariance[0]) > 2 * np.trace(sample.covariance[0])).all()
 
 
@@ -140,9 +144,9 @@ def test_every_method_gives_intervals_around_its_estimate(name, data):
     groups = np.repeat([0, 1, 2], [1, 20, 99])
     for target in ("sample", "population"):
         found = quantifier.predict_interval(
-            pool, 0.8, groups, plan=oq.inference.IntervalOptions(of=target, n_replicates=20)
+            pool, 0.8, groups, options=oq.inference.IntervalOptions(estimand=target, n_replicates=20)
         )
-        assert (found.level, found.bounds.of) == (0.8, target)
+        assert (found.level, found.bounds.estimand) == (0.8, target)
         assert_array_equal(found.groups, [0, 1, 2])
         assert_array_equal(found.n_items, [1, 20, 99])
         assert_array_equal(found.classes, [1, 2, 3, 4])
@@ -171,7 +175,7 @@ def test_single_items_say_less_than_many(method, target, rng):
     S = scores(rng, np.arange(1000) % 4)
     # 100 groups of one item, nine of 100.
     groups = np.r_[np.arange(100), np.repeat(np.arange(100, 109), 100)]
-    found = intervals(quantifier, S, groups=groups, of=target)
+    found = intervals(quantifier, S, groups=groups, estimand=target)
     width = (found.upper - found.lower).mean(axis=1)
     assert width[:100].mean() > 1.3 * width[100:].mean()
     # One item is never certain of its class.
@@ -183,7 +187,7 @@ def test_the_same_seed_gives_the_same_intervals(name, data):
     X, y, pool = data
     quantifier = build(name).fit(X, y)
     first, again, other = (
-        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20, random_state=s))
+        quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=20, random_state=s))
         for s in (3, 3, 4)
     )
     assert_array_equal(first.lower, again.lower)
@@ -191,7 +195,7 @@ def test_the_same_seed_gives_the_same_intervals(name, data):
     assert not np.array_equal(first.covariance, other.covariance)
     copy = pickle.loads(pickle.dumps(quantifier))
     assert_array_equal(
-        copy.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20, random_state=3)).upper,
+        copy.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=20, random_state=3)).upper,
         first.upper,
     )
 
@@ -269,7 +273,7 @@ def test_the_held_out_items_are_kept(data):
     # Only the items that the tree has not seen.
     partition = oq.ComposedQuantifier(Partition(8), LeastSquares()).fit(X, y)
     assert len(partition.held_out_[0]) == 150
-    assert (partition.predict_interval(X[:50], plan=oq.inference.IntervalOptions(n_replicates=20)).upper > 0).all()
+    assert (partition.predict_interval(X[:50], options=oq.inference.IntervalOptions(n_replicates=20)).upper > 0).all()
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.OACC, oq.RUN], ids=lambda method: method.__name__)
@@ -287,23 +291,25 @@ def test_intervals_warn_where_features_do_not_tell_classes_apart(data):
     X, y, pool = data
     quantifier = oq.HDx(n_bins=2).fit(X[:, :1], y)
     with pytest.warns(UserWarning, match="the features do not tell all classes apart"):
-        quantifier.predict_interval(pool[:, :1], plan=oq.inference.IntervalOptions(n_replicates=20))
+        quantifier.predict_interval(pool[:, :1], options=oq.inference.IntervalOptions(n_replicates=20))
 
 
 def test_an_interval_shows_itself(data):
     X, y, pool = data
     quantifier = build("PACC").fit(X, y)
-    whole = quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=20))
+    whole = quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=20))
     assert repr(whole) == "Estimates(1 sample, 4 classes, level=0.95, of the sample)"
     assert "95 % intervals of the sample\n120 items\n  0" in str(whole)
     assert list(whole.frame())[:2] == ["n_items", "0"]
     groups = np.arange(120) % 12
-    many = quantifier.predict_interval(pool, groups=groups, plan=oq.inference.IntervalOptions(n_replicates=20))
+    many = quantifier.predict_interval(pool, groups=groups, options=oq.inference.IntervalOptions(n_replicates=20))
     assert str(many).endswith("and 2 more")
     table = many.frame()
     assert_array_equal(
         table,
-        quantifier.predict_groups(pool, groups, level=0.95, plan=oq.inference.IntervalOptions(n_replicates=20)).frame(),
+        quantifier.predict_groups(
+            pool, groups, level=0.95, options=oq.inference.IntervalOptions(n_replicates=20)
+        ).frame(),
     )
 
 
@@ -341,11 +347,11 @@ def test_mistakes_are_named(data):
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
     with pytest.raises(ValueError, match="of must be one of 'sample', 'population', got 'truth'"):
-        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(of="truth"))
+        quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(estimand="truth"))
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
-        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(n_replicates=5))
+        quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=5))
     with pytest.raises(TypeError, match="random_state must be"):
-        quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(random_state="seed"))
+        quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(random_state="seed"))
     with pytest.raises(ValueError, match="groups must have one value per item, 120, got 2"):
         quantifier.predict_interval(pool, groups=["a", "b"])
     with pytest.raises(ValueError, match="samples must be drawn from the 120 given items"):

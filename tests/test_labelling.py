@@ -40,7 +40,7 @@ def width_of(estimates, quantity):
 def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, rng):
     X, y, groups = make(rng, 40, 400)
     quantifier, plan = trained[name], oq.inference.IntervalOptions(of, basis=basis)
-    needed = quantifier.labels_needed(X, groups, width, quantity, plan=plan)
+    needed = quantifier.labels_needed(X, groups, width, quantity, options=plan)
     # None where the interval is narrow enough already, as that of a class that is hardly there.
     assert_array_equal(needed.labels == 0, needed.now <= width)
     assert (needed.labels > 0).mean() > 0.5
@@ -50,12 +50,12 @@ def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, 
     assert_array_equal(np.bincount(groups[chosen]), needed.labels)
     labelled = np.full(len(y), np.nan)
     labelled[chosen] = y[chosen]
-    got = quantifier.predict_groups(X, groups, level=0.95, labelled=labelled, plan=plan)
+    got = quantifier.predict_groups(X, groups, level=0.95, labels=labelled, options=plan)
     # Labels alone are planned with shares that scatter, so that most widths come out smaller: over fifteen seeds the
     # ratio is 0.89 on average with a standard deviation of 0.039, five of which are left to either side.
     assert 0.7 < width_of(got, quantity).mean() / needed.width.mean() < 1.15
     # One label less would not do.
-    fewer = quantifier.labels_needed(X, groups, width, quantity, plan=plan, labelled=labelled)
+    fewer = quantifier.labels_needed(X, groups, width, quantity, options=plan, labels=labelled)
     assert fewer.labels.mean() < 0.3 * needed.labels.mean()
 
 
@@ -72,7 +72,9 @@ def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
     all_of_them = trained["PACC"].labels_needed(X, groups, width=1e-6)
     assert (all_of_them.labels == 200).all()
     assert (all_of_them.width < 1e-6).all()
-    out_of_reach = trained["PACC"].labels_needed(X, groups, width=1e-6, plan=oq.inference.IntervalOptions("population"))
+    out_of_reach = trained["PACC"].labels_needed(
+        X, groups, width=1e-6, options=oq.inference.IntervalOptions("population")
+    )
     assert (out_of_reach.labels == 200).all()
     assert (out_of_reach.width > 0.01).all()
 
@@ -81,7 +83,7 @@ def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained,
     X, y, groups = make(rng, 4, 100)
     names = pd.Series(np.array(["a", "b", "c", "d"])[groups], name="product")
     labelled = np.where(np.arange(400) % 100 < 20, y, np.nan)
-    needed = trained["GroupBLP"].labels_needed(X, names, width=0.3, labelled=labelled)
+    needed = trained["GroupBLP"].labels_needed(X, names, width=0.3, labels=labelled)
     draws = [needed.draw(names, labelled, random_state=seed) for seed in range(200)]
     assert all((np.diff(draw) > 0).all() for draw in draws)
     times = np.bincount(np.concatenate(draws), minlength=400)
@@ -131,11 +133,11 @@ def run(*words):
 @pytest.mark.parametrize("method", ["GroupBLP", "PACC"])
 def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     model, frame = oq.load_model(tables / f"{method}.oq"), pd.read_csv(tables / "new.csv")
-    by_column = model.predict_groups(frame, by="shop", labelled="known", level=0.9)
+    by_column = model.predict_groups(frame, by="shop", labels="known", level=0.9)
     assert by_column.n_labelled.tolist() == [15] * 12 + [1]
-    by_values = model.predict_groups(frame, by="shop", labelled=frame["known"], level=0.9)
+    by_values = model.predict_groups(frame, by="shop", labels=frame["known"], level=0.9)
     assert_array_equal(by_column.prevalences, by_values.prevalences)
-    polars = model.predict_groups(pl.from_pandas(frame), by="shop", labelled="known", level=0.9)
+    polars = model.predict_groups(pl.from_pandas(frame), by="shop", labels="known", level=0.9)
     assert_allclose(polars.prevalences, by_column.prevalences)
     assert polars.frame()["basis"].to_list() == by_column.basis.tolist()
     for ending in ("csv", "parquet", "jsonl"):

@@ -45,7 +45,7 @@ def test_outsiders_predict_samples_and_groups_with_intervals(method, data):
     assert_array_equal(estimates.prevalences, P)
     assert estimates.groups.tolist() == ["cap", "ink", "pen"]
     for of in ("sample", "population"):
-        whole = quantifier.predict_interval(pool, plan=oq.inference.IntervalOptions(of=of))
+        whole = quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(estimand=of))
         assert (whole.lower <= whole.prevalences).all()
         assert (whole.prevalences <= whole.upper).all()
         assert (whole.upper - whole.lower).max() > 0.01

@@ -71,11 +71,11 @@ def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(n
     plan = oq.inference.IntervalOptions(n_replicates=60)
     # 100 groups whose errors go together over classes, and 60 that the widths were learned from.
     classes, mean = covered(
-        quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95, plan=plan), truth
+        quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95, options=plan), truth
     )
     assert classes > 0.89
     assert mean > 0.85
-    without = quantifier.fit(X, y).predict_groups(new, asked, level=0.95, plan=plan)
+    without = quantifier.fit(X, y).predict_groups(new, asked, level=0.95, options=plan)
     assert covered(without, truth)[0] < classes - 0.1
 
 
@@ -163,7 +163,7 @@ def test_every_method_takes_groups_in_training(name, rng):
     d = quantifier.group_covariance_.shape[0]
     assert quantifier.group_covariance_.shape == (d, d)
     assert np.linalg.eigvalsh(quantifier.group_covariance_).min() > -1e-12
-    wide = quantifier.predict_interval(X[:200], plan=oq.inference.IntervalOptions(n_replicates=20))
+    wide = quantifier.predict_interval(X[:200], options=oq.inference.IntervalOptions(n_replicates=20))
     assert (wide.lower <= wide.prevalences).all()
     assert quantifier.fit(X, y).group_covariance_ is None
 

@@ -17,7 +17,7 @@ SCRIPTS = [path for path in MODULES if "__main__" in path.read_text()] + sorted(
 ARGUMENTS = {
     "side_by_side.py": [[SOURCES, SOURCES, "--tiny"], [SOURCES, SOURCES, "--tiny", "--speed"]],
     "groups.py": [["--tiny"], ["--tiny", "--strings", "--portions", "3", "--level", "0.9", "--replicates", "20"]],
-    "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
+    "coverage.py": [["--tiny"], ["--tiny", "--weight-type", "1"]],
     "make_reviews.py": [["reviews"]],
     "unfold_fact.py": [["pictures"]],
     "unfold_spectrum.py": [["spectrum.png"]],

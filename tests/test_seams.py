@@ -128,7 +128,7 @@ def test_methods_share_the_scores_of_one_classifier(data):
         assert q.classifier_ is scored
         assert q.n_features_in_ == 2
         assert_allclose(q.predict(X[:100]), alone.predict(X[:100]), atol=1e-12)
-        assert q.predict_interval(X[:100], plan=oq.inference.IntervalOptions(n_replicates=20)).bounds is not None
+        assert q.predict_interval(X[:100], options=oq.inference.IntervalOptions(n_replicates=20)).bounds is not None
     # The classifier of a quantifier, which knows codes, serves others.
     shared = oq.PACC().fit_on(build(oq.CC).fit(X, y).classifier_, y)
     assert_allclose(shared.predict(X), build(oq.PACC).fit(X, y).predict(X))
@@ -207,7 +207,7 @@ def test_two_classes_through_every_method(name, data):
     assert q.classes_.tolist() == [0, 1]
     ones = q.predict(X[y == 1])
     assert ones[1] > 0.75
-    found = q.predict_groups(X, np.arange(300) % 3, level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+    found = q.predict_groups(X, np.arange(300) % 3, level=0.9, options=oq.inference.IntervalOptions(n_replicates=20))
     assert found.prevalences.shape == (3, 2)
     assert (found.lower <= found.prevalences).all()
     assert "items" in str(q.diagnose(X))

@@ -165,10 +165,10 @@ def test_long_names_of_groups_are_those_of_a_wrong_column(saved, tmp_path):
 def test_a_table_model_answers_for_frames_of_pandas_and_polars(model):
     frame, expected = table_of("int", missing=False)
     estimates = model.predict_groups(
-        frame, by="product", level=0.9, plan=oq.inference.IntervalOptions(of="population", random_state=1)
+        frame, by="product", level=0.9, options=oq.inference.IntervalOptions(estimand="population", random_state=1)
     )
     assert estimates.keys.tolist() == expected
-    assert estimates.bounds.of == "population"
+    assert estimates.bounds.estimand == "population"
     assert estimates.frame().columns[0] == "product"
     assert_allclose(model.predict(frame), model.predict_interval(frame).prevalences[0])
     assert_allclose(model.predict_interval(frame, by=frame["product"]).prevalences, estimates.prevalences)

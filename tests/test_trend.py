@@ -33,7 +33,7 @@ def test_p_values_are_uniform_where_nothing_changes(name):
     quantifier = getattr(oq, name)().fit(*draw(rng, np.full(4, 0.25), 240))
     sizes = rng.integers(100, 800, n_series * T)
     X, _ = draw(rng, SHARES, sizes.sum())
-    found = quantifier.predict_groups(X, np.repeat(np.arange(len(sizes)), sizes), level=0.9, plan=POPULATION)
+    found = quantifier.predict_groups(X, np.repeat(np.arange(len(sizes)), sizes), level=0.9, options=POPULATION)
     tests = [found.take(slice(k * T, k * T + T)).trend() for k in range(n_series)]
     # By chance the distance is larger than this once in 100,000 times.
     largest = np.sqrt(-np.log(1e-5 / 2) / 2 / n_series)
@@ -54,7 +54,7 @@ def test_a_change_is_seen():
     quantifier = oq.PACC().fit(*draw(rng, np.full(4, 0.25), 600))
     parts = [draw(rng, SHARES + t * np.array([0.03, 0.02, -0.02, -0.03]), 500)[0] for t in range(6)]
     groups = pd.Series(np.repeat([f"2024-0{t + 1}" for t in range(6)], 500), name="month")
-    found = quantifier.predict_groups(np.vstack(parts), groups, level=0.95, plan=POPULATION).trend()
+    found = quantifier.predict_groups(np.vstack(parts), groups, level=0.95, options=POPULATION).trend()
     assert found.p_value[0] < 1e-3
     assert found.slope_upper[0] < 0
     # The mean class falls by 0.03 * 3 + 0.02 from month to month.
@@ -64,7 +64,7 @@ def test_a_change_is_seen():
     assert "the mean class falls by 0." in text
     assert text.endswith("(This is about the populations behind the items.)")
     assert found.frame()["n_groups"].tolist() == [6]
-    assert found.to_json()["of"] == "population"
+    assert found.to_json()["estimand"] == "population"
 
 
 def by_hand(T=5, n_items=None, own=None, P=None, groups=None):

@@ -100,10 +100,10 @@ def test_equal_weights_equal_none(make, data):
 def test_frequencies_equal_repetition(make, data, rng):
     S, y, T, groups = data
     k, m = rng.integers(0, 4, len(S)), rng.integers(0, 4, len(T))
-    one = make().fit_scores(S, y, sample_weight=k, weights="frequency")
+    one = make().fit_scores(S, y, sample_weight=k, weight_type="frequency")
     other = make().fit_scores(np.repeat(S, k, axis=0), np.repeat(y, k))
     # Replicates of the held-out items are drawn by their weights: the same random numbers lead to the same items.
-    found = estimates(one, T, groups, 0.95, sample_weight=m, weights="frequency")
+    found = estimates(one, T, groups, 0.95, sample_weight=m, weight_type="frequency")
     assert_same(
         found,
         estimates(other, np.repeat(T, m, axis=0), np.repeat(groups, m), 0.95),
@@ -132,7 +132,7 @@ def test_training_groups_with_weights(name, data, rng):
     other = make().fit_scores(S[kept], y[kept], groups=places[kept], sample_weight=w[kept])
     assert_same(estimates(one, T, groups, 0.95), estimates(other, T, groups, 0.95))
     k = rng.integers(0, 4, len(S))
-    one = make().fit_scores(S, y, groups=places, sample_weight=k, weights="frequency")
+    one = make().fit_scores(S, y, groups=places, sample_weight=k, weight_type="frequency")
     other = make().fit_scores(np.repeat(S, k, axis=0), np.repeat(y, k), groups=np.repeat(places, k))
     assert_same(estimates(one, T, groups, 0.95), estimates(other, T, groups, 0.95), atol=1e-8)
     plain = make().fit_scores(S, y, groups=places)
@@ -147,13 +147,13 @@ def test_labels_of_weighted_items(name, data, rng):
     labels = np.where(rng.random(len(T)) < 0.5, rng.integers(0, N_CLASSES, len(T)), -1)
     known = [None if label < 0 else int(label) for label in labels]
     m = rng.integers(0, 4, len(T))
-    one = estimates(quantifier, T, groups, 0.95, labelled=known, sample_weight=m, weights="frequency")
+    one = estimates(quantifier, T, groups, 0.95, labels=known, sample_weight=m, weight_type="frequency")
     repeated = [label for label, often in zip(known, m, strict=True) for _ in range(often)]
-    other = estimates(quantifier, np.repeat(T, m, axis=0), np.repeat(groups, m), 0.95, labelled=repeated)
+    other = estimates(quantifier, np.repeat(T, m, axis=0), np.repeat(groups, m), 0.95, labels=repeated)
     assert_allclose(one.prevalences, other.prevalences, atol=1e-10)
     assert_allclose(one.upper, other.upper, atol=1e-10)
     v = rng.lognormal(size=len(T))
-    every = estimates(quantifier, T, groups, 0.95, labelled=np.abs(labels), sample_weight=v)
+    every = estimates(quantifier, T, groups, 0.95, labels=np.abs(labels), sample_weight=v)
     truth = oq.Samples.from_groups(groups).weighted(Weights(v)).average(np.eye(N_CLASSES)[np.abs(labels)])
     assert_allclose(every.prevalences, truth, atol=1e-6)
 
@@ -181,7 +181,7 @@ def test_likelihood_of_counts_takes_the_effective_size(data):
     again = Summary(summary.n_items, {**summary.totals, "weight2": summary.totals["weight"] ** 2 / (0.8 * len(T))})
     assert_allclose(run.solve(summary).p, run.solve(again).p, atol=1e-12)
     # A sample that is worth less is smoothed more.
-    less = run.summarize(T, sample_weight=w, weights="frequency")
+    less = run.summarize(T, sample_weight=w, weight_type="frequency")
     assert np.abs(run.solve(less).p - run.solve(summary).p).max() > 1e-6
 
 
@@ -250,7 +250,7 @@ def test_methods_on_items_take_weights(method, rng):
     found = weighted.predict_samples(X, index, sample_weight=w)
     assert_allclose(found[0], weighted.predict(X[:50], sample_weight=w[:50]), atol=1e-9)
     assert weighted.diagnose(X, sample_weight=w).n_items == 300
-    interval = weighted.predict_interval(X, sample_weight=w, plan=oq.inference.IntervalOptions(n_replicates=20))
+    interval = weighted.predict_interval(X, sample_weight=w, options=oq.inference.IntervalOptions(n_replicates=20))
     assert (interval.upper - interval.lower > 0).all()
 
 
@@ -306,7 +306,7 @@ def test_wrong_weights_are_refused(weight, message):
 def test_what_weights_mean_is_checked_and_words_are_refused():
     S = np.eye(3) * 0.7 + 0.1
     with pytest.raises(ValueError, match="weights must be one of 'survey', 'frequency', got 'count'"):
-        oq.PACC().fit_scores(S, [1, 2, 3], weights="count")
+        oq.PACC().fit_scores(S, [1, 2, 3], weight_type="count")
     with pytest.raises(TypeError, match="sample_weight must be one number per item"):
         oq.PACC().fit_scores(S, [1, 2, 3], sample_weight=["a", "b", "c"])
     fitted = oq.PACC().fit_scores(S, [1, 2, 3])
@@ -398,27 +398,31 @@ def table(rng, n=400):
 def test_weights_of_a_table(rng, tmp_path):
     frame, new = table(rng), table(rng)
     quantifier = oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3))
-    model = oq.TableModel(quantifier, features=["x"]).fit(frame, "stars", weight="w")
+    model = oq.TableModel(quantifier, features=["x"]).fit(frame, "stars", sample_weight="w")
     kept = frame[frame["w"] > 0]
     assert model.n_items_ == len(kept)
     assert_allclose(
         model.fitted().p_train_, np.bincount(kept["stars"] - 1, weights=kept["w"]) / kept["w"].sum(), atol=1e-12
     )
-    assert oq.TableModel(quantifier).fit(frame, "stars", by="shop", weight="w").kinds_ == {"x": "number"}
-    found = model.predict_groups(new, "shop", weight="w", level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20))
+    assert oq.TableModel(quantifier).fit(frame, "stars", by="shop", sample_weight="w").kinds_ == {"x": "number"}
+    found = model.predict_groups(
+        new, "shop", sample_weight="w", level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
+    )
     by_values = model.predict_groups(
-        new, "shop", weight=new["w"].to_numpy(), level=0.9, plan=oq.inference.IntervalOptions(n_replicates=20)
+        new, "shop", weight=new["w"].to_numpy(), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     )
     assert_allclose(found.upper, by_values.upper)
     repeated = new.loc[new.index.repeat(new["w"])]
-    counted = model.predict_groups(new, "shop", weight="w", weights="frequency")
+    counted = model.predict_groups(new, "shop", sample_weight="w", weight_type="frequency")
     assert_allclose(counted.prevalences, model.predict_groups(repeated, "shop").prevalences)
-    assert_allclose(model.predict(new, weight="w"), model.predict(repeated))
-    assert model.diagnose(new, weight="w", weights="frequency").n_items == len(repeated)
+    assert_allclose(model.predict(new, sample_weight="w"), model.predict(repeated))
+    assert model.diagnose(new, sample_weight="w", weight_type="frequency").n_items == len(repeated)
     with pytest.raises(ValueError, match="'v'"):
-        model.predict_groups(new, "shop", weight="v")
+        model.predict_groups(new, "shop", sample_weight="v")
     model.save(tmp_path / "model.oq")
-    assert_allclose(oq.load_model(tmp_path / "model.oq").predict(new, weight="w"), model.predict(new, weight="w"))
+    assert_allclose(
+        oq.load_model(tmp_path / "model.oq").predict(new, sample_weight="w"), model.predict(new, sample_weight="w")
+    )
 
 
 def test_weights_on_the_command_line(rng, tmp_path, capsys):
@@ -439,7 +443,7 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
 
     options = ["--target", "stars", "--features", "x", "--method", "PACC", "--weight", "w", "--out", model]
     assert run("fit", tmp_path / "train.csv", *options)[0] == 0
-    one = groups(tmp_path / "new.csv", "--weight", "w", "--weights", "frequency")
+    one = groups(tmp_path / "new.csv", "--weight", "w", "--weight-type", "frequency")
     other = groups(tmp_path / "repeated.csv")
     assert [row["n_items"] for row in one] == [row["n_items"] for row in other]
     assert_allclose([row["prevalences"] for row in one], [row["prevalences"] for row in other], atol=1e-5)
@@ -454,4 +458,4 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
     new.assign(w=0).to_csv(tmp_path / "bad.csv", index=False)
     assert "no weight above zero" in run("predict", model, tmp_path / "bad.csv", "--weight", "w")[2]
     assert "--weight is not for plan" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
-    assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weights", "count")[2]
+    assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]

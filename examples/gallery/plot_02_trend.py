@@ -32,7 +32,7 @@ worse = np.clip((np.arange(12) - 5) / 6, 0, 1)
 parts = [rng.choice(np.arange(1, 6), size=150, p=(1 - w) * GOOD + w * BAD) for w in worse]
 month = np.repeat(np.asarray(months), 150)
 estimates = q.predict_groups(
-    looks(np.concatenate(parts)), month, level=0.95, plan=oq.inference.IntervalOptions(of="population")
+    looks(np.concatenate(parts)), month, level=0.95, options=oq.inference.IntervalOptions(estimand="population")
 )
 
 # %%

@@ -46,7 +46,7 @@ means = []
 for count in counts:
     labelled = np.full(len(name), np.nan)
     labelled[order[:count]] = true_stars[order[:count]]
-    estimates = q.predict_groups(X_new, name, level=0.95, labelled=labelled if count else None)
+    estimates = q.predict_groups(X_new, name, level=0.95, labels=labelled if count else None)
     means.append([estimates.mean[0], estimates.bounds.mean_lower[0], estimates.bounds.mean_upper[0]])
 middle, lower, upper = np.transpose(means)
 

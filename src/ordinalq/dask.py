@@ -33,8 +33,8 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     max_items : int, default=10,000,000
         Items of one group that a task takes, for methods that need all of them; more are an error.
     **how
-        `level`, `plan`, `labelled`, `weight` and `weights`, see :meth:`ordinalq.TableModel.predict_groups`; labels and
-        weights are columns of the frame.
+        `level`, `options`, `labels`, `sample_weight` and `weight_type`, see :meth:`ordinalq.TableModel.predict_groups`;
+        labels and weights are columns of the frame.
     """
     task = core.prepared(model, frame.columns, by, **how)
     sent = _delayed(core.payload(task))

@@ -143,7 +143,13 @@ async def compare(request: Request, site: Site, walk: Walk) -> Response:
     names = walk.answer.estimates.keys.labels()
     groups = [names[row] for row in forms.rows_of(fields, len(names))]
     # As on the command line: which is higher is a question about populations.
-    what = {"model": walk.model, "groups": groups, "level": walk.asked.level, "of": "population", "folder": walk.folder}
+    what = {
+        "model": walk.model,
+        "groups": groups,
+        "level": walk.asked.level,
+        "estimand": "population",
+        "folder": walk.folder,
+    }
     await begin(site, walk, "Comparing groups", work.compare, what, "compared", step="/results#compare")
     return go(walk)
 

@@ -26,9 +26,9 @@ def predict_command(table: Table, asked: Asked, model: str) -> str:
     )
 
 
-def compare_command(table: Table, asked: Asked, groups: Sequence[str], of: str, model: str) -> str:
+def compare_command(table: Table, asked: Asked, groups: Sequence[str], estimand: str, model: str) -> str:
     """Return the command that compares the same groups."""
-    how = _asked(asked._replace(of=of))
+    how = _asked(asked._replace(estimand=estimand))
     return shlex.join(["ordinalq", "compare", model, table.shown, *how, *_reading(table), "--", *groups])
 
 
@@ -41,7 +41,7 @@ def all_commands(table: Table | None, choices: Choices | None, sample: Table, as
 def _asked(asked: Asked) -> list[str]:
     words = ["--by", asked.by[0]] if len(asked.by) == 1 else _listed("--by", asked.by)
     words += _given(labels=asked.labels, weight=asked.weight, interval=f"{asked.level:g}")
-    return [*words, "--interval-of", asked.plan.of]
+    return [*words, "--estimand", asked.options.estimand]
 
 
 def _given(**options: str | None) -> list[str]:

@@ -159,7 +159,7 @@ def asked_of(fields: Fields, preview: TablePreview) -> Asked:
         raise Refused("choose two different columns of groups, or one.")
     labels, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("labels", "weight"))
     level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
-    return Asked(by, labels, weight, level, choice(fields, "of", ("", *OF), ""))
+    return Asked(by, labels, weight, level, choice(fields, "estimand", ("", *OF), ""))
 
 
 def rows_of(fields: Fields, n_rows: int) -> list[int]:

@@ -160,10 +160,10 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
     compared, values = walk.compared, {}
     if compared is not None:
         groups = [] if compared.estimates.keys is None else compared.estimates.keys.labels()
-        of = compared.comparison.of
+        estimand = compared.comparison.estimand
         values = {
             "compared_names": groups,
-            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, of, commands.MODEL),
+            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, estimand, commands.MODEL),
         }
     return _step(
         site,

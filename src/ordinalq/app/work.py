@@ -82,7 +82,7 @@ class Asked(NamedTuple):
     labels: str | None = None
     weight: str | None = None
     level: float = 0.95
-    of: str = ""
+    estimand: str = ""
 
     @property
     def in_time(self) -> bool:
@@ -90,9 +90,9 @@ class Asked(NamedTuple):
         return bool(self.by) and with_period(self.by[-1])[1] is not None
 
     @property
-    def plan(self) -> IntervalOptions:
-        """How intervals are made, as on the command line: a change over time is one of the rows to come, too."""
-        return IntervalOptions(of=self.of or ("population" if self.in_time else "sample"))
+    def options(self) -> IntervalOptions:
+        """Options for intervals, as on the command line: a change over time includes the rows to come."""
+        return IntervalOptions(estimand=self.estimand or ("population" if self.in_time else "sample"))
 
 
 class Fitted(NamedTuple):
@@ -195,7 +195,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     tell("", 0, 10, 8)
     summary = summarize_table(loaded, table.open(), by=by, labels=asked.labels, weight=asked.weight)
     tell("estimating, with intervals", 8, 10, 2)
-    estimates = estimate(quantifier, summary, asked.level, asked.plan)
+    estimates = estimate(quantifier, summary, asked.level, asked.options)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
     for kind in ("csv", "parquet"):
@@ -211,11 +211,11 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     )
 
 
-def compare(model: Path, groups: Sequence[str], level: float, of: str, folder: Path) -> Compared:
+def compare(model: Path, groups: Sequence[str], level: float, estimand: str, folder: Path) -> Compared:
     """Compare groups of the table that was estimated last, and write the result as a table."""
     loaded, _ = load_model_and_info(model)
     summary = chosen(Summary.load(folder / "summary.npz"), groups)
-    estimates = estimate(fitted_quantifier(loaded), summary, level, IntervalOptions(of=of))
+    estimates = estimate(fitted_quantifier(loaded), summary, level, IntervalOptions(estimand=estimand))
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv")
@@ -237,7 +237,7 @@ def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, f
         width=width,
         quantity=quantity,
         level=asked.level,
-        plan=asked.plan,
+        options=asked.options,
     )
     tell("drawing the rows", 1, 2)
     rows = rows_to_label(file, found, asked.labels or info.target)

@@ -18,7 +18,7 @@ from ordinalq.cli.options import (
     SkipOption,
     TrustOption,
     WeightOption,
-    WeightsOption,
+    WeightTypeOption,
     app,
     listed,
     say,
@@ -88,7 +88,7 @@ def fit(
         int | None, typer.Option(help="Learn from at most this many rows: the same part of each group, or class.")
     ] = None,
     weight: WeightOption = None,
-    weights: WeightsOption = "survey",
+    weight_type: WeightTypeOption = "survey",
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a model.")] = False,
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
@@ -131,7 +131,7 @@ def fit(
             max_items=max_items,
             random_state=random_state,
             weight=weight,
-            weights=weights,
+            weight_type=weight_type,
         )
     info = saving.save_model(model, out, overwrite=force)
     if json:

@@ -39,10 +39,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
 ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
 WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of weights of the rows.")]
-WeightsOption = Annotated[
+WeightTypeOption = Annotated[
     str,
     typer.Option(
-        "--weights", help="What weights are: those of a 'survey' or a simulation, or a 'frequency' of the row."
+        "--weight-type",
+        help="Weight type: survey (sampling or simulation weights) or frequency (row counts).",
     ),
 ]
 TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
@@ -76,10 +77,9 @@ SYNONYMS = {
     "overwrite": "force",
     "trusted": "trust",
     "level": "interval",
-    "of": "interval_of",
     "dates": "date_format",
     "n_samples": "samples",
-    "labelled": "labels",
+    "sample_weight": "weight",
 }
 # Lists show how they are written.
 LISTS = {"classes": " a,b,c", "labels": " COLUMN"}

@@ -22,7 +22,7 @@ from ordinalq.cli.options import (
     QuotingOption,
     TrustOption,
     WeightOption,
-    WeightsOption,
+    WeightTypeOption,
     app,
     listed,
     say,
@@ -59,10 +59,10 @@ class Job:
     by: Annotated[
         str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
     ] = None
-    interval_of: Annotated[
+    estimand: Annotated[
         str | None,
         typer.Option(
-            "--interval-of",
+            "--estimand",
             help="Intervals for exactly these rows, the 'sample', or for their 'population'; default: sample, for "
             "comparisons and periods population.",
         ),
@@ -78,7 +78,7 @@ class Job:
         ),
     ] = "auto"
     weight: WeightOption = None
-    weights: WeightsOption = "survey"
+    weight_type: WeightTypeOption = "survey"
     n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
@@ -87,15 +87,15 @@ class Job:
     quoting: QuotingOption = "auto"
     json: JsonOption = False
 
-    def plan(self, of: str = "sample") -> "IntervalOptions":
-        """Return how intervals are made; a wrong option is an error."""
+    def options(self, estimand: str = "sample") -> "IntervalOptions":
+        """Return the options for intervals; raise ValueError if a choice is unknown."""
         from ordinalq._utils.validation import check_choice
         from ordinalq.inference.options import BASES, OF, IntervalOptions
 
-        of = of if self.interval_of is None else self.interval_of
-        check_choice("--interval-of", of, OF)
+        estimand = estimand if self.estimand is None else self.estimand
+        check_choice("--estimand", estimand, OF)
         check_choice("--basis", self.basis, BASES)
-        return IntervalOptions(of=of, random_state=self.random_state, basis=self.basis)
+        return IntervalOptions(estimand=estimand, random_state=self.random_state, basis=self.basis)
 
     @property
     def in_time(self) -> bool:
@@ -167,7 +167,7 @@ class Job:
             self.by,
             self.labels,
             self.weight,
-            self.weights,
+            self.weight_type,
             self.file.format,
             self.encoding,
             self.quoting,
@@ -190,7 +190,7 @@ class Job:
                 "by": self.columns,
                 "labels": self.labels,
                 "weight": self.weight,
-                "weights": self.weights,
+                "weight_type": self.weight_type,
                 "n_jobs": self.n_jobs,
             }
 
@@ -238,7 +238,7 @@ class Where(NamedTuple):
             raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
 
 
-def on_engine(job: "Job", where: Where, level: float | None, plan: "IntervalOptions") -> "Summary | Estimates":
+def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalOptions") -> "Summary | Estimates":
     """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
     from ordinalq.inference.estimates import Estimates
     from ordinalq.tables import engines
@@ -247,8 +247,8 @@ def on_engine(job: "Job", where: Where, level: float | None, plan: "IntervalOpti
 
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
-    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weights=job.weights)
-    task = engines.Task(reading, level, plan.repeatable(), estimates=not job.quantifier.on_means)
+    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
+    task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.on_means)
     try:
         found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     except ImportError as error:
@@ -350,7 +350,7 @@ def predict(
     # Whether there is a change needs intervals, and asks about the rows to come, too.
     in_time = job.in_time and not selects
     plan, interval = (
-        job.plan("population" if in_time else "sample"),
+        job.options("population" if in_time else "sample"),
         LEVEL if in_time and interval is None else interval,
     )
     outputs = _outputs(job, out, plot)
@@ -404,7 +404,7 @@ def _answer(
     finished: "Finished | None",
     interval: float | None,
     selection: Mapping[str, Any],
-    plan: "IntervalOptions",
+    options: "IntervalOptions",
     *,
     diagnose: bool,
 ) -> Answer:
@@ -424,14 +424,14 @@ def _answer(
                 f"--sort, --top, --min-items and --diagnose need --engine local for {type(quantifier).__name__}, whose "
                 "scores of items stay on the engine."
             )
-        read = on_engine(job, where, interval, plan)
+        read = on_engine(job, where, interval, options)
         if not isinstance(read, Summary):
             return Answer(read, len(read), None)
         summary = read
     n_groups = len(summary)
     if selects:
         summary = select(quantifier, summary, **selection)
-    estimates = estimate(quantifier, summary, interval, plan)
+    estimates = estimate(quantifier, summary, interval, options)
     found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
     return Answer(estimates, n_groups, found)
 
@@ -523,7 +523,7 @@ def compare(
 
     files = list(takewhile(_is_table, groups))
     job, groups = job.and_files(files), groups[len(files) :]
-    plan = job.plan("population")
+    plan = job.options("population")
     check_level(interval)
     if job.by is None:
         raise ValueError("--by must name the column of the groups to compare.")
@@ -581,7 +581,7 @@ def plan(
     from ordinalq.tables.label_plan import plan_labels, rows_to_label
 
     job = job.and_files(more)
-    made = job.plan()
+    made = job.options()
     check_real("width", width, low=0, open_low=True)
     check_level(interval)
     if out is not None:
@@ -590,10 +590,10 @@ def plan(
         job.output(out)
     kind = writing.table_format(out) if out else ""
     if job.weight is not None:
-        raise ValueError("--weight is not for plan: how many rows to label is known only without weights.")
+        raise ValueError("plan does not support --weight.")
     with job.reading() as how:
-        del how["weight"], how["weights"]
-        found = plan_labels(job.loaded, job.file, plan=made, width=width, quantity=quantity, level=interval, **how)
+        del how["weight"], how["weight_type"]
+        found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:

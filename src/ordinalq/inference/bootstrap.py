@@ -99,7 +99,7 @@ def of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, draws: D
         for model, moved in models:
             samples, counts, shrink = replicate_samples(V, centre, n_items, draws)
             # Within the composition that was drawn, or beside the one that was estimated.
-            means = counts / samples.sizes[:, None] if draws.of == "sample" else centre
+            means = counts / samples.sizes[:, None] if draws.estimand == "sample" else centre
             noise = (samples.average(F) - means @ M.T) * shrink
             if moved is not None:
                 noise += centre @ moved.T
@@ -186,7 +186,9 @@ def replicate_samples(
     sample is represented by a smaller one.
     """
     drawn = np.minimum(n_items, MAX_DRAWN)
-    counts = draws.rng.multinomial(drawn, centre) if draws.of == "population" else rounded(centre, drawn, draws.rng)
+    counts = (
+        draws.rng.multinomial(drawn, centre) if draws.estimand == "population" else rounded(centre, drawn, draws.rng)
+    )
     shrink = np.sqrt(drawn / n_items)[:, None]
     if tilt is None:
         return V.draw(counts, draws.rng), counts, shrink

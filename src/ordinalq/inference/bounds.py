@@ -28,7 +28,7 @@ class Bounds:
     """
 
     level: float
-    of: str
+    estimand: str
     lower: Floats
     upper: Floats
     cumulative_lower: Floats
@@ -37,14 +37,14 @@ class Bounds:
     mean_upper: Floats
 
     @classmethod
-    def of_statistics(cls, level: float, of: str, lower: Floats, upper: Floats) -> "Bounds":
+    def of_statistics(cls, level: float, estimand: str, lower: Floats, upper: Floats) -> "Bounds":
         """Return bounds from those of :func:`statistics`, (B, 2n), within what is possible."""
         n = lower.shape[1] // 2
         low, high = np.zeros(2 * n), np.ones(2 * n)
         low[-1], high[-1] = 1, n
         lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
         below, above = (np.hstack([end[:, n:-1], np.ones((len(end), 1))]) for end in (lower, upper))
-        return cls(level, of, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1])
+        return cls(level, estimand, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1])
 
     def take(self, rows: Any) -> "Bounds":
         """Return the bounds of some samples."""

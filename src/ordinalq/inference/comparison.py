@@ -60,7 +60,7 @@ class Comparison:
     a: Keys
     b: Keys
     level: float
-    of: str
+    estimand: str
     mean: Floats
     mean_lower: Floats
     mean_upper: Floats
@@ -113,7 +113,7 @@ class Comparison:
         head = {"by": self.a.name, "classes": [str(label) for label in self.classes], "level": self.level}
         adjusted = "Bonferroni" if len(self) > 1 else None
         pairs = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        return head | {"of": self.of, "adjusted": adjusted, "pairs": pairs}
+        return head | {"estimand": self.estimand, "adjusted": adjusted, "pairs": pairs}
 
     def sentences(self) -> list[str]:
         """Return one sentence per pair that says what is known."""
@@ -146,7 +146,7 @@ class Comparison:
         return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:
-        return listed(self.sentences(), "pairs", self.of, self.adjustment())
+        return listed(self.sentences(), "pairs", self.estimand, self.adjustment())
 
     def adjustment(self) -> str:
         """Return how the number of pairs is taken into account, as the end of a sentence."""
@@ -155,12 +155,12 @@ class Comparison:
         return f"; intervals hold for all {len(self)} pairs together (Bonferroni), probabilities for each by itself"
 
     def __repr__(self) -> str:
-        return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.of})"
+        return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.estimand})"
 
 
-def listed(sentences: list[str], what: str, of: str, adjusted: str) -> str:
+def listed(sentences: list[str], what: str, estimand: str, adjusted: str) -> str:
     """Return the first sentences, how many more there are of what, and what all of them are about."""
-    about = "the populations behind the items" if of == "population" else "exactly these items"
+    about = "the populations behind the items" if estimand == "population" else "exactly these items"
     more = [f"and {len(sentences) - SHOWN} more {what}"] if len(sentences) > SHOWN else []
     return "\n".join([*sentences[:SHOWN], *more, f"(This is about {about}{adjusted}.)"])
 
@@ -218,7 +218,7 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
         A.keys,
         B.keys,
         level,
-        A.bounds.of,
+        A.bounds.estimand,
         mean=d,
         mean_lower=lower[:, -1],
         mean_upper=upper[:, -1],

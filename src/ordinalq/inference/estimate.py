@@ -19,7 +19,7 @@ from ordinalq.solvers.solution import distributions, warn_of_failed
 
 
 def estimate(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, plan: IntervalOptions | None = None
+    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, options: IntervalOptions | None = None
 ) -> Estimates:
     """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
@@ -35,23 +35,25 @@ def estimate(
     1   pen        2         2.0
     """
     level = None if level is None else check_level(level)
-    if not (plan is None or isinstance(plan, IntervalOptions)):
-        raise TypeError(f"plan must be a Plan, such as IntervalOptions(of='population'), got {plan!r}.")
+    if not (options is None or isinstance(options, IntervalOptions)):
+        raise TypeError(
+            f"options must be IntervalOptions, got {options!r}. Pass IntervalOptions(estimand='population')."
+        )
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
-    plan = IntervalOptions() if plan is None else plan
+    options = IntervalOptions() if options is None else options
     parts = blocks(summary.n_items, of_items=not quantifier.on_means)
     if len(parts) == 1:
-        found = [estimate_block(quantifier, summary, level, plan, 0)]
+        found = [estimate_block(quantifier, summary, level, options, 0)]
     else:
-        plan = plan.repeatable()
-        found = [estimate_block(quantifier, summary[rows], level, plan, b) for b, rows in enumerate(parts)]
+        options = options.repeatable()
+        found = [estimate_block(quantifier, summary[rows], level, options, b) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
     return united([estimates for estimates, _ in found], summary.keys)
 
 
 def estimate_block(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None, plan: IntervalOptions, block: int
+    quantifier: FittedQuantifier, summary: Summary, level: float | None, options: IntervalOptions, block: int
 ) -> tuple[Estimates, int]:
     """Return the estimates of one block of samples, and how many of them did not converge.
 
@@ -66,8 +68,8 @@ def estimate_block(
     P = clean(solution.p)
     estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
     if level is not None:
-        estimates = with_intervals(quantifier, summary, estimates, level, plan, block)
-    return with_labels(quantifier, summary, estimates, plan), int((~solution.converged).sum())
+        estimates = with_intervals(quantifier, summary, estimates, level, options, block)
+    return with_labels(quantifier, summary, estimates, options), int((~solution.converged).sum())
 
 
 def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:

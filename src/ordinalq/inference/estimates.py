@@ -170,7 +170,7 @@ class Estimates:
         bounds = self._known_bounds()
         assert self.own is not None
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
-        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.of)
+        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand)
 
     def frame(self) -> Any:
         """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
@@ -216,7 +216,7 @@ class Estimates:
 
     def __repr__(self) -> str:
         what = "sample" if self.keys is None else "group"
-        with_level = "" if self.bounds is None else f", level={self.bounds.level}, of the {self.bounds.of}"
+        with_level = "" if self.bounds is None else f", level={self.bounds.level}, of the {self.bounds.estimand}"
         return f"Estimates({len(self)} {what}{'s' * (len(self) != 1)}, {len(self.classes)} classes{with_level})"
 
     def __str__(self) -> str:
@@ -278,7 +278,7 @@ def _json(estimates: Estimates) -> dict[str, Any]:
     rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
     head: dict[str, Any] = {"classes": _plain(estimates.classes.tolist()), "level": estimates.level}
     if estimates.bounds is not None:
-        head["of"] = estimates.bounds.of
+        head["estimand"] = estimates.bounds.estimand
     if estimates.keys is None:
         return head | {"samples": rows}
     by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]
@@ -324,7 +324,7 @@ def _text(value: Any) -> str:
 def _lines(estimates: Estimates) -> list[str]:
     """Return what is printed of the first samples."""
     bounds, keys, means = estimates.bounds, estimates.keys, estimates.mean
-    lines = [] if bounds is None else [f"{percent(bounds.level)} intervals of the {bounds.of}"]
+    lines = [] if bounds is None else [f"{percent(bounds.level)} intervals of the {bounds.estimand}"]
     width = max(10, *(len(str(label)) for label in estimates.classes))
     names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
     for b in range(min(len(estimates), SHOWN)):

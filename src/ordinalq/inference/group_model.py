@@ -284,12 +284,12 @@ class Gaussian(NamedTuple):
     rank: int
 
 
-def condition(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Gaussian:
+def condition(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Gaussian:
     """Return the distribution of the shares given mean representations Q (B, d) of groups of given sizes (B,)."""
     filt = Filter.of(model)
     seen = Surprise.of(model, filt, Q, sizes)
     inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None, None]
-    if of == "sample":
+    if estimand == "sample":
         gain = (1 - inverse) * filt.between + inverse * filt.within
         prior = (1 - inverse) * model.A + inverse * model.B
     else:
@@ -556,7 +556,7 @@ CHUNK = 4096
 class Prediction:
     """Predicted shares of B groups, of these very items or their population, with the covariance of their errors."""
 
-    of: str  # "sample" or "population"
+    estimand: str  # "sample" or "population"
     prevalences: Floats  # (B, n) the estimate: medians of the cumulated shares, differenced
     mean: Floats  # (B, n) p_hat on the simplex, the centre of the intervals
     covariance: Floats  # (B, n, n) E, before it is widened
@@ -571,25 +571,25 @@ class Prediction:
     unlabelled: Floats | None = None  # (B, n, n) E as it was before labels of the group were used
 
 
-def predict(model: GroupModel, Q: Floats, sizes: Floats, of: str = "sample") -> Prediction:
+def predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str = "sample") -> Prediction:
     """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
 
     A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, 1 + 200 / G times
     more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
     were right; from ten thousand times on, the weak prior gives the estimate, too.
     """
-    check_choice("of", of, TARGETS)
+    check_choice("estimand", estimand, TARGETS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
-    parts = [_predict(model, Q[i : i + CHUNK], sizes[i : i + CHUNK], of) for i in range(0, max(len(Q), 1), CHUNK)]
+    parts = [_predict(model, Q[i : i + CHUNK], sizes[i : i + CHUNK], estimand) for i in range(0, max(len(Q), 1), CHUNK)]
     return join(parts)
 
 
-def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction:
-    got = condition(model, Q, sizes, of)
+def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Prediction:
+    got = condition(model, Q, sizes, estimand)
     centre, E = np.tile(model.mu, (len(Q), 1)), got.covariance
     p = project(got.mean, E)
     estimate = medians(p, E, centre)
-    if of == "population":
+    if estimand == "population":
         E = E + _own_scatter(model, p, sizes)
     widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
     mean_dof = np.full(len(Q), _mean_dof(model))
@@ -598,7 +598,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
         odds = log_odds(model, Q, sizes) - model.worst
         unlike = odds > np.log1p(UNLIKE / model.n_groups)
         dropped = odds[unlike] > np.log(DROP)
-        other = condition(model.fallback, Q[unlike], sizes[unlike], of)
+        other = condition(model.fallback, Q[unlike], sizes[unlike], estimand)
         centre[unlike], dof[unlike], mean_dof[unlike] = model.fallback.mu, np.inf, np.inf
         widening[unlike] = _widening(model.fallback, other.distance, got.rank)
         q = project(other.mean, other.covariance)
@@ -606,7 +606,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, of: str) -> Prediction
         estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
-    return Prediction(of, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+    return Prediction(estimand, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
 
 
 def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
@@ -736,7 +736,7 @@ def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     level = check_real("level", level, low=0, high=1, open_low=True)
     value, half = statistics(prediction.mean), half_widths(prediction, level)
     # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
-    return Bounds.of_statistics(level, prediction.of, value - half, value + half).holding(prediction.prevalences)
+    return Bounds.of_statistics(level, prediction.estimand, value - half, value + half).holding(prediction.prevalences)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:
@@ -772,6 +772,6 @@ def half_widths(prediction: Prediction, level: float) -> Floats:
     t = np.repeat(stdtrit(prediction.dof, (1 + level) / 2)[:, None], variance.shape[1], axis=1)
     t[:, -1] = stdtrit(prediction.mean_dof, (1 + level) / 2)
     h2 = t**2 * variance * factor * (1 + FOLLOWS * left * (rho - 1))
-    if prediction.of == "sample":
+    if prediction.estimand == "sample":
         h2 += left / (4 * prediction.n_items[:, None] ** 2)
     return np.asarray(np.sqrt(h2))

@@ -151,11 +151,11 @@ def with_intervals(
     summary: Summary,
     estimates: Estimates,
     level: float,
-    plan: IntervalOptions,
+    options: IntervalOptions,
     block: int = 0,
 ) -> Estimates:
     """Return the estimates of a block of summarized samples with bounds and covariances."""
-    closed = quantifier.closed_form(summary, level, plan.of)
+    closed = quantifier.closed_form(summary, level, options.estimand)
     if closed is not None:
         E, factor = closed.covariance, closed.shared
         own = E if factor is None else E - _product(factor)
@@ -168,7 +168,7 @@ def with_intervals(
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
     covariance, own = np.empty((B, n, n)), np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
-    for rows, R, n_models in quantifier.replicates(summary, P, plan.draws(block)):
+    for rows, R, n_models in quantifier.replicates(summary, P, options.draws(block)):
         lower[rows], upper[rows] = percentiles(R, level)
         D = R - R.mean(axis=0)
         covariance[rows] = own[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
@@ -192,7 +192,7 @@ def with_intervals(
         factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
     # Whole distributions end at one.
     ends = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
-    bounds = Bounds.of_statistics(level, plan.of, *ends).holding(P)
+    bounds = Bounds.of_statistics(level, options.estimand, *ends).holding(P)
     return replace(estimates, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 

@@ -76,7 +76,7 @@ class LabelsNeeded:
         counts = {"n_items": self.n_items, "n_labelled": self.n_labelled, "labels": self.labels}
         return pd.DataFrame(groups | counts | widths | {"basis": self.basis})
 
-    def draw(self, groups: Any, labelled: Any = None, *, random_state: Any = 0) -> Index:
+    def draw(self, groups: Any, labels: Any = None, *, random_state: Any = 0) -> Index:
         """Draw the items to label: at random within each group, for only then do intervals hold.
 
         Items of which the classifier is least certain would teach a classifier more, but they are not like the others:
@@ -86,7 +86,7 @@ class LabelsNeeded:
         ----------
         groups : array-like (N,)
             The group of each item, as the numbers were made for.
-        labelled : array-like (N,), default=None
+        labels : array-like (N,), default=None
             Labels that there are already, None or NaN for the others.
         random_state : int or Generator, default=0
             Seed of the draw.
@@ -100,8 +100,8 @@ class LabelsNeeded:
         if self.keys is None or keys.tolist() != self.keys.tolist():
             raise ValueError("groups must be those that the numbers of labels were made for.")
         free = np.ones(len(codes), dtype=bool)
-        if labelled is not None:
-            free = np.array([is_missing(label) for label in np.asarray(labelled, dtype=object).tolist()], dtype=bool)
+        if labels is not None:
+            free = np.array([is_missing(label) for label in np.asarray(labels, dtype=object).tolist()], dtype=bool)
         return drawn_items(self.labels, codes, free, check_random_state(random_state))
 
 
@@ -121,7 +121,7 @@ def labels_needed(
     quantity: Any = "mean",
     *,
     level: float = 0.95,
-    plan: IntervalOptions | None = None,
+    options: IntervalOptions | None = None,
 ) -> LabelsNeeded:
     """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
 
@@ -130,14 +130,14 @@ def labels_needed(
     are those of `Services.labels_needed`; the summary has the labels that there are, if only gaps.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
-    plan = IntervalOptions() if plan is None else plan
+    options = IntervalOptions() if options is None else options
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labelled=..., which may be None for every item.")
     if summary.has_weights:
         raise ValueError("the items must have no weights: how many to label is known only without weights.")
-    estimates = estimate(quantifier, summary, None, replace(plan, basis="auto"))
-    alone = by_labels_alone(quantifier, estimates, plan)
+    estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))
+    alone = by_labels_alone(quantifier, estimates, options)
     known = np.asarray(summary.n_labelled)
 
     def widths(more: Floats) -> Floats:
@@ -145,8 +145,8 @@ def labels_needed(
         found = np.full(len(summary), np.nan)
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
-            found[rows] = _width(from_labels(expected, rows, level, plan.of).bounds, statistic)
-        closed = None if alone.all() else quantifier.closed_form(expected, level, plan.of)
+            found[rows] = _width(from_labels(expected, rows, level, options.estimand).bounds, statistic)
+        closed = None if alone.all() else quantifier.closed_form(expected, level, options.estimand)
         if closed is not None:
             found = np.where(alone, found, _width(closed[0], statistic))
         return found

@@ -70,14 +70,14 @@ class DesignBased(NamedTuple):
     bounds: Bounds
 
 
-def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") -> DesignBased:
+def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sample") -> DesignBased:
     r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
 
     The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
     interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
     group has at least two labels, or labels of all of its items.
     """
-    check_choice("of", of, ("sample", "population"))
+    check_choice("of", estimand, ("sample", "population"))
     level = check_real("level", level, low=0, high=1, open_low=True)
     n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
     sum_g = labels.eg.sum(axis=1)
@@ -86,13 +86,13 @@ def design_based(labels: LabelMoments, level: float = 0.95, of: str = "sample") 
     cov_e = _covariance(ee, labels.counts)
     cov_eps = _covariance(ee - labels.eg - labels.eg.transpose(0, 2, 1) + labels.gg, labels.counts - sum_g, m)
     left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
-    E = cov_eps * left if of == "sample" else cov_eps * left + cov_e / N[:, :, None]
+    E = cov_eps * left if estimand == "sample" else cov_eps * left + cov_e / N[:, :, None]
     P = project(raw, E + KNOWN * np.eye(n))
     value, variance = statistics(raw), variances(E)
-    lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if of == "sample" else 1.0, level)
+    lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if estimand == "sample" else 1.0, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
-    return DesignBased(P, raw, E, Bounds.of_statistics(level, of, lower, upper).holding(P))
+    return DesignBased(P, raw, E, Bounds.of_statistics(level, estimand, lower, upper).holding(P))
 
 
 def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
@@ -123,7 +123,7 @@ FEWEST = 10
 
 
 def with_labels(
-    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, plan: IntervalOptions
+    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, options: IntervalOptions
 ) -> Estimates:
     """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
 
@@ -133,16 +133,16 @@ def with_labels(
     """
     m = summary.n_labelled
     if m is None:
-        if plan.basis == "labels":
-            raise ValueError("basis='labels' needs labels of some items: give labelled=[...], or leave basis out.")
+        if options.basis == "labels":
+            raise ValueError("basis='labels' needs labels of some items: give labels=[...], or leave basis out.")
         return estimates
-    by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, plan)
+    by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
     if not by_labels.any():
         return estimates
     rows = np.flatnonzero(by_labels)
-    found = from_labels(summary, rows, 0.95 if estimates.level is None else estimates.level, plan.of)
+    found = from_labels(summary, rows, 0.95 if estimates.level is None else estimates.level, options.estimand)
     changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
     if estimates.bounds is None:
         return replace(estimates, **changed)
@@ -158,27 +158,27 @@ def enough(n_labelled: Any, n_items: Any) -> Mask:
     return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
 
 
-def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, plan: IntervalOptions) -> Mask:
+def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, options: IntervalOptions) -> Mask:
     """Return which samples are to rest on their labels alone, (B,), where these are enough."""
-    if plan.basis == "model" and not quantifier.uses_labels:
+    if options.basis == "model" and not quantifier.uses_labels:
         raise ValueError(
             f"basis='model' needs a method with a model of groups that labels can enter, such as GroupBLP; with "
             f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
         )
-    if plan.basis == "labels" or not quantifier.uses_labels:
+    if options.basis == "labels" or not quantifier.uses_labels:
         return np.ones(len(estimates), dtype=bool)
-    if plan.basis == "model" or estimates.fit is None:
+    if options.basis == "model" or estimates.fit is None:
         return np.zeros(len(estimates), dtype=bool)
     # The choice is free: a model of groups does not judge what does not fit it.
     return ~np.isin(estimates.fit, (GOOD, UNTESTED))
 
 
-def from_labels(summary: Summary, rows: Index, level: float, of: str) -> DesignBased:
+def from_labels(summary: Summary, rows: Index, level: float, estimand: str) -> DesignBased:
     """Return estimates of some samples by their labels alone."""
     # In items, so that the labels count as part of all.
     unit = summary.item_unit[rows]
     counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
-    return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, of)
+    return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, estimand)
 
 
 def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
@@ -202,7 +202,7 @@ def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
 # Labelled items of samples: the sums that estimates from labels need, which add up like all others.
 
 
-def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labelled: Any) -> dict[str, Floats]:
+def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any) -> dict[str, Floats]:
     """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
     Nothing where no labels are given at all.
@@ -212,14 +212,14 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
     of the labelled ones, where weights do not say so.
     """
-    if labelled is None:
+    if labels is None:
         return {}
     if not hasattr(quantifier, "held_out_"):
         raise ValueError(
             f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
             "labels need: fit it again."
         )
-    codes = encode_known_labels(labelled, quantifier.classes_)
+    codes = encode_known_labels(labels, quantifier.classes_)
     if len(codes) != len(S):
         raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
     g = quantifier.class_predictions(S)
@@ -280,7 +280,7 @@ class GroupLabels(NamedTuple):
 
 
 def predict_labelled(
-    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, of: str = "sample"
+    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, estimand: str = "sample"
 ) -> Prediction:
     """Predict the shares of groups with some labelled items, a random draw of the group's.
 
@@ -290,7 +290,7 @@ def predict_labelled(
     U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
     # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
     Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
-    base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), of)
+    base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand)
     p, E = base.mean.copy(), base.covariance.copy()
     for part in (model, model.fallback):
         rows = np.flatnonzero((m > 0) & (base.unlike if part is model.fallback else ~base.unlike))
@@ -298,7 +298,7 @@ def predict_labelled(
             continue
         for chunk in np.split(rows, range(CHUNK // 4, len(rows), CHUNK // 4)) if len(rows) else []:
             some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
-            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], of)
+            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
             p[chunk], E[chunk] = got
     p, with_labels = project(p, E), (m > 0)[:, None]
     return replace(
@@ -314,7 +314,7 @@ def predict_labelled(
 
 
 def _condition(
-    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, of: str
+    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, estimand: str
 ) -> tuple[Floats, Floats]:
     """Return mean and covariance of the shares of b groups, each with labels.
 
@@ -344,7 +344,7 @@ def _condition(
     # The others: H theta, with noise that p has a part in.
     some = U > 0
     spread = Omega / np.maximum(U, 1)[:, None, None]
-    target = C + spread if of == "sample" else C
+    target = C + spread if estimand == "sample" else C
     HC = np.matmul(H, C + spread)
     z = (Q - M[:, -1]) @ Z - mean @ H.T
     cross = np.matmul(H, target)
@@ -354,7 +354,7 @@ def _condition(
 
     shares = mean[:, : n - 1] @ back.T + np.eye(n)[-1]
     error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T))
-    if of == "sample":
+    if estimand == "sample":
         shares = (labels.counts + U[:, None] * shares) / N[:, :, 0]
         error = error * (U[:, None, None] / N) ** 2
     return shares, error

@@ -20,7 +20,7 @@ class Draws(NamedTuple):
     items, and then those of their own samples, from a stream that belongs to the number of the block.
     """
 
-    of: str
+    estimand: str
     n_models: int
     rng: np.random.Generator
     block: int = 0
@@ -60,20 +60,20 @@ class IntervalOptions:
     IntervalOptions(of='population', n_replicates=500, random_state=0, basis='auto')
     """
 
-    of: str = "sample"
+    estimand: str = "sample"
     n_replicates: int = 200
     random_state: Any = 0
     basis: str = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("of", self.of, OF)
+        check_choice("estimand", self.estimand, OF)
         check_integer("n_replicates", self.n_replicates, minimum=20)
         check_random_state(self.random_state)
         check_choice("basis", self.basis, BASES)
 
     def draws(self, block: int = 0) -> Draws:
         """Return the plan with a fresh generator, for a block of samples."""
-        return Draws(self.of, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
+        return Draws(self.estimand, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
 
     def repeatable(self) -> "IntervalOptions":
         """Return the plan with a seed instead of a generator: each block begins with the same draws."""

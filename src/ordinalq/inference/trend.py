@@ -62,7 +62,7 @@ class Trend:
 
     time: str
     level: float
-    of: str
+    estimand: str
     series: Keys | None
     rows: Sequence[Index]
     chi2: Floats
@@ -92,7 +92,7 @@ class Trend:
         """Return the tests as plain numbers, strings, lists and dicts; series as text."""
         lists = {name: values.tolist() for name, values in self._numbers().items()} | {"sentence": self.sentences()}
         rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        head: dict[str, Any] = {"level": self.level, "of": self.of}
+        head: dict[str, Any] = {"level": self.level, "estimand": self.estimand}
         if self.series is None:
             return head | rows[0]
         named = [{"series": name, **row} for name, row in zip(self.series.labels(), rows, strict=True)]
@@ -128,13 +128,13 @@ class Trend:
 
     def __str__(self) -> str:
         adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""
-        return listed(self.sentences(), "series", self.of, adjusted)
+        return listed(self.sentences(), "series", self.estimand, adjusted)
 
     def __repr__(self) -> str:
         return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"
 
 
-def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of: str) -> Trend:
+def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, estimand: str) -> Trend:
     """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
 
     P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
@@ -153,7 +153,7 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, of
     return Trend(
         keys.names[-1],
         level,
-        of,
+        estimand,
         series,
         rows,
         chi2,

@@ -310,7 +310,7 @@ class Posterior(NamedTuple):
         return np.asarray(change - np.matmul(JH, change) + np.matmul(J, X))
 
 
-def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of: str = "sample") -> Posterior:
+def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, estimand: str = "sample") -> Posterior:
     """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
     sizes = np.asarray(sizes, dtype=np.float64)
     J = multinomial(start) / sizes[:, None, None]
@@ -326,7 +326,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, of:
     P, n = found.p, A.shape[1]
     A[:, np.arange(n), np.arange(n)] += k / P**2
     of_sample = None
-    if of == "sample":
+    if estimand == "sample":
         # What q says of the deviation of the sample from its population.
         of_sample = J, np.matmul(J, H)
         rest = b[rows] - np.matmul(H[rows], P[:, :, None])[:, :, 0]
@@ -412,17 +412,17 @@ def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
 # Intervals around estimated shares from the covariance of their errors.
 
 
-def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, of: str) -> Bounds:
+def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, estimand: str) -> Bounds:
     """Return intervals of shares P (B, n), cumulated shares and mean class, whose errors have covariances E (B, n, n).
 
     u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
     more.
     """
     h2 = ndtri((1 + level) / 2) ** 2 * variances(E)
-    if of == "sample":
+    if estimand == "sample":
         h2 += 1 / (4 * np.asarray(sizes, dtype=np.float64)[:, None] ** 2)
     value, half = statistics(P), np.sqrt(h2)
-    return Bounds.of_statistics(level, of, value - half, value + half)
+    return Bounds.of_statistics(level, estimand, value - half, value + half)
 
 
 INSTRUMENTS = ("sample", "uniform", "training")
@@ -555,7 +555,7 @@ class AdjustedML(Method):
             return self.predictor_.solve(summary)
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
+    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm:
         """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M.
 
         Bounds take nothing for granted that was not stated: with the prior "any" they are those of "uniform". A sample
@@ -563,13 +563,13 @@ class AdjustedML(Method):
         drawn to those of the training items, so would be the differences between them.
         """
         if self.predictor_ is not None:
-            return self.predictor_.closed_form(summary, level, of)
+            return self.predictor_.closed_form(summary, level, estimand)
         stated = "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
-        found = list(self._posteriors(summary, of, stated))
+        found = list(self._posteriors(summary, estimand, stated))
         P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
         shared = np.concatenate(list(_shared(self, found, summary.sizes)))
-        bounds = normal_bounds(P, E, summary.sizes, level, of)
-        return ClosedForm(bounds, E, shared, None if of == "sample" else P)
+        bounds = normal_bounds(P, E, summary.sizes, level, estimand)
+        return ClosedForm(bounds, E, shared, None if estimand == "sample" else P)
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
@@ -584,11 +584,11 @@ class AdjustedML(Method):
         """Whether there were training groups."""
         return self.predictor_ is not None and self.predictor_.knows_groups
 
-    def _posteriors(self, summary: Summary, of: str, prior: Any) -> Iterator[Posterior]:
+    def _posteriors(self, summary: Summary, estimand: str, prior: Any) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
         expected = Prior.of(prior, self.p_train_, self.strength_)
         for seen, P, sizes in self._observed(summary, expected):
-            yield posterior(seen, expected, sizes, P, of=of)
+            yield posterior(seen, expected, sizes, P, estimand=estimand)
 
     def _observed(self, summary: Summary, expected: Prior) -> Iterator[tuple[Observed, Floats, Floats]]:
         """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""

@@ -220,7 +220,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         classes: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Self:
         """Fit classifier and quantifier on labelled items.
 
@@ -238,10 +238,10 @@ class Fitting(Kept, BaseEstimator, ABC):
         sample_weight : array-like (N,), default=None
             Weights of the items, see docs/weights.md: they enter the classifier (if it takes them), class means and
             covariances. Items of weight zero are left out.
-        weights : {"survey", "frequency"}, default="survey"
+        weight_type : {"survey", "frequency"}, default="survey"
             What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items.
         """
-        X, y, groups, w = _weighted(X, y, groups, sample_weight, weights)
+        X, y, groups, w = _weighted(X, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes)
         X = self.check_items(X, reset=True)
         check_consistent_length(X, codes)
@@ -256,7 +256,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         classes: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Self:
         """Fit the quantifier on out-of-sample scores of labelled items.
 
@@ -271,7 +271,7 @@ class Fitting(Kept, BaseEstimator, ABC):
             All labels in ascending order.
         groups : array-like (N,), default=None
             The group of each item; its score comes from a model that has seen no item of the group.
-        sample_weight, weights
+        sample_weight, weight_type
             Weights of the items, and what they are, see :meth:`fit`.
         """
         if not self.fits_scores:
@@ -281,7 +281,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         # What an earlier fit on items has left would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        S, y, groups, w = _weighted(S, y, groups, sample_weight, weights)
+        S, y, groups, w = _weighted(S, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes)
         S = self.check_scores(S, missing=True)
         check_consistent_length(S, codes)
@@ -297,7 +297,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         classes: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Self:
         """Fit the quantifier on the held-out scores of a fitted classifier, which any number of methods can share.
 
@@ -307,7 +307,7 @@ class Fitting(Kept, BaseEstimator, ABC):
             It scores new items, too, and is not copied.
         y : array-like (N,)
             Labels of the items that it was fitted on.
-        classes, groups, sample_weight, weights
+        classes, groups, sample_weight, weight_type
             See :meth:`fit`; as they were when the classifier was fitted.
 
         Examples
@@ -324,7 +324,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         shared = shared_scores(classifier, encode_labels(y, classes)[0])
         if self.needs_posteriors and not shared.gives_posteriors_:
             raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
-        self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weights)
+        self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weight_type)
         self.classifier_ = shared
         remember_features(self, classifier)
         return self
@@ -384,7 +384,7 @@ def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tup
     """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
     weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
     if weights is None:
-        check_choice("weights", kind, KINDS)
+        check_choice("weight_type", kind, KINDS)
         return X, y, groups, None
     kept = np.flatnonzero(weights.values)
     if len(kept) < len(weights.values):
@@ -463,12 +463,12 @@ class Quantifier(Fitting):
         S: Floats = X if self.on == "features" else self.classifier_.predict_proba(X)
         return S
 
-    def predict(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
+    def predict(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
         """Estimate the class distribution of X as one sample, (n,); weights as in :meth:`predict_samples`."""
         S = self.scores(X)
-        return np.asarray(self.predict_scores(S, Samples.whole(len(S)), sample_weight, weights)[0])
+        return np.asarray(self.predict_scores(S, Samples.whole(len(S)), sample_weight, weight_type)[0])
 
-    def predict_samples(self, X: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
+    def predict_samples(self, X: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
         """Estimate the class distribution of each sample.
 
         Parameters
@@ -479,16 +479,16 @@ class Quantifier(Fitting):
             The items of each sample.
         sample_weight : array-like (N,), default=None
             Weights of the items of the pool; those of weight zero are left out.
-        weights : {"survey", "frequency"}, default="survey"
+        weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`fit`.
 
         Returns
         -------
         ndarray (B, n)
         """
-        return self.predict_scores(self.scores(X), samples, sample_weight, weights)
+        return self.predict_scores(self.scores(X), samples, sample_weight, weight_type)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, weights: str = "survey") -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, weight_type: str = "survey") -> float:
         """Return minus the mean NMD over 100 samples of the given items: for `cross_val_score` and `GridSearchCV`.
 
         The samples have 100 items and uniformly drawn class distributions (APP, a fixed seed). Taken as one sample, the
@@ -500,22 +500,24 @@ class Quantifier(Fitting):
             Items.
         y : array-like (N,)
             Their labels; samples consist of the classes that occur.
-        sample_weight, weights
+        sample_weight, weight_type
             Weights of the items, and what they are, see :meth:`fit`.
         """
         S = self.scores(X)
-        S, samples, truth = labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weights, len(S)))
+        S, samples, truth = labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weight_type, len(S)))
         return -float(nmd(truth, clean(self.solve(self.summarize(S, samples, checks=False)).p)).mean())
 
-    def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Floats:
+    def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
         """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
-        return distributions(self.solve_scores(S, samples, sample_weight, weights))
+        return distributions(self.solve_scores(S, samples, sample_weight, weight_type))
 
-    def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weights: str = "survey") -> Solution:
+    def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Solution:
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
         if samples is None:
             raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
-        return self.solve(self.summarize(S, samples, checks=False, sample_weight=sample_weight, weights=weights))
+        return self.solve(
+            self.summarize(S, samples, checks=False, sample_weight=sample_weight, weight_type=weight_type)
+        )
 
     def summarize(
         self,
@@ -523,9 +525,9 @@ class Quantifier(Fitting):
         samples: Any = None,
         *,
         checks: bool = True,
-        labelled: Any = None,
+        labels: Any = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Summary:
         """Return what the method needs of samples of scored items, see :class:`Summary`.
 
@@ -537,18 +539,18 @@ class Quantifier(Fitting):
             The items of each sample; None takes all items as one.
         checks : bool, default=True
             Also keep what the fit test needs.
-        labelled : array-like (N,), default=None
+        labels : array-like (N,), default=None
             Labels of the pool, None or NaN for unlabelled items: also keep what estimates from labels need.
-        sample_weight, weights
+        sample_weight, weight_type
             Weights of the pool, and what they are, see :meth:`predict_samples`. Groups whose items all have weight zero
             are left out.
         """
         check_is_fitted(self, "p_train_")
         S = self.check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
-        samples = samples.weighted(Weights.of(sample_weight, weights, len(S)))
+        samples = samples.weighted(Weights.of(sample_weight, weight_type, len(S)))
         summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
-        totals = {**summary.totals, **label_totals(self, S, samples, labelled)}
+        totals = {**summary.totals, **label_totals(self, S, samples, labels)}
         functions = self.checks() if checks and hasattr(self, "held_out_") else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
@@ -591,10 +593,10 @@ class Services(ABC):
         groups: Any,
         *,
         level: float | None = None,
-        labelled: Any = None,
-        plan: IntervalOptions | None = None,
+        labels: Any = None,
+        options: IntervalOptions | None = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Estimates:
         """Estimate the class distribution of each group of items.
 
@@ -606,14 +608,14 @@ class Services(ABC):
             The group of each item; groups keep their type and come sorted, ordered categories in their own order.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
-        labelled : array-like (N,), default=None
+        labels : array-like (N,), default=None
             Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
             known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
-        plan : Plan, default=None
+        options : Plan, default=None
             How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
             Weights of the items; those of weight zero, and groups that have no others, are left out.
-        weights : {"survey", "frequency"}, default="survey"
+        weight_type : {"survey", "frequency"}, default="survey"
             What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items;
             see docs/weights.md.
 
@@ -625,7 +627,9 @@ class Services(ABC):
         if groups is None:
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
         level = None if level is None else check_level(level)
-        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
+        return self._estimate(
+            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+        )
 
     def predict_interval(
         self,
@@ -633,10 +637,10 @@ class Services(ABC):
         level: float = 0.95,
         groups: Any = None,
         *,
-        labelled: Any = None,
-        plan: IntervalOptions | None = None,
+        labels: Any = None,
+        options: IntervalOptions | None = None,
         sample_weight: Any = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> Estimates:
         """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
 
@@ -651,15 +655,17 @@ class Services(ABC):
             Level of each interval, in (0, 1).
         groups : array-like (N,) or Samples, default=None
             The group of each item, or samples of the items; None takes all of X as one sample.
-        labelled : array-like (N,), default=None
+        labels : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
-        plan : Plan, default=None
+        options : Plan, default=None
             How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
-        sample_weight, weights
+        sample_weight, weight_type
             Weights of the items, and what they are, see :meth:`predict_groups`.
         """
         level = check_level(level)
-        return self._estimate(X, groups, level, plan, labelled=labelled, sample_weight=sample_weight, weights=weights)
+        return self._estimate(
+            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+        )
 
     def labels_needed(
         self,
@@ -669,15 +675,15 @@ class Services(ABC):
         quantity: Any = "mean",
         *,
         level: float = 0.95,
-        labelled: Any = None,
-        plan: IntervalOptions | None = None,
+        labels: Any = None,
+        options: IntervalOptions | None = None,
     ) -> LabelsNeeded:
         """Return how many items of each group to label, so that its interval is no wider than `width`.
 
         Parameters
         ----------
-        X, groups, labelled, plan
-            See :meth:`predict_groups`; without labels so far, `labelled` is None.
+        X, groups, labels, options
+            See :meth:`predict_groups`; without labels so far, `labels` is None.
         width : float, default=0.05
             Upper minus lower bound: in classes for the mean class, in shares for a class.
         quantity : "mean" or a class, default="mean"
@@ -691,11 +697,11 @@ class Services(ABC):
             ``frame()`` gives a table, ``draw(groups)`` the items to label, at random within each group.
         """
         quantifier, S = self.fitted(), self.scores(X)
-        known = [None] * len(S) if labelled is None else labelled
-        summary = quantifier.summarize(S, group_samples(groups, len(S)), labelled=known)
-        return labels_needed(quantifier, summary, width, quantity, level=level, plan=plan)
+        known = [None] * len(S) if labels is None else labels
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), labels=known)
+        return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
 
-    def diagnose(self, X: Any, sample_weight: Any = None, weights: str = "survey") -> Diagnosis:
+    def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of X as one sample can be trusted.
 
         Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
@@ -706,16 +712,16 @@ class Services(ABC):
         ----------
         X : array-like, frame or sparse array (N, ...)
             The items of the sample.
-        sample_weight, weights
+        sample_weight, weight_type
             Weights of the items, and what they are, see :meth:`predict_groups`.
         """
         quantifier = self.fitted()
-        summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weights=weights)
+        summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(quantifier, summary)
 
     def _estimate(
-        self, X: Any, groups: Any, level: float | None, plan: IntervalOptions | None, **how: Any
+        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
     ) -> Estimates:
         quantifier, S = self.fitted(), self.scores(X)
         summary = quantifier.summarize(S, group_samples(groups, len(S)), **how)
-        return replace(estimate(quantifier, summary, level, plan), polars=is_polars(X) or is_polars(groups))
+        return replace(estimate(quantifier, summary, level, options), polars=is_polars(X) or is_polars(groups))

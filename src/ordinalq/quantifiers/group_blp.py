@@ -105,11 +105,11 @@ class GroupBLP(Method):
         """Return the predicted shares of each sample."""
         return Solution.closed_form(self._prediction(summary, "sample").prevalences)
 
-    def _prediction(self, summary: Summary, of: str) -> Prediction:
+    def _prediction(self, summary: Summary, estimand: str) -> Prediction:
         """Return the prediction of each sample, by the labels of its items too, where there are any."""
         counts = summary.totals.get("labels")
         if counts is None:
-            return predict(self.group_model_, summary.means, summary.sizes, of)
+            return predict(self.group_model_, summary.means, summary.sizes, estimand)
         unit = summary.item_unit[:, None]
         labels = GroupLabels(counts * unit, summary.totals["labels f"] * unit)
         # Rounding errors of weights that are all labelled are no items.
@@ -118,11 +118,11 @@ class GroupBLP(Method):
         # Of the items without a label; where there are none, any.
         rest = summary.totals["f"] * unit - labels.sums
         Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
-        return predict_labelled(self.group_model_, Q, n_others, labels, of)
+        return predict_labelled(self.group_model_, Q, n_others, labels, estimand)
 
-    def closed_form(self, summary: Summary, level: float, of: str) -> ClosedForm:
+    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm:
         """Return bounds and covariances by the formula."""
-        prediction = self._prediction(summary, of)
+        prediction = self._prediction(summary, estimand)
         return ClosedForm(bounds(prediction, level), stated_covariance(prediction, level))
 
     def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:

@@ -128,7 +128,7 @@ class _LikelihoodMethod(SmoothedMethod):
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
             if self.group_covariance_ is not None:
                 Omega += self.group_covariance_ * (1 - 1 / N)[:, :, None]
-            if draws.of == "population":
+            if draws.estimand == "population":
                 expected = p @ H.T
                 outer = expected[:, :, None] * expected[:, None, :]
                 Omega += np.einsum("bi,ki,li->bkl", p / N, H, H) - outer / N[:, :, None]

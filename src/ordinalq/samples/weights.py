@@ -27,7 +27,7 @@ class Weights:
     @classmethod
     def of(cls, sample_weight: Any, kind: str, n_items: int) -> "Weights | None":
         """Return the weights that a caller gives for `n_items` items, or None for none."""
-        check_choice("weights", kind, KINDS)
+        check_choice("weight_type", kind, KINDS)
         return None if sample_weight is None else cls(check_weights(sample_weight, n_items), kind)
 
     @property

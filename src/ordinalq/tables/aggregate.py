@@ -69,10 +69,10 @@ class Reading:
         with_gaps: bool = False,
         compact: bool = True,
         weight: str | None = None,
-        weights: str = "survey",
+        weight_type: str = "survey",
     ) -> None:
         self.model, self.groups, self.labels = model, groups, labels
-        self.weight, self.weights = weight, weights
+        self.weight, self.weight_type = weight, weight_type
         self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
         columns = list(dict.fromkeys([*kinds, *groups.names, *filter(None, [labels, weight])]))
@@ -100,8 +100,8 @@ class Reading:
             known = known_labels(frame, self.labels, quantifier.classes_)
         w = None if self.weight is None else cells.weights(frame, self.weight)
         weightless = w is not None and not w.any()
-        how: dict[str, Any] = {"sample_weight": None if weightless else w, "weights": self.weights}
-        summary = quantifier.summarize(scores_of(self.model, frame), samples, labelled=known, **how)
+        how: dict[str, Any] = {"sample_weight": None if weightless else w, "weight_type": self.weight_type}
+        summary = quantifier.summarize(scores_of(self.model, frame), samples, labels=known, **how)
         if weightless:
             return _empty(summary)
         return summary.compact() if self.compact else summary

@@ -41,7 +41,7 @@ class Task(NamedTuple):
 
     reading: Reading
     level: float | None
-    plan: IntervalOptions
+    options: IntervalOptions
     estimates: bool = True
 
     @property
@@ -77,21 +77,21 @@ def prepared(
     by: By,
     *,
     level: float | None = None,
-    labelled: str | None = None,
-    weight: str | None = None,
-    weights: str = "survey",
-    plan: IntervalOptions | None = None,
+    labels: str | None = None,
+    sample_weight: str | None = None,
+    weight_type: str = "survey",
+    options: IntervalOptions | None = None,
 ) -> Task:
     """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
-    for name, value in (("labelled", labelled), ("weight", weight)):
+    for name, value in (("labels", labels), ("sample_weight", sample_weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
-    reading = Reading(model, Grouping(by), labelled, compact=False, weight=weight, weights=weights)
+    reading = Reading(model, Grouping(by), labels, compact=False, weight=sample_weight, weight_type=weight_type)
     require_columns(columns, list(reading.wanted.columns or ()), "the table")
-    plan = IntervalOptions() if plan is None else plan
-    return Task(reading, None if level is None else check_level(level), plan.repeatable())
+    options = IntervalOptions() if options is None else options
+    return Task(reading, None if level is None else check_level(level), options.repeatable())
 
 
 def payload(task: Task) -> tuple[dict[str, str], bytes]:
@@ -202,7 +202,7 @@ def finished(task: Task, number: int, keys: Keys, parts: Sequence[Summary]) -> t
     summary = summary.regrouped(keys.positions(summary.keys), keys)
     if not task.estimates:
         return summary, 0
-    return estimate_block(task.quantifier, summary, task.level, task.plan, number)
+    return estimate_block(task.quantifier, summary, task.level, task.options, number)
 
 
 def collected(task: Task, found: Sequence[tuple[Any, int]], keys: Keys) -> Any:
@@ -217,10 +217,10 @@ def example(task: Task) -> pd.DataFrame:
     quantifier = task.quantifier
     n = len(quantifier.classes_)
     S = np.full((1, n), 1 / n) if quantifier.on == "scores" else np.zeros((1, quantifier.n_features_in_))
-    labelled = None if task.reading.labels is None else [None]
+    labels = None if task.reading.labels is None else [None]
     weight = None if task.reading.weight is None else [0.5]
-    summary = quantifier.summarize(S, labelled=labelled, sample_weight=weight)
-    found: pd.DataFrame = estimate_block(quantifier, summary, task.level, task.plan, 0)[0].frame()
+    summary = quantifier.summarize(S, labels=labels, sample_weight=weight)
+    found: pd.DataFrame = estimate_block(quantifier, summary, task.level, task.options, 0)[0].frame()
     return found
 
 

@@ -80,7 +80,7 @@ def fit_table(
     max_items: int | None = None,
     random_state: int = 0,
     weight: str | None = None,
-    weights: str = "survey",
+    weight_type: str = "survey",
 ) -> TableModel:
     """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
 
@@ -97,7 +97,7 @@ def fit_table(
         frame = file.read(columns)
     else:
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
-    how: dict[str, Any] = {"weight": weight, "weights": weights, "skip_unlabelled": skip_unlabelled}
+    how: dict[str, Any] = {"sample_weight": weight, "weight_type": weight_type, "skip_unlabelled": skip_unlabelled}
     tell("", 1, 10, 9)
     model.fit(frame, target, by=by, classes=classes, **how)
     tell("", 10, 10)

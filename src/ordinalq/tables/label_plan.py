@@ -33,7 +33,7 @@ def plan_labels(
     width: float = 0.05,
     quantity: Any = "mean",
     level: float = 0.95,
-    plan: IntervalOptions | None = None,
+    options: IntervalOptions | None = None,
     **how: Any,
 ) -> LabelPlan:
     """Return how many rows of a table, or of each group of its rows, to label.
@@ -43,7 +43,7 @@ def plan_labels(
     """
     groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
-    read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, plan=plan)
+    read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, options=options)
     assert summary.keys is not None
     return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels)
 

@@ -257,9 +257,11 @@ class _Answers:
         """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
         return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
 
-    def predict(self, frame: Any, weight: Any = None, weights: str = "survey") -> Floats:
+    def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
         """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
-        return np.asarray(distributions(self.fitted().solve(_summary(self, frame, None, None, weight, weights)))[0])
+        return np.asarray(
+            distributions(self.fitted().solve(_summary(self, frame, None, None, sample_weight, weight_type)))[0]
+        )
 
     def predict_groups(
         self,
@@ -267,10 +269,10 @@ class _Answers:
         by: Any,
         *,
         level: float | None = None,
-        labelled: Any = None,
-        plan: IntervalOptions | None = None,
-        weight: Any = None,
-        weights: str = "survey",
+        labels: Any = None,
+        options: IntervalOptions | None = None,
+        sample_weight: Any = None,
+        weight_type: str = "survey",
     ) -> Estimates:
         """Estimate the class distribution of each group of rows.
 
@@ -283,17 +285,17 @@ class _Answers:
             and come sorted, categories in their own order; rows without a group are one of their own, the last.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
-        labelled : str or array-like (N,), default=None
+        labels : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
-        plan : Plan, default=None
+        options : Plan, default=None
             How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
-        weight : str or array-like (N,), default=None
+        sample_weight : str or array-like (N,), default=None
             Weights of the rows, or their column.
-        weights : {"survey", "frequency"}, default="survey"
+        weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
         """
-        summary = _summary(self, frame, by, labelled, weight, weights)
-        found = estimate(self.fitted(), summary, None if level is None else check_level(level), plan)
+        summary = _summary(self, frame, by, labels, sample_weight, weight_type)
+        found = estimate(self.fitted(), summary, None if level is None else check_level(level), options)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
@@ -308,9 +310,9 @@ class _Answers:
         known = [None] * len(frame) if labelled is None else labelled
         return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
 
-    def diagnose(self, frame: Any, weight: Any = None, weights: str = "survey") -> Diagnosis:
+    def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
-        return diagnose(self.fitted(), _summary(self, frame, None, None, weight, weights))
+        return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
 
 
 class TableModel(_Answers, BaseEstimator):
@@ -377,8 +379,8 @@ class TableModel(_Answers, BaseEstimator):
         by: By | None = None,
         classes: Sequence[Any] | None = None,
         skip_unlabelled: bool = False,
-        weight: str | None = None,
-        weights: str = "survey",
+        sample_weight: str | None = None,
+        weight_type: str = "survey",
     ) -> Self:
         """Fit encoder and quantifier on a labelled table.
 
@@ -396,9 +398,9 @@ class TableModel(_Answers, BaseEstimator):
             Labels in ascending order; numbers need none.
         skip_unlabelled : bool, default=False
             Leave out rows without a label, which are an error otherwise.
-        weight : str, default=None
+        sample_weight : str, default=None
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
-        weights : {"survey", "frequency"}, default="survey"
+        weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.fit`.
         """
         asked = self.asked_columns(target)
@@ -406,10 +408,10 @@ class TableModel(_Answers, BaseEstimator):
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
         check_by(names_of(by), target)
         require_columns(frame.columns, names_of(by), where(frame))
-        unused = {target, *names_of(by), weight, *UNNAMED}
+        unused = {target, *names_of(by), sample_weight, *UNNAMED}
         columns = asked or [str(name) for name in frame.columns if name not in unused]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
-        w = None if weight is None else cells.weights(rows, weight)
+        w = None if sample_weight is None else cells.weights(rows, sample_weight)
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
         kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
@@ -425,7 +427,7 @@ class TableModel(_Answers, BaseEstimator):
         self.encoder_ = with_name_arrays(self.encoder_)
         keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
         tell("", 3, 20, 14)
-        weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weights": weights}
+        weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
@@ -461,7 +463,7 @@ class TableModel(_Answers, BaseEstimator):
 
 
 def _summary(
-    model: _Answers, frame: Any, by: Any, labelled: Any, weight: Any = None, weights: str = "survey"
+    model: _Answers, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier, groups = model.fitted(), by
@@ -469,16 +471,16 @@ def _summary(
         require_columns(frame.columns, names_of(by), "the table")
         check_names(quantifier.classes_, names_of(by))
         groups = Grouping(by).values(frame)
-    if isinstance(labelled, str):
-        require_columns(frame.columns, [labelled], "the table")
-        labelled = known_labels(as_pandas(frame), labelled, quantifier.classes_)
-    if isinstance(weight, str):
-        weight = cells.weights(as_pandas(frame), weight)
+    if isinstance(labels, str):
+        require_columns(frame.columns, [labels], "the table")
+        labels = known_labels(as_pandas(frame), labels, quantifier.classes_)
+    if isinstance(sample_weight, str):
+        sample_weight = cells.weights(as_pandas(frame), sample_weight)
     S = model.scores(frame)
     samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
-    return quantifier.summarize(S, samples, labelled=labelled, sample_weight=weight, weights=weights)
+    return quantifier.summarize(S, samples, labels=labels, sample_weight=sample_weight, weight_type=weight_type)
 
 
 def _are_names(by: Any, frame: Any) -> bool:

@@ -26,7 +26,7 @@ def summarize_table(
     by: By | None = None,
     labels: str | None = None,
     weight: str | None = None,
-    weights: str = "survey",
+    weight_type: str = "survey",
     **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in portions.
@@ -38,11 +38,11 @@ def summarize_table(
     with a zone in UTC). None takes all rows as one group, "all".
 
     The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
-    of the kind `weights`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    of the kind `weight_type`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
     :func:`ordinalq.tables.aggregate.read_summary`.
     """
     groups = Grouping(by, file.format)
-    summary = read_summary(Reading(model, groups, labels, weight=weight, weights=weights), file, **how)
+    summary = read_summary(Reading(model, groups, labels, weight=weight, weight_type=weight_type), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
     return groups.typed(summary)
