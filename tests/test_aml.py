@@ -10,7 +10,7 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
 from ordinalq.quantifiers.adjusted_ml import LabelledRatios, Observed, Prior, posterior, thinned
-from ordinalq.solvers import barrier as definite
+from ordinalq.solvers import barrier
 from ordinalq.solvers.barrier import minimize_inside
 
 N = 4
@@ -193,15 +193,15 @@ def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
         assert other.fun >= value - 1e-9 * abs(value)
 
 
-@pytest.mark.parametrize("n", [1, 2, 10, definite.SMALL, definite.SMALL + 1])
+@pytest.mark.parametrize("n", [1, 2, 10, barrier.SMALL, barrier.SMALL + 1])
 def test_systems_that_are_solved_together_are_those_of_each(n, rng):
     G = rng.normal(size=(7, n, n)) * 10.0 ** rng.uniform(-2, 2, size=(7, n, 1))
     K, R = np.matmul(G, G.transpose(0, 2, 1)) + np.eye(n), rng.normal(size=(7, n, 3))
     W = np.concatenate([K.transpose(1, 2, 0), R.transpose(2, 1, 0)])
-    definite.eliminate(W)
-    assert_allclose(definite.substitute(W).transpose(2, 1, 0), np.linalg.solve(K, R), rtol=1e-6, atol=1e-9)
+    barrier.eliminate(W)
+    assert_allclose(barrier.substitute(W).transpose(2, 1, 0), np.linalg.solve(K, R), rtol=1e-6, atol=1e-9)
     L = np.linalg.cholesky(K)
-    whitened, diagonal = definite.whiten(K, R)
+    whitened, diagonal = barrier.whiten(K, R)
     assert_allclose(whitened, np.linalg.solve(L, R), rtol=1e-6, atol=1e-9)
     assert_allclose(diagonal, np.einsum("bii->bi", L))
 

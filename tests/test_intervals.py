@@ -346,7 +346,7 @@ def test_mistakes_are_named(data):
     ) as e:
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
-    with pytest.raises(ValueError, match="of must be one of 'sample', 'population', got 'truth'"):
+    with pytest.raises(ValueError, match="estimand must be one of 'sample', 'population', got 'truth'"):
         quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(estimand="truth"))
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
         quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=5))

@@ -284,7 +284,7 @@ def test_a_loss_by_its_value_has_the_derivatives_and_the_minimum(own, known, rng
 
 
 def test_names_that_are_documented_are_there():
-    assert_allclose(oq.metrics.errors([[0.5, 0.5, 0.0]], [[0.5, 0.0, 0.5]], "nmd"), 0.25)
+    assert_allclose(oq.metrics.errors([[0.5, 0.0, 0.5]], [[0.5, 0.5, 0.0]], "nmd"), 0.25)
     assert 0 <= oq.metrics.wilcoxon([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]) <= 1
     assert oq.losses.LeastSquares is losses.LeastSquares
     assert oq.regularizers.Tikhonov is Tikhonov

@@ -305,7 +305,7 @@ def test_wrong_weights_are_refused(weight, message):
 
 def test_what_weights_mean_is_checked_and_words_are_refused():
     S = np.eye(3) * 0.7 + 0.1
-    with pytest.raises(ValueError, match="weights must be one of 'survey', 'frequency', got 'count'"):
+    with pytest.raises(ValueError, match="weight_type must be one of 'survey', 'frequency', got 'count'"):
         oq.PACC().fit_scores(S, [1, 2, 3], weight_type="count")
     with pytest.raises(TypeError, match="sample_weight must be one number per item"):
         oq.PACC().fit_scores(S, [1, 2, 3], sample_weight=["a", "b", "c"])
@@ -409,7 +409,7 @@ def test_weights_of_a_table(rng, tmp_path):
         new, "shop", sample_weight="w", level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     )
     by_values = model.predict_groups(
-        new, "shop", weight=new["w"].to_numpy(), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
+        new, "shop", sample_weight=new["w"].to_numpy(), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     )
     assert_allclose(found.upper, by_values.upper)
     repeated = new.loc[new.index.repeat(new["w"])]
@@ -457,5 +457,7 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
         assert message in error
     new.assign(w=0).to_csv(tmp_path / "bad.csv", index=False)
     assert "no weight above zero" in run("predict", model, tmp_path / "bad.csv", "--weight", "w")[2]
-    assert "--weight is not for plan" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
+    assert (
+        "plan does not support --weight" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
+    )
     assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]

@@ -77,7 +77,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sam
     interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
     group has at least two labels, or labels of all of its items.
     """
-    check_choice("of", estimand, ("sample", "population"))
+    check_choice("estimand", estimand, ("sample", "population"))
     level = check_real("level", level, low=0, high=1, open_low=True)
     n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
     sum_g = labels.eg.sum(axis=1)
@@ -192,7 +192,7 @@ def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
 
 def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
     """Return bounds with those of other estimates in some rows."""
-    names = [field.name for field in fields(Bounds) if field.name not in ("level", "of")]
+    names = [field.name for field in fields(Bounds) if field.name not in ("level", "estimand")]
     arrays: dict[str, Any] = {
         name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
     }

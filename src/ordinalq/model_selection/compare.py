@@ -194,7 +194,7 @@ def compare_methods(
             else:
                 V: Any = S if _takes(method) == "scores" else np.asarray(X, dtype=np.float64)
                 P = twin.fit_scores(V[taught], *given).predict_scores(V[judged], samples)
-            parts[key].append(errors(P, samples.prevalences, measure))
+            parts[key].append(errors(samples.prevalences, P, measure))
     joined = {key: np.concatenate(values) for key, values in parts.items()}
     kind = "groups" if groups is not None else "samples"
     return MethodComparison(name, joined, len(ordered), f"{len(joined[min(joined)]):,} {kind}")

@@ -118,7 +118,7 @@ class Attempt(NamedTuple):
         """
         if self.message:
             return {"error": np.inf, "std": np.nan, "unconverged": len(truth)}
-        each = errors(self.P[rows], truth, measure)
+        each = errors(truth, self.P[rows], measure)
         std = float(each.std(ddof=1)) if len(each) > 1 else np.nan
         return {"error": float(each.mean()), "std": std, "unconverged": int((~self.converged[rows]).sum())}
 

@@ -77,7 +77,7 @@ def sample_errors(P: Floats, samples: Samples, measure: str) -> Floats:
     """Return the error of each estimate (B, n), (B,); "mean_class" is that of the mean class, in classes."""
     assert samples.prevalences is not None
     if measure != "mean_class":
-        return errors(P, samples.prevalences, measure)
+        return errors(samples.prevalences, P, measure)
     return np.asarray(np.abs((P - samples.prevalences) @ np.arange(1.0, P.shape[1] + 1)))
 
 
@@ -177,7 +177,7 @@ def compare_table(
         if name not in found:
             found[name] = method.fit_scores(V, codes, np.arange(len(quantifier.classes_))).predict_scores(S, samples)
     kind = "samples" if how.get("by") is None else "groups"
-    by_name = {name: errors(P, samples.prevalences, measure) for name, P in found.items()}
+    by_name = {name: errors(samples.prevalences, P, measure) for name, P in found.items()}
     return MethodComparison(measure, by_name, len(quantifier.classes_), f"{len(samples):,} {kind}")
 
 

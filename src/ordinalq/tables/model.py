@@ -306,8 +306,8 @@ class _Answers:
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
         """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
-        labelled = how.pop("labelled", None)
-        known = [None] * len(frame) if labelled is None else labelled
+        labels = how.pop("labels", None)
+        known = [None] * len(frame) if labels is None else labels
         return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
