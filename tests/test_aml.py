@@ -349,7 +349,7 @@ def test_common_instrument_streams_and_merges(rng):
     S, y, T, _ = problem(rng)
     groups = rng.integers(0, 5, size=len(T))
     q = oq.AdjustedML(instrument="uniform").fit_scores(S, y)
-    assert q.on_means
+    assert q.traits.uses_sample_means
     parts = [q.summarize(T[i::3], oq.Samples.from_groups(groups[i::3])) for i in range(3)]
     whole = q.solve(q.summarize(T, oq.Samples.from_groups(groups)))
     assert_allclose(q.solve(oq.samples.Summary.merged(parts)).p, whole.p, atol=1e-10)
@@ -375,17 +375,17 @@ def grouped(rng):
 def test_training_groups_give_the_best_linear_prediction(rng):
     S, y, groups = grouped(rng)
     q, other = oq.AdjustedML().fit_scores(S, y, groups=groups), oq.GroupBLP().fit_scores(S, y, groups=groups)
-    assert q.on_means
+    assert q.traits.uses_sample_means
     got, expected = (estimate(m, m.summarize(S, oq.Samples.from_groups(groups)), 0.95) for m in (q, other))
     assert_array_equal(got.prevalences, expected.prevalences)
     assert_array_equal(got.lower, expected.lower)
     assert_array_equal(got.fit, expected.fit)
     assert_array_equal(q.response_matrix(), other.response_matrix())
-    assert q.knows_groups
-    assert q.uses_labels
+    assert q.traits.learned_groups
+    assert q.traits.has_group_model
     # A second fit without groups forgets them.
     q.fit_scores(S, y)
-    assert (q.on_means, q.knows_groups, q.uses_labels) == (False, False, False)
+    assert (q.traits.uses_sample_means, q.traits.learned_groups, q.traits.has_group_model) == (False, False, False)
 
 
 def test_fixed_instrument_is_the_posterior_in_other_units(rng):

@@ -12,8 +12,7 @@ import ordinalq as oq
 from ordinalq.inference import fit_test
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.fit_test import FitTest, checked, class_moments, compare
-from ordinalq.inference.model import ScoreChecks
+from ordinalq.inference.fit_test import FitTest, ScoreChecks, checked, class_moments, compare, score_checks
 
 N_CLASSES = 4
 
@@ -126,8 +125,8 @@ def test_error_along_the_columns_of_m_leaves_no_residual(rng):
 def test_group_effect_that_is_known_is_ordinary(rng):
     S, y, place = differing(rng, 80, 500)
     without, knowing = oq.PACC().fit_scores(S, y), oq.PACC().fit_scores(S, y, groups=place)
-    assert not without.knows_groups
-    assert knowing.knows_groups
+    assert not without.traits.learned_groups
+    assert knowing.traits.learned_groups
     T, _, new = differing(rng, 100, 500)
     samples = oq.Samples.from_groups(new)
     marked = [(estimate(q, q.summarize(T, samples)).fit != "good").mean() for q in (without, knowing)]
@@ -196,6 +195,6 @@ def test_test_is_derived_once_and_again_after_another_fit(rng, monkeypatch):
     assert "_derived" in vars(q)
     assert "_derived" not in vars(pickle.loads(pickle.dumps(q)))
     other = fitted(rng, q)
-    assert_array_equal(other.checks().rank_edges, ScoreChecks.of(*other.held_out_).rank_edges)
+    assert_array_equal(score_checks(other).rank_edges, ScoreChecks.of(other.held_out_).rank_edges)
     estimate(other, other.summarize(*groups(rng, 5, 60)))
     assert len(made) == 2

@@ -15,7 +15,7 @@ from test_real_groups import N_CLASSES, covered, make
 
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.labels import LabelMoments, design_based
+from ordinalq.inference.labels import LabelMoments, class_predictions, design_based
 
 ROOT = Path(__file__).parent.parent
 CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
@@ -287,6 +287,6 @@ def test_interval_of_the_benchmark_is_that_of_ppi_python(seed, printed, monkeypa
 def test_class_predictions_sum_to_one(trained, rng):
     X, _, _ = make(rng, 2, 30)
     quantifier = trained["PACC"]
-    g = quantifier.class_predictions(quantifier.scores(X))
+    g = class_predictions(quantifier, quantifier.scores(X))
     assert g.shape == (60, N_CLASSES)
     assert_allclose(g.sum(axis=1), 1)

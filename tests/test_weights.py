@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.bootstrap import HeldOut
+from ordinalq.inference.bootstrap import ClassPools
 from ordinalq.inference.estimate import estimate
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
@@ -37,7 +37,7 @@ VARIANTS = {
     "GroupBLP stated": lambda: oq.GroupBLP(group_effect=0.1),
     "OPDF data": lambda: oq.OPDF(span="data"),
 }
-MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls.fits_scores} | VARIANTS
+MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls().traits.accepts_scores} | VARIANTS
 each_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
@@ -202,7 +202,7 @@ def test_summaries_of_portions_with_weights_merge(data, rng, tmp_path):
 
 def test_items_of_large_weight_are_drawn_more_often(rng):
     codes, w = np.array([0, 0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0, 1.0])
-    V = HeldOut(np.zeros((5, 2)), codes, 2, Weights(w))
+    V = ClassPools(np.zeros((5, 2)), codes, 2, Weights(w))
     drawn = V.draw(np.array([[80_000, 40_000]]), rng)
     counts = np.bincount(drawn.items, minlength=5)
     assert counts[:3].sum() == 80_000

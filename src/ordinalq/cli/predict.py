@@ -248,7 +248,7 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
     reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
-    task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.on_means)
+    task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.traits.uses_sample_means)
     try:
         found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     except ImportError as error:
@@ -387,7 +387,7 @@ def _say(
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    display.fit(estimates, knows_groups=job.quantifier.knows_groups)
+    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
 
 
 class Answer(NamedTuple):
@@ -419,7 +419,7 @@ def _answer(
         with job.reading() as how:
             summary = summarize_table(job.loaded, job.file, finished=finished, **how)
     else:
-        if not quantifier.on_means and (selects or diagnose):
+        if not quantifier.traits.uses_sample_means and (selects or diagnose):
             raise ValueError(
                 f"--sort, --top, --min-items and --diagnose need --engine local for {type(quantifier).__name__}, whose "
                 "scores of items stay on the engine."
@@ -549,7 +549,7 @@ def compare(
     display.sentences(f"\n{found}")
     if plot is not None:
         say(f"written: {plot}")
-    display.fit(estimates, knows_groups=job.quantifier.knows_groups)
+    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
 
 
 def _is_table(name: str) -> bool:

@@ -497,7 +497,7 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
             f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
         )
     words = [name for name, kind in kinds.items() if kind == "text"]
-    if words and quantifier.on == "features":
+    if words and quantifier.traits.input_kind == "features":
         raise ValueError(
             f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
             f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."
