@@ -184,7 +184,7 @@ def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
 def test_wrong_labels_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier = trained["GroupBLP"]
-    with pytest.raises(ValueError, match=r"labelled has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
+    with pytest.raises(ValueError, match=r"labels has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
         quantifier.predict_groups(X, groups, labels=[9.0, *[np.nan] * 59])
     with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
         quantifier.predict_groups(X, groups, labels=[1, 2, None])

@@ -28,6 +28,7 @@ ALIASES = _places(
         "quantifiers.adjusted_ml": "AdjustedML",
         "quantifiers.auto": "AutoQuantifier Training",
         "inference.group_model": "GroupModel",
+        "inference.model": "HeldOut",
         "quantifiers.linear": "ComposedQuantifier",
         "regularizers": "AutoStrength Entropy LogTikhonov NoPenalty Tikhonov PolynomialSmoothing",
         "inference.tuning": "Tuning",

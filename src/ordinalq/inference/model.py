@@ -192,6 +192,6 @@ class FittedQuantifier(Protocol):
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None: ...
 
 
-def has_held_out(quantifier: Any) -> bool:
+def has_held_out(quantifier: FittedQuantifier) -> bool:
     """Return whether a quantifier stores its held-out items."""
     return getattr(quantifier, "held_out_", None) is not None

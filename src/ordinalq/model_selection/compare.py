@@ -220,4 +220,4 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
 
 def _takes(method: Quantifier) -> str:
     """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
-    return method.on if method.traits.accepts_scores else "items"
+    return method.traits.input_kind if method.traits.accepts_scores else "items"

@@ -42,7 +42,7 @@ from ordinalq.version import __version__
 
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
-FORMAT = 3
+FORMAT = 4
 META = "meta.json"
 
 
