@@ -24,7 +24,7 @@ from ordinalq.inference.diagnosis import Diagnosis
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.metrics import errors, find_measure
-from ordinalq.quantifiers.base import Quantifier, group_codes
+from ordinalq.quantifiers.base import Quantifier, check_items, group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -276,7 +276,7 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
             fitted = first.fit(X, task.y, classes=task.classes, groups=task.groups)
             material = Material(X, None, fitted.scores(X_pool), fitted=fitted)
         else:
-            items, pool = first.check_items(X, reset=True), first.check_items(X_pool, reset=False)
+            items, pool = check_items(first, X, reset=True), check_items(first, X_pool, reset=False)
             if kind == "features":
                 material = Material(X, items, pool)
             else:
@@ -496,8 +496,8 @@ class SampleSearch(BaseEstimator):
             self.__dict__.pop(name, None)
         # Quantifiers on scores and on features look at the items in different ways.
         for probe in {quantifier.traits.input_kind: clone(quantifier) for quantifier in task.quantifiers}.values():
-            probe.check_items(X, reset=True)
-            probe.check_items(X_pool, reset=False)
+            check_items(probe, X, reset=True)
+            check_items(probe, X_pool, reset=False)
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(

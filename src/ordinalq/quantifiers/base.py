@@ -104,7 +104,7 @@ class Quantifier(BaseEstimator, ABC):
         """
         X, y, groups, w = _weighted(X, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes)
-        X = self.check_items(X, reset=True)
+        X = check_items(self, X, reset=True)
         check_consistent_length(X, codes)
         self._fit_items(X, codes, group_codes(groups, len(codes)), w)
         return self
@@ -186,7 +186,7 @@ class Quantifier(BaseEstimator, ABC):
     def attach(self, classifier: Any, X: Any) -> None:
         """Score new items by a classifier that was fitted on items X (N, ...), after `fit_scores`."""
         self.classifier_ = classifier
-        self.check_items(X, reset=True)
+        check_items(self, X, reset=True)
 
     def _start(self, y: Any, classes: Any) -> Codes:
         self.classes_, codes = encode_labels(y, classes, every_class=True)
@@ -231,10 +231,6 @@ class Quantifier(BaseEstimator, ABC):
         correction = width_correction(self, V.S, V.codes, groups, V.weights)
         self.held_out_ = replace(self.held_out_, width_correction=correction)
 
-    def check_items(self, X: Any, *, reset: bool) -> Any:
-        """Return X with its feature names and number remembered or compared, as floats if the method uses features."""
-        return check_items(self, X, as_floats=self.traits.input_kind == "features", reset=reset)
-
     def _check_scores(self, S: Any, *, missing: bool = False) -> Floats:
         if self.traits.input_kind == "features":
             return check_features(S, getattr(self, "n_features_in_", None))
@@ -247,7 +243,7 @@ class Quantifier(BaseEstimator, ABC):
         check_is_fitted(self, "p_train_")
         if self.traits.input_kind == "scores" and not hasattr(self, "classifier_"):
             raise NotFittedError(f"{type(self).__name__} was fitted on scores: use predict_scores, or fit it on items.")
-        X = self.check_items(X, reset=False)
+        X = check_items(self, X, reset=False)
         S: Floats = X if self.traits.input_kind == "features" else self.classifier_.predict_proba(X)
         return S
 
@@ -583,11 +579,14 @@ def check_every_class(codes: Codes, classes: Array) -> None:
         )
 
 
-def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
-    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares."""
+def check_items(estimator: Quantifier, X: Any, *, reset: bool) -> Any:
+    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares.
+
+    They are floats if the method works on features.
+    """
     if X is None or isinstance(X, str):
         raise TypeError(f"X must be items, one per row, got {X!r}.")
-    if as_floats:
+    if estimator.traits.input_kind == "features":
         return validate_data(estimator, X, reset=reset, dtype=np.float64)
     if not reset and hasattr(estimator, "n_features_in_") and getattr(X, "ndim", 2) == 1:
         raise ValueError(

@@ -193,7 +193,7 @@ class LinearQuantifier(MatrixQuantifier):
     """Minimizes a loss between q and M p plus a regularizer; subclasses name the parts."""
 
     loss_: Loss
-    solver: Any = None
+    solver: Any
 
     @abstractmethod
     def parts(self) -> Parts:

@@ -15,7 +15,7 @@ from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_
 from ordinalq.classifiers.cross_fitting import fit_weighted, held_out, last_step, usable_weights
 from ordinalq.inference.model import HeldOut, Traits
 from ordinalq.losses import LeastSquares
-from ordinalq.quantifiers.base import Quantifier, check_every_class, class_distribution
+from ordinalq.quantifiers.base import Quantifier, check_every_class, check_items, class_distribution
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.samples.samples import OneHot, Samples, class_means
@@ -60,7 +60,7 @@ class _TreeQuantifier(Quantifier):
     def scores(self, X: Any) -> Floats:
         """Return the class scores of the tree, (N, n)."""
         check_is_fitted(self, "p_train_")
-        return self._class_scores(self.check_items(X, reset=False))
+        return self._class_scores(check_items(self, X, reset=False))
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
