@@ -18,6 +18,7 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bootstrap import ClassPools
 from ordinalq.inference.estimate import estimate
+from ordinalq.inference.model import Traits
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
 from ordinalq.samples.summary import Summary
@@ -322,12 +323,13 @@ def test_a_class_without_weight_is_missing(data):
 
 def test_methods_that_know_no_weights_refuse_them(data):
     class Own(oq.PCC):
-        def learn(self, S, codes):
-            super().learn(S, codes)
+        @property
+        def traits(self):
+            return Traits(adjusts=False)
 
     S, y, T, _ = data
     assert Own().fit_scores(S, y).predict_scores(T, [[0, 1]]).shape == (1, N_CLASSES)
-    with pytest.raises(TypeError, match="sample_weight must be None with Own, whose learn has no parameter weights"):
+    with pytest.raises(TypeError, match="sample_weight must be None with Own, which does not accept weights"):
         Own().fit_scores(S, y, sample_weight=np.ones(len(S)))
 
 
@@ -460,4 +462,4 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
     assert (
         "plan does not support --weight" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
     )
-    assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]
+    assert "--weight-type must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]

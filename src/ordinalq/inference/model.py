@@ -34,6 +34,8 @@ class Traits:
         scores of all items.
     accepts_scores : bool
         Whether the method can be fitted on given scores. Otherwise it fits its own classifiers.
+    accepts_weights : bool
+        Whether `learn` uses the weights of the held-out items. Otherwise `fit` raises TypeError if weights are given.
     adjusts : bool
         Whether the method corrects for the errors of the classifier.
     shares_representation : bool
@@ -50,6 +52,7 @@ class Traits:
     needs_posteriors: bool = True
     uses_sample_means: bool = True
     accepts_scores: bool = True
+    accepts_weights: bool = False
     adjusts: bool = True
     shares_representation: bool = False
     counts_items: bool = False

@@ -499,6 +499,7 @@ class AdjustedML(Quantifier):
         """Traits by the instrument and, after `fit`, by the model of groups."""
         predictor = getattr(self, "predictor_", None)
         return Traits(
+            accepts_weights=True,
             uses_sample_means=self.instrument != "sample" or predictor is not None,
             has_group_model=predictor is not None,
             learned_groups=predictor is not None and predictor.traits.learned_groups,

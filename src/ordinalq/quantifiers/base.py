@@ -212,6 +212,8 @@ class Quantifier(BaseEstimator, ABC):
 
     def _fit_held_out(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
         """Learn from out-of-sample scores or features, and store the items that have one."""
+        if weights is not None and not self.traits.accepts_weights:
+            raise TypeError(f"sample_weight must be None with {type(self).__name__}, which does not accept weights.")
         self.p_train_ = class_distribution(codes, len(self.classes_), weights)
         V = HeldOut(S, codes, weights, groups, float(len(codes)) if weights is None else weights.size)
         if self.traits.input_kind == "scores" and (empty := unscored(S)).any():

@@ -19,7 +19,7 @@ class _Counting(Quantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method that does not adjust."""
-        return Traits(needs_posteriors=self._representation.needs_posteriors, adjusts=False)
+        return Traits(needs_posteriors=self._representation.needs_posteriors, adjusts=False, accepts_weights=True)
 
     def learn(self, held_out: HeldOut) -> None:
         """Learn nothing: the training distribution is not needed."""

@@ -78,7 +78,8 @@ class GroupBLP(Quantifier):
     def traits(self) -> Traits:
         """Traits of a method with a model of groups."""
         model = getattr(self, "group_model_", None)
-        return Traits(has_group_model=True, learned_groups=model is not None and model.source == "learned")
+        learned = model is not None and model.source == "learned"
+        return Traits(accepts_weights=True, has_group_model=True, learned_groups=learned)
 
     def learn(self, held_out: HeldOut) -> None:
         """Learn the model of the groups, for which sums over the held-out items suffice."""

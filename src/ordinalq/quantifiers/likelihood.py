@@ -40,7 +40,7 @@ class _LikelihoodMethod(SmoothedQuantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method that needs the scores of all items."""
-        return Traits(uses_sample_means=False)
+        return Traits(uses_sample_means=False, accepts_weights=True)
 
     def learn(self, held_out: HeldOut) -> None:
         """Fit the calibration."""

@@ -107,7 +107,7 @@ class MatrixQuantifier(SmoothedQuantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method whose representation other parameters can share."""
-        return Traits(shares_representation=True)
+        return Traits(shares_representation=True, accepts_weights=True)
 
     @abstractmethod
     def _set_parts(self) -> None:
@@ -207,6 +207,7 @@ class LinearQuantifier(MatrixQuantifier):
             input_kind=representation.on,
             needs_posteriors=representation.needs_posteriors,
             shares_representation=True,
+            accepts_weights=True,
             counts_items=loss.needs_sizes,
         )
 
@@ -295,6 +296,7 @@ class ComposedQuantifier(LinearQuantifier):
             input_kind=getattr(self.representation, "on", "scores"),
             needs_posteriors=getattr(self.representation, "needs_posteriors", True),
             shares_representation=True,
+            accepts_weights=True,
             counts_items=getattr(self.loss, "needs_sizes", False),
         )
 

@@ -200,7 +200,7 @@ class IBU(MatrixQuantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method on predictions."""
-        return Traits(needs_posteriors=False, shares_representation=True)
+        return Traits(needs_posteriors=False, shares_representation=True, accepts_weights=True)
 
     def _set_parts(self) -> None:
         self.representation_, self.smoother_ = HardVotes(), self.smoother()

@@ -40,7 +40,7 @@ class _TreeQuantifier(Quantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method that fits its own classifiers."""
-        return Traits(accepts_scores=False)
+        return Traits(accepts_scores=False, accepts_weights=True)
 
     def learn(self, held_out: HeldOut) -> None:
         """Learn nothing: `fit` grows the tree on items."""
