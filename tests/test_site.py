@@ -1,7 +1,9 @@
 """The site: every public name has a page, every page can be reached, nothing waits for the network."""
 
 import importlib.util
+import inspect
 import re
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,16 @@ import ordinalq as oq
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+NAMESPACES = {name for name in oq.__all__ if inspect.ismodule(getattr(oq, name))}
+NAMES = set(oq.__all__) - NAMESPACES
 
 
 def test_every_public_name_has_a_page():
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
-    assert sorted(listed) == oq.__all__
+    listed = re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(name for name in listed if "." not in name) == sorted(NAMES)
+    assert {name.partition(".")[0] for name in listed if "." in name} >= NAMESPACES - {"plot"}
+    for name in listed:
+        assert attrgetter(name)(oq) is not None
 
 
 def pages_of(path):
@@ -74,7 +80,7 @@ def methods_of_the_site():
 def test_every_public_name_has_an_example():
     made = methods_of_the_site()
     known = {*made.METHODS, *made.OTHERS}
-    assert [name for name in oq.__all__ if name not in known and ">>>" not in (getattr(oq, name).__doc__ or "")] == []
+    assert [name for name in NAMES if name not in known and ">>>" not in (getattr(oq, name).__doc__ or "")] == []
     for name in made.OTHERS:
         assert not made.example(name)[-1].startswith(">>>")
 

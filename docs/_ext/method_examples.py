@@ -37,7 +37,7 @@ import ordinalq as oq
 q = oq.OPACC(tau=0.01)
 isinstance(q, oq.Quantifier), q.traits.adjusts, q.traits.uses_sample_means
 """,
-    "train": REVIEWS
+    "AutoQuantifier": REVIEWS
     + """\
 q = oq.AutoQuantifier(budget="fast").fit(X, y)
 q.predict(X[y > 2]).round(1)
