@@ -398,10 +398,10 @@ def test_failing_tree_is_infinite_and_the_others_go_on(problem):
 
 def test_failing_quantifier_is_infinite_and_the_others_go_on(problem):
     class Sometimes(oq.OPACC):
-        def _minimize(self, loss, *parts):
+        def minimize(self, data, *parts):
             if self.tau == 1:
                 raise FloatingPointError("one is too much")
-            return super()._minimize(loss, *parts)
+            return super().minimize(data, *parts)
 
     search = problem.search(Sometimes(CROSSED), {"tau": [1, 0.1]})
     assert search.results_["message"].tolist() == ["FloatingPointError: one is too much", ""]

@@ -1,4 +1,4 @@
-"""The names by which saved models call the parts of ordinalq, whatever modules these are in.
+"""Names of the parts of ordinalq in saved models, independent of their modules.
 
 Model files name a part as ``ordinalq.aliases.PACC``: this module has every alias as an attribute, which is the part
 that the table below leads to. Whoever moves or renames a part changes its line here, and no model is orphaned. An alias

@@ -1,4 +1,4 @@
-"""Losses: how far the mean embedding M p of a mixture p is from the mean embedding q of a sample.
+"""Losses: distances between the mean embedding q of a sample and M p of a mixture p.
 
 What to use when: `LeastSquares` for classifier votes and posteriors (ACC, PACC), `Poisson` for counts in physics (RUN),
 `Hellinger` for histograms (HDx, HDy), `Energy` for mean distances (EDy), `MatchDistance` and `CumulativeSquares` for

@@ -1,4 +1,4 @@
-"""Error measures of ordinal quantification: how far an estimate p_hat is from the true distribution p.
+"""Errors of estimates, and tests of their differences.
 
 What to use when: NMD, the normalized match distance (earth mover's distance over the class index), is the usual
 choice; RNOD weighs squared errors by the distance between classes and looks only at classes that do occur; RSNOD is

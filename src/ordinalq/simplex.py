@@ -1,4 +1,4 @@
-"""The probability simplex {p : p >= 0, sum p = 1}: its soft-max chart, uniform draws, clean-up of estimates."""
+"""The probability simplex, difference matrices, and the record of q and M."""
 
 from dataclasses import dataclass, replace
 from math import ceil, comb

@@ -1,3 +1,3 @@
-"""The version, in a module of its own so that files can name it."""
+"""The version number."""
 
 __version__ = "0.1.0.dev0"

@@ -1,1 +1,1 @@
-"""Helpers without a subject of quantification: argument checks, text, progress, processes."""
+"""Helpers that have nothing to do with quantification: argument checks, text, progress, processes."""

@@ -1,4 +1,4 @@
-"""Work in other processes, which ends when nobody waits for it any more."""
+"""Worker processes that end with their parent, and locks on folders."""
 
 import os
 import signal

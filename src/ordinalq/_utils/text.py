@@ -1,4 +1,4 @@
-"""Words for people: names that are cut to fit, printed safely, or suggested for misspelt ones."""
+"""Text for people: shortened names, safe printing, suggestions for misspelt names, terminal tables."""
 
 import difflib
 import textwrap

@@ -1,4 +1,4 @@
-"""Checks of arguments: each error names the argument, what was got and what is expected."""
+"""Argument checks. Each error names the argument, the value and the expected values."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real

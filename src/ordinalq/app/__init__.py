@@ -1,1 +1,1 @@
-"""A local page for analysts, `ordinalq app`: the command line's steps in a browser, on this machine only."""
+"""The web app for analysts, `ordinalq app`: the steps of the command line in a browser, on this machine only."""

@@ -1,4 +1,4 @@
-"""What is done at each step of the walk: files are taken, work is begun."""
+"""Actions of the web app: receive files, start jobs, send results."""
 
 import base64
 import secrets

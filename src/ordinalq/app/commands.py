@@ -1,4 +1,4 @@
-"""The command that does the same: what was chosen on the page, as options."""
+"""The equivalent commands of the choices made in the web app."""
 
 import shlex
 from collections.abc import Sequence

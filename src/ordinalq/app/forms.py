@@ -1,4 +1,4 @@
-"""From the fields of a form to what the library is asked, and back: what is suggested."""
+"""Form fields of the web app: parsing and suggested values."""
 
 import math
 import re

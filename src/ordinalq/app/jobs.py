@@ -1,4 +1,4 @@
-"""Long work in a process of its own: how far it is, how to stop it, and what comes out."""
+"""Long jobs in separate processes: progress, cancellation and results."""
 
 import contextlib
 import logging

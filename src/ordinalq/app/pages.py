@@ -1,4 +1,4 @@
-"""What is shown at each step of the walk."""
+"""Pages of the web app, one per step."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Serving the page on this machine, and cleaning up behind it."""
+"""The server of the web app: routes, access checks, start and clean-up."""
 
 import contextlib
 import os

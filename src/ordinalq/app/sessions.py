@@ -1,4 +1,4 @@
-"""Who does what: the sessions of browsers, and the walks of each, which know nothing of one another."""
+"""Sessions of browsers and their projects, and messages in the words of the web app."""
 
 import re
 import secrets

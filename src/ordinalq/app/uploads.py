@@ -1,4 +1,4 @@
-"""Files and forms that a browser sends: streamed to a private folder, within limits."""
+"""Uploaded files and forms, streamed to a private folder within limits."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""What pages show of estimates: which groups in which order, and small pictures of their distributions."""
+"""Tables and small plots of estimates in the web app."""
 
 from typing import Any, NamedTuple
 

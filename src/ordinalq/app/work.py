@@ -1,4 +1,4 @@
-"""What the worker processes do: the steps of the command line, by the same functions of the library."""
+"""Jobs of the web app: the steps of the command line by the same functions, and the built-in examples."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""Calibration of scores: posteriors that mean what they say, fitted on held-out scores.
+"""Calibration of posteriors on held-out scores.
 
 Maximum likelihood (SLD, o-SLD) believes the scores; a forest's are pulled towards the middle.
 """

@@ -1,4 +1,4 @@
-"""Scores of items by models that have not seen them.
+"""Out-of-sample scores: cross-fitting, out-of-bag forests, folds, weights, shared classifiers.
 
 A quantifier learns how a classifier errs, so the scores of its training items must come from models that were fitted
 without them: from the other folds (`CrossFitted`), or from the trees of a forest whose bootstrap left them out.

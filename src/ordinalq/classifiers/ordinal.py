@@ -1,4 +1,4 @@
-"""Ordinal logistic regression with thresholds on a line: OLR-AT and OLR-IT."""
+"""Ordinal classifiers: ordinal logistic regression (OLR-AT, OLR-IT), ordinal ridge and LAD."""
 
 import warnings
 from abc import ABCMeta, abstractmethod

@@ -1,4 +1,4 @@
-"""Classifiers by name, as experiments and tables of users ask for them; every use has its own parameters."""
+"""Classifiers by name, for experiments and tables."""
 
 from collections.abc import Mapping
 from typing import Any

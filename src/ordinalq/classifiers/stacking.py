@@ -1,4 +1,4 @@
-"""Scores from regression and from several models: `OrdinalProbit` and `OrdinalStack`.
+"""`OrdinalProbit` and `OrdinalStack`: scores from regressors and from several models.
 
 Where classes are bins of something continuous, a regressor of the class index learns more from the same items than a
 classifier, because rare classes borrow from their neighbours. Where they are not, it learns less; the stack weighs

@@ -1,4 +1,4 @@
-"""The command line: one verb per step. Errors are one line; exit code 2 is the caller's mistake, 1 anything else."""
+"""The command line. Errors are one line; exit code 2 is a mistake of the caller, 1 anything else."""
 
 from ordinalq.cli.main import main, script
 

@@ -1,4 +1,4 @@
-"""Estimates in the terminal: a table, bars and a progress bar."""
+"""Terminal output: tables, bars and progress."""
 
 import sys
 import textwrap

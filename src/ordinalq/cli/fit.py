@@ -1,4 +1,4 @@
-"""The verbs that make a model of a table and say how good it is; predicting.py has the one that uses it."""
+"""Subcommands that fit and evaluate a model, and list the methods."""
 
 import json as jsonlib
 from collections.abc import Sequence

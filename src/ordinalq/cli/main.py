@@ -1,4 +1,4 @@
-"""Running a verb: exit codes, errors in one line, signals."""
+"""Entry point of the command line: exit codes, errors in one line, signals."""
 
 import io
 import logging

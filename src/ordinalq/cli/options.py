@@ -1,4 +1,4 @@
-"""The program that the verbs belong to, and the options that several of them have."""
+"""The typer application, options that several subcommands share, and messages in terms of options."""
 
 import json
 import logging

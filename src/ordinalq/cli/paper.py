@@ -1,4 +1,4 @@
-"""The verbs of the paper: its data sets, its experiments and their reports."""
+"""Subcommands of the paper: data sets, experiments and reports."""
 
 from pathlib import Path
 from typing import Annotated

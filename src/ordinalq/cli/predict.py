@@ -1,4 +1,4 @@
-"""The verb that estimates the class distribution of a table, or of each group of its rows."""
+"""Subcommands that use a model: predict, compare, plan and app."""
 
 import hashlib
 import inspect

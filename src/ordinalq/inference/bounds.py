@@ -1,4 +1,4 @@
-"""Intervals of B distributions: of classes, of cumulated shares and of the mean class."""
+"""Intervals of B distributions: for classes, cumulative prevalences and the mean class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

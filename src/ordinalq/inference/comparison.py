@@ -1,4 +1,4 @@
-"""Which of two groups is higher: differences of their mean classes and of their cumulative distributions."""
+"""Tests of pairwise differences between groups."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What can be said of one estimate: whether the data fit the method's assumption, and how much they tell.
+"""Diagnosis of one estimate: fit test, precision, and the effect of smoothing.
 
 Quantifiers assume prior probability shift: a new sample is another mixture of the same classes. Then the mean of any
 function g of the items is a mixture of its class means, q = M p. `diagnose` takes more functions than there are

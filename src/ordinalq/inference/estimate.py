@@ -1,4 +1,4 @@
-"""From summaries to estimates: of groups, of samples, or of everything as one sample."""
+"""From summaries to estimates: of groups, of samples, or of all items as one sample."""
 
 from typing import Any
 

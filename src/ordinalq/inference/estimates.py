@@ -1,4 +1,4 @@
-"""The answer for B samples: distributions, their bounds, and the groups they belong to."""
+"""`Estimates`: distributions of B samples with their bounds and groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace

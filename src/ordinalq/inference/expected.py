@@ -1,4 +1,4 @@
-"""The error to expect: a fitted method judged on held-out items that its class means have not seen."""
+"""The expected error of a method, measured on held-out items."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A model of groups: how their shares and the looks of their items vary, and how both go together.
+"""Group effects: learning them from labelled groups, and predicting prevalences with them.
 
 Group g has N items with one-hot classes e (n,) and representations f (d,). With class means M and r = f - M e,
 

@@ -1,4 +1,4 @@
-"""Intervals around estimates: percentiles of their replicates, extended to the estimate where it lies outside.
+"""Intervals from replicates, with widths corrected on the training groups.
 
 Models that were trained with groups know what their intervals missed on those, and correct the widths.
 """

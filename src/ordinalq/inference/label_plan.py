@@ -1,4 +1,4 @@
-"""How many items of which groups to label, so that intervals get as narrow as one wants, before any label is bought."""
+"""The number of items to label in each group for intervals of a given width."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

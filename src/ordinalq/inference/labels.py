@@ -1,4 +1,4 @@
-"""Estimates of groups with some labelled items: by the method's model of groups, or by the labels alone."""
+"""Estimates of groups with some labelled items, by the model of groups or by the labels alone."""
 
 from dataclasses import fields, replace
 from typing import Any, NamedTuple

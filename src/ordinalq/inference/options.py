@@ -1,4 +1,4 @@
-"""How intervals are made."""
+"""Options for interval estimation."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

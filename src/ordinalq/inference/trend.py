@@ -1,4 +1,4 @@
-"""Whether groups in their order, such as months, differ at all, and where their mean class goes."""
+"""Trends of groups in time: tests of change, and the slope of the mean class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How much smoothing: the strength of a regularizer, chosen on the training items alone.
+"""The strength of smoothing, chosen on the training items.
 
 The held-out items V play both parts: some give the class means M, others the samples, see `splits`. The strength whose
 estimates have the smallest mean NMD is taken. Nothing is fitted but M, for V is held-out already.

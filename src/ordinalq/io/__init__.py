@@ -1,1 +1,1 @@
-"""Users' tables: reading them in portions, the kinds of their columns, encoding as numbers; and writing whole files."""
+"""Table files: reading in chunks, kinds of columns, encoding as numbers, writing."""

@@ -1,4 +1,4 @@
-"""What the columns of a table are.
+"""Columns of a table: names, kinds and values of their cells.
 
 A column is a "text", a "number", a "date" or a "category". The kinds are found once, in the training table; every later
 table must be readable in the same way. Dates are ISO 8601, or of another format that the kind names: "date:%m/%d/%Y".

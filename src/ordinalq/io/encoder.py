@@ -1,4 +1,4 @@
-"""From a table to numbers: an unfitted transformer for columns of numbers, dates and categories.
+"""Encoders that turn columns of numbers, dates, categories and text into numbers.
 
 The functions at its steps have public names, which saved models refer to.
 """

@@ -1,4 +1,4 @@
-"""Bytes of a file, packed or not, of a pipe, or of the standard input; as UTF-8, whatever the encoding was."""
+"""Bytes of files and pipes: compression, encodings, blocks, and rows of delimited text."""
 
 import bz2
 import codecs

@@ -1,4 +1,4 @@
-"""JSON lines, one object per line, read by pyarrow block by block; what it cannot take is read one by one."""
+"""JSON lines, read block by block with pyarrow."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A file of a table: CSV, TSV, JSON lines or Parquet, read in portions; each error names the file and the line."""
+"""Tables in one file or many, in any format, read in chunks."""
 
 import csv
 import glob

@@ -1,4 +1,4 @@
-"""Writing results: whole files or none."""
+"""Atomic writing of results."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Several methods on the same scores: which has the smallest error, and whether that is more than chance."""
+"""Comparison of several methods on the same scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

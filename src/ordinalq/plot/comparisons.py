@@ -1,4 +1,4 @@
-"""Groups in their order, such as months: where the mean class goes, and how the shares of the classes change."""
+"""Plots of trends and of differences between groups."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Paths: what the strength of a regularizer does to the error."""
+"""Plots of errors over the strength of a regularizer, and of response matrices."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Distributions over ordered classes: one, those of many groups, and estimates against the truth."""
+"""Plots of distributions: one, those of groups, and estimates against the true values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

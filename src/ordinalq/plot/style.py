@@ -1,4 +1,4 @@
-"""The one look of all pictures: colours, lines, axes, names of classes, legends.
+"""The common style of all plots.
 
 Colours are told apart by colour-blind people, and markers, dashes or lightness carry the same difference in grey.
 """

@@ -1,4 +1,4 @@
-"""Unfolded spectra, and how their strength was chosen."""
+"""Plots of unfolded spectra and their checks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""AdjustedML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
+"""AdjustedML: adjusted maximum likelihood with priors."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`AutoQuantifier`: the quantifier of those who name none, and what it says of itself."""
+"""`AutoQuantifier`, the default quantifier, and the record of its choices."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The list of methods: names, groups and the paper's grids. Tests, docs, command line and tables read it."""
+"""The list of methods: names, groups and the grids of the paper."""
 
 import difflib
 import importlib

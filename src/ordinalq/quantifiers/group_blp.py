@@ -1,4 +1,4 @@
-"""GroupBLP: shares of groups by best linear prediction, with group effects learned from labelled groups."""
+"""GroupBLP: best linear prediction of the prevalences of groups."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""HDx and HDy, and their ordinal versions o-HDx and o-HDy. Paper: the sections on HDx, HDy, o-HDx and o-HDy."""
+"""Methods on histograms: HDx, HDy, PDF and their ordinal versions. Paper: the sections on these methods."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The values that groups stand for, in the user's own types and order: of one column, or of several."""
+"""Keys of groups, in the types and the order of the user, and periods of time."""
 
 import datetime as dt
 import re

@@ -1,4 +1,4 @@
-"""Ordered class labels: which classes there are, in which order, and the code 0..n-1 of each item."""
+"""Ordered class labels and their codes 0..n-1."""
 
 from typing import Any
 

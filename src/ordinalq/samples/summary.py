@@ -1,4 +1,4 @@
-"""What a method needs of B samples: sums that can be added up in portions and on many machines."""
+"""`Summary`: the values that a method needs of B samples, which can be merged."""
 
 import io
 import tempfile

@@ -1,4 +1,4 @@
-r"""Weights of items: how much each counts, and how many items all of them are worth.
+r"""Weights of items and their effective number.
 
 Survey weights say how many items of a population an item stands for, Monte-Carlo weights how likely it is; a mean with
 weights w is as precise as one of (sum w)^2 / sum w^2 items without, and this effective size is the N of variances.

@@ -1,4 +1,4 @@
-"""Quadratic functions with a logarithmic barrier on the simplex, a whole batch at once."""
+"""Quadratic functions with a logarithmic barrier on the simplex, for a whole batch."""
 
 import numpy as np
 

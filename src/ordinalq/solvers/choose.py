@@ -1,4 +1,4 @@
-"""Which solver an objective gets, and solvers by name."""
+"""The default solver of an objective, and solvers by name."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Expectation maximization for mixtures, a batch of samples at once: SLD, o-SLD and IBU.
+"""Expectation maximization for a batch of samples, and its stopping rules.
 
 Every one of them iterates p = prior * sum_x w(x) r(x) / (r(x).prior) and takes the (smoothed) result as the next prior.
 In SLD the x are the items of the sample and r their score ratios, in IBU the observed bins and the rows of M.

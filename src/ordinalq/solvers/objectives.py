@@ -1,4 +1,4 @@
-"""What a solver sees: a function of p for each of B samples, with its derivatives.
+"""Objectives: functions of p for each of B samples, with their derivatives.
 
 `LinearObjective` compares q with M p; `MixtureObjective` is the likelihood of the items' scores.
 """

@@ -1,4 +1,4 @@
-"""How estimates move with the data, to first order: what the propagation of errors is made of."""
+"""Derivatives of estimates with respect to the data."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a solver returns for a batch of B problems, and the optimality measure in it."""
+"""`Solution`: the minima of a batch, and the optimality measure."""
 
 import warnings
 from dataclasses import dataclass

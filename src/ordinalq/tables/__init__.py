@@ -1,4 +1,4 @@
-"""Everyday use: from a table to a model, from a model and a table to estimates; models in files."""
+"""Models of tables: fit, predict, evaluate, save and load."""
 
 from typing import TYPE_CHECKING, Any
 

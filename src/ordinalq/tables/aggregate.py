@@ -1,4 +1,4 @@
-"""A table of any size summed up block by block, by this process or by workers; their number changes nothing.
+"""Aggregation of tables of any size block by block, by one process or several.
 
 A block of a file is read and scored on its own, and the sums of all blocks are added up in the order of the blocks.
 Methods on items keep single scores: beyond some millions these go to temporary files.

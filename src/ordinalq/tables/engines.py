@@ -1,4 +1,4 @@
-"""What all engines share: rows are scored and added up, sums are split into blocks of groups, blocks are estimated.
+"""Steps that all engines share: score rows, add sums, split them into blocks, estimate blocks.
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
 :func:`ordinalq.inference.estimate.estimate`, so that every engine gives what one machine gives.

@@ -1,4 +1,4 @@
-"""How good a model is: its errors on samples of a labelled table, beside simple estimates."""
+"""Errors of a model on samples or groups of a labelled table."""
 
 import logging
 import warnings

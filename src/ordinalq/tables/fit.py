@@ -1,4 +1,4 @@
-"""From a table in a file to a fitted model."""
+"""Fitting a model on a table file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Groups that a column of a file names, in their own type and order, however the file is read."""
+"""Groups and labels in the columns of a table."""
 
 import datetime as dt
 import re

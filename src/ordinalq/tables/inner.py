@@ -1,4 +1,4 @@
-"""The quantifier inside of a model: of a table model, a search or a pipeline, or the model itself."""
+"""The quantifier inside a table model, a search or a pipeline."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which rows of a table to label, so that the intervals of its groups get as narrow as one wants."""
+"""Rows of a table to label."""
 
 from typing import Any, NamedTuple
 

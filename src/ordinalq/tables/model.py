@@ -1,4 +1,4 @@
-"""A model of tables: columns, an encoder and a quantifier, from a frame to estimates."""
+"""`TableModel`: columns, an encoder and a quantifier; and the quality of its classifier."""
 
 import warnings
 from collections.abc import Mapping, Sequence

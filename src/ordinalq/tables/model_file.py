@@ -1,4 +1,4 @@
-"""Fitted models in files, from which no code is run: `save_model` and `load_model`.
+"""Model files: `save_model`, `load_model`, and the validation of untrusted files.
 
 A file ``.oq`` is a ZIP archive of two members: ``meta.json`` says what the model is and who made it, ``model.skops`` is
 the model as skops writes it, that is JSON and arrays, never a pickle. A checksum over both tells a damaged file; it

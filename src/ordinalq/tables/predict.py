@@ -1,4 +1,4 @@
-"""Estimates of a table in a file, read in portions, and what can be said of them."""
+"""Estimates from a table file."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What is in a table, before anything is done with it: first rows, kinds of columns, their values."""
+"""Preview of a table, and labels that users return."""
 
 from collections import Counter
 from typing import Any, NamedTuple

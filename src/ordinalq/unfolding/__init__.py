@@ -1,4 +1,4 @@
-"""Unfolding as physicists need it: spectra with statistical and systematic errors, and checks of them."""
+"""Unfolding: spectra with statistical and systematic errors, and checks."""
 
 from ordinalq.unfolding.checks import Check as Check
 from ordinalq.unfolding.checks import bottom_line_test as bottom_line_test

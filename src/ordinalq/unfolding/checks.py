@@ -1,4 +1,4 @@
-"""Does an unfolding keep its promises? Checks on toys, each a table, a picture and a sentence."""
+"""Checks of an unfolding on toys: closure, bottom line and coverage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

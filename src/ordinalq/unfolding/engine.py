@@ -1,4 +1,4 @@
-"""A method at work on one measurement: estimates for many histograms at once, and how they move with what is known."""
+"""A method and a measurement: estimates for many histograms, and their derivatives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""What was observed and what is known of the detector: arrays or histograms in, one record out."""
+"""The measurement: observed counts, response, acceptance and background."""
 
 import warnings
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Estimates for people who come with a response matrix and an observed histogram, and have no classifier."""
+"""`solve`: estimates from a response matrix and an observed histogram."""
 
 import sys
 import warnings

@@ -1,4 +1,4 @@
-"""Methods at work on a given response matrix: q = M p + background, with a strength of smoothing for each sample."""
+"""Methods on a given response matrix, with a strength of smoothing for each sample."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The answer of `unfold`: a spectrum with its errors, and how it was found."""
+"""`Unfolding`: a spectrum with its errors."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How strong the regularizer should be, judged by the observed histogram alone.
+"""The strength of the regularizer, chosen on the observed histogram.
 
 Every rule looks at the same scan: estimates with K strengths, from next to none to all that the data allow, and gives
 each strength a number that is small where it is good.

@@ -1,4 +1,4 @@
-"""What is uncertain about response, acceptance and background.
+"""Systematic uncertainties of response, acceptance and background.
 
 Every source is a list of independent directions in which they may be off by one standard deviation. To first order the
 covariance of the estimate is the sum of squares of its moves along them; toys draw from all of them at once.

@@ -1,4 +1,4 @@
-"""From an observed histogram and a response to a spectrum with its errors."""
+"""`unfold`: from an observed histogram and a response to a spectrum with its errors."""
 
 from collections.abc import Mapping
 from numbers import Real
