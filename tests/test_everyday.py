@@ -390,7 +390,7 @@ def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp
     fit = ["fit", train, "--target", "stars", "--features", "price,week", "--out", tmp_path / "m.oq"]
     run(*fit, "--budget", "fast")
     text = capsys.readouterr().out
-    assert "m.oq: Default on" in text
+    assert "m.oq: AutoQuantifier on" in text
     assert "chosen:    AdjustedML on a stack for 'few' items, budget 'fast'" in text
     assert "ridge regression: a regressor" in text
     assert "expected NMD: 0." in text

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ordinalq import unfolding as unfolding
     from ordinalq.inference import Estimates as Estimates
     from ordinalq.quantifiers import *  # noqa: F403 - the methods
+    from ordinalq.quantifiers.catalog import catalog as catalog
     from ordinalq.samples import Samples as Samples
     from ordinalq.tables import TableModel as TableModel
     from ordinalq.tables import load_model as load_model
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 _NAMES = {
     "quantifiers": (
         "ACC ARC AdjustedML AutoQuantifier CC ComposedQuantifier EDy GroupBLP HDx HDy IBU OACC OEDy OHDx OHDy OPACC "
-        "OPDF OQT OSLD PACC PCC PDF Quantifier RUN SLD catalog"
+        "OPDF OQT OSLD PACC PCC PDF Quantifier RUN SLD"
     ),
+    "quantifiers.catalog": "catalog",
     "samples": "Samples",
     "inference": "Estimates",
     "unfolding": "solve unfold",

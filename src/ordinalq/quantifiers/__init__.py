@@ -4,7 +4,6 @@ from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
-from ordinalq.quantifiers.catalog import catalog
 from ordinalq.quantifiers.counting import CC, PCC
 from ordinalq.quantifiers.energy import EDy, OEDy
 from ordinalq.quantifiers.group_blp import GroupBLP
@@ -40,5 +39,4 @@ __all__ = [
     "OHDx",
     "OHDy",
     "Quantifier",
-    "catalog",
 ]
