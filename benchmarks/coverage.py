@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[500], help="of the samples")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument(
-        "--weight-type", type=float, help="standard deviation of the logarithm of the weights; none without"
+        "--weights", type=float, help="standard deviation of the logarithm of the weights; none without"
     )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--tiny", action="store_true", help="seconds, for two methods")

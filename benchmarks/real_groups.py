@@ -67,7 +67,7 @@ def normalized(S):
 def fit(data: Groups, method=oq.GroupBLP, *, groups=True, rows=slice(None)):
     """Return the method fitted on the training items (or some `rows` of them), with their groups or without."""
     keys = data.g[rows] if groups else None
-    return method().fit_scores(normalized(data.S[rows]), data.y[rows], np.arange(data.n_classes), groups=keys)
+    return method().fit_scores(normalized(data.S[rows]), data.y[rows], classes=np.arange(data.n_classes), groups=keys)
 
 
 def asked(data: Groups, least=1):

@@ -13,6 +13,7 @@ from ordinalq.inference import fit_test
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.fit_test import FitTest, ScoreChecks, checked, class_moments, compare, score_checks
+from ordinalq.inference.model import learned_groups
 
 N_CLASSES = 4
 
@@ -125,8 +126,8 @@ def test_error_along_the_columns_of_m_leaves_no_residual(rng):
 def test_group_effect_that_is_known_is_ordinary(rng):
     S, y, place = differing(rng, 80, 500)
     without, knowing = oq.PACC().fit_scores(S, y), oq.PACC().fit_scores(S, y, groups=place)
-    assert not without.traits.learned_groups
-    assert knowing.traits.learned_groups
+    assert not learned_groups(without)
+    assert learned_groups(knowing)
     T, _, new = differing(rng, 100, 500)
     samples = oq.Samples.from_groups(new)
     marked = [(estimate(q, q.summarize(T, samples)).fit != "good").mean() for q in (without, knowing)]

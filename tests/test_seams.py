@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq import losses
+from ordinalq.inference.model import learned_groups
 from ordinalq.quantifiers.base import drawn_samples
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes
@@ -102,7 +103,7 @@ def test_metadata_is_routed(data, rng):
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipe = make_pipeline(scaler, q).fit(X, y, groups=groups, sample_weight=w)
     for part in (search.best_estimator_, pipe[-1]):
-        assert part.traits.learned_groups
+        assert learned_groups(part)
         assert_allclose(part.p_train_, np.bincount(y - 1, weights=w) / w.sum())
     by_hand = []
     for train, test in GroupKFold(3).split(X, y, groups):
@@ -170,7 +171,7 @@ def test_a_search_with_groups(data, tmp_path):
     search = oq.model_selection.SampleSearch(build(oq.OPACC), {"tau": [1e-3, 10.0]}, samples=samples).fit(
         X, y, X, groups=groups
     )
-    assert search.fitted().traits.learned_groups
+    assert learned_groups(search.fitted())
     best = build(oq.OPACC).set_params(tau=search.best()["tau"]).fit(X, y, groups=groups)
     assert_allclose(search.predict(X), best.predict(X))
     assert search.score(X, y) == best.score(X, y)

@@ -15,7 +15,7 @@ from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
-from ordinalq.inference.model import has_held_out
+from ordinalq.inference.model import has_held_out, learned_groups
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
@@ -207,7 +207,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
         info,
         estimates.trend() if asked.in_time and estimates.own is not None else None,
         str(diagnoses_of(quantifier, summary, groups=False).whole),
-        quantifier.traits.learned_groups,
+        learned_groups(quantifier),
         smoothing is not None and smoothing.value != 0,
     )
 

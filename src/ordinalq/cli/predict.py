@@ -87,6 +87,13 @@ class Job:
     quoting: QuotingOption = "auto"
     json: JsonOption = False
 
+    @property
+    def knows_groups(self) -> bool:
+        """Whether the model was fitted with groups."""
+        from ordinalq.inference.model import learned_groups
+
+        return learned_groups(self.quantifier)
+
     def options(self, estimand: str = "sample") -> "IntervalOptions":
         """Return the options for intervals; raise ValueError if a choice is unknown."""
         from ordinalq._utils.validation import check_choice
@@ -387,7 +394,7 @@ def _say(
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
+    display.fit(estimates, knows_groups=job.knows_groups)
 
 
 class Answer(NamedTuple):
@@ -549,7 +556,7 @@ def compare(
     display.sentences(f"\n{found}")
     if plot is not None:
         say(f"written: {plot}")
-    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
+    display.fit(estimates, knows_groups=job.knows_groups)
 
 
 def _is_table(name: str) -> bool:

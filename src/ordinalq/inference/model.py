@@ -44,8 +44,6 @@ class Traits:
         Whether estimates from q and M depend on the number of items, as likelihoods of counts do.
     has_group_model : bool
         Whether the method has a model of groups, into which labels of some items of a sample enter.
-    learned_groups : bool
-        Whether it was fitted with groups.
     """
 
     input_kind: str = "scores"
@@ -57,7 +55,6 @@ class Traits:
     shares_representation: bool = False
     counts_items: bool = False
     has_group_model: bool = False
-    learned_groups: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +73,8 @@ class HeldOut:
         Group numbers; given to `learn`, not stored in a fitted quantifier.
     n_training : float
         Number of all training items, those without a score included.
+    learned_groups : bool
+        Whether there were groups to learn from.
     group_covariance : ndarray (d, d) or None
         D: covariance between groups of the mean representation within a class.
     check_covariance : ndarray (g, g) or None
@@ -89,6 +88,7 @@ class HeldOut:
     weights: Weights | None = None
     groups: Codes | None = None
     n_training: float = np.nan
+    learned_groups: bool = False
     group_covariance: Floats | None = None
     check_covariance: Floats | None = None
     width_correction: Floats | None = None
@@ -198,3 +198,8 @@ class FittedQuantifier(Protocol):
 def has_held_out(quantifier: FittedQuantifier) -> bool:
     """Return whether a quantifier stores its held-out items."""
     return getattr(quantifier, "held_out_", None) is not None
+
+
+def learned_groups(quantifier: FittedQuantifier) -> bool:
+    """Return whether a quantifier was fitted with groups."""
+    return has_held_out(quantifier) and quantifier.held_out_.learned_groups

@@ -502,7 +502,6 @@ class AdjustedML(Quantifier):
             accepts_weights=True,
             uses_sample_means=self.instrument != "sample" or predictor is not None,
             has_group_model=predictor is not None,
-            learned_groups=predictor is not None and predictor.traits.learned_groups,
         )
 
     def check_parameters(self, n_classes: int) -> None:

@@ -222,7 +222,7 @@ class Quantifier(BaseEstimator, ABC):
 
     def _store(self, V: HeldOut) -> None:
         """Store the held-out items, with what their groups tell of the mean representation and of interval widths."""
-        groups, V = V.groups, replace(V, groups=None)
+        groups, V = V.groups, replace(V, groups=None, learned_groups=V.groups is not None)
         self.held_out_ = V
         if groups is None or self.traits.has_group_model:
             return

@@ -77,9 +77,7 @@ class GroupBLP(Quantifier):
     @property
     def traits(self) -> Traits:
         """Traits of a method with a model of groups."""
-        model = getattr(self, "group_model_", None)
-        learned = model is not None and model.source == "learned"
-        return Traits(accepts_weights=True, has_group_model=True, learned_groups=learned)
+        return Traits(accepts_weights=True, has_group_model=True)
 
     def learn(self, held_out: HeldOut) -> None:
         """Learn the model of the groups, for which sums over the held-out items suffice."""
@@ -139,7 +137,7 @@ class GroupBLP(Quantifier):
 
     def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
         """Return which samples are unlike the training groups or single items; without groups, the fit test."""
-        if not self.traits.learned_groups:
+        if self.group_model_.source != "learned":
             return verdicts(self, summary)
         if "labels" in summary.totals:
             unlike = prediction.unlike
