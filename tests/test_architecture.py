@@ -25,13 +25,9 @@ FOREIGN = {
 }
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
-    (
-        "ordinalq.public",
-        "ordinalq.classifiers.ordinal",
-    ): "the public names; scikit-learn's linear models, SVMs: .1 s",
-    ("ordinalq.public", "ordinalq.datasets"): "the public names; a quarter of all modules, with those that read files",
-    ("ordinalq.public", "ordinalq.tables.model"): "the public name; scikit-learn's compose and its text features",
-    ("ordinalq.public", "ordinalq.tables.model_file"): "the public names; skops and zipfile",
+    ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs: 0.1 s",
+    ("ordinalq.tables", "ordinalq.tables.model"): "scikit-learn's compose and its text features",
+    ("ordinalq.tables", "ordinalq.tables.model_file"): "scikit-learn's ensembles and zipfile",
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.inference.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
