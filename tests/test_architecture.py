@@ -31,6 +31,7 @@ LAZY = {
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.inference.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.datasets.files", "ordinalq.io.table"): "pyarrow, which the extra `tables` installs",
     ("ordinalq.paper.experiments.units", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
     ("ordinalq.inference.diagnosis", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
