@@ -15,7 +15,7 @@ import pytest
 import ordinalq as oq
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("matplotlib", "rich", "jinja2", "pooch", "skops", "typer", "torch", "polars")
+HEAVY = ("matplotlib", "rich", "jinja2", "platformdirs", "skops", "typer", "torch", "polars")
 
 
 def loaded_modules(statement):
