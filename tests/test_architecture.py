@@ -25,6 +25,7 @@ FOREIGN = {
 }
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
+    ("ordinalq.__main__", "ordinalq.cli"): "typer, which the extra `cli` installs",
     ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs: 0.1 s",
     ("ordinalq.tables", "ordinalq.tables.model"): "scikit-learn's compose and its text features",
     ("ordinalq.tables", "ordinalq.tables.model_file"): "scikit-learn's ensembles and zipfile",
