@@ -209,14 +209,14 @@ def keys(drawn):
 def measured(method, T, samples, told, setting):
     """Return the mean NMD and, of the default, the error that it expects and how often its 95 % intervals hold."""
     if T is None:
-        return errors(np.tile(method, (len(samples), 1)), samples.prevalences).mean(), np.nan, np.nan, np.nan
+        return errors(samples.prevalences, np.tile(method, (len(samples), 1))).mean(), np.nan, np.nan, np.nan
     if told is None:
-        return errors(method.solve_scores(T, samples).p, samples.prevalences).mean(), np.nan, np.nan, np.nan
+        return errors(samples.prevalences, method.solve_scores(T, samples).p).mean(), np.nan, np.nan, np.nan
     found = estimate(method, method.summarize(T, samples, checks=False), 0.95, oq.inference.IntervalOptions())
     truth = samples.prevalences
     inside = ((found.lower <= truth + 1e-9) & (truth <= found.upper + 1e-9)).mean(axis=0)
     expected = told[int(setting.endswith("1000"))] if setting.startswith("APP ") else np.nan
-    return errors(found.prevalences, truth).mean(), expected, inside.mean(), inside.min()
+    return errors(truth, found.prevalences).mean(), expected, inside.mean(), inside.min()
 
 
 def report(frame):

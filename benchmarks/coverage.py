@@ -133,8 +133,8 @@ def one_split(X, y, classifier, methods, targets, n_samples, sizes, n_replicates
     w = None if spread is None else np.random.default_rng([seed, 7]).lognormal(sigma=spread, size=len(y))
     given_weights = {} if w is None else {"sample_weight": w[a]}
     scorer = oq.PACC(CLASSIFIERS[classifier]()).fit(X[a], y[a], **given_weights)
-    S, S_pool = scorer.held_out_[0], scorer.scores(X[b])
-    codes = scorer.held_out_[1]
+    S, S_pool = scorer.held_out_.S, scorer.scores(X[b])
+    codes = scorer.held_out_.codes
     found = {}
     for name in methods:
         if name in TREES:

@@ -61,7 +61,7 @@ def main():
             quantifier.fit_scores(model.held_out_scores_, data.train.y)
             cells = []
             for S, samples in pools:
-                found = errors(quantifier.predict_scores(S, samples), samples.prevalences)
+                found = errors(samples.prevalences, quantifier.predict_scores(S, samples))
                 cells += [found.mean(), found[smoothest_mask(samples.prevalences, 0.2)].mean()]
             print(f"| {seed} | {quantifier.paper_name} | {' | '.join(f'{cell:.4f}' for cell in cells)} |", flush=True)
 

@@ -204,7 +204,7 @@ def app_pool(name: str, classifier: str, split: int) -> Groups:
         X, y = _table(name)
         a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=split)
         scorer = oq.PACC(oq.classifiers.CrossFitted(APP_CLASSIFIERS[classifier](), cv=5)).fit(X[a], y[a])
-        S, codes = scorer.held_out_
+        S, codes = scorer.held_out_.S, scorer.held_out_.codes
         none = np.zeros(len(a), dtype=int), np.zeros(len(b), dtype=int)
         return Groups(S.astype(np.float32), codes, none[0], scorer.scores(X[b]).astype(np.float32), y[b], none[1])
 

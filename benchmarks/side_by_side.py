@@ -4,12 +4,16 @@
     python benchmarks/side_by_side.py ../before/src src                numbers, equal to 1e-9
     python benchmarks/side_by_side.py ../before/src src --speed        times, old and new in turn
     python benchmarks/side_by_side.py ../before/src src --tiny         either one, in seconds
+    python benchmarks/side_by_side.py ../before/src src --only unfold  either one, of some titles or tasks
 
-OLD and NEW are folders that hold the package `ordinalq`. Each version runs in a process of its own on the same inputs:
+OLD and NEW are folders that hold the package `ordinalq`. Each version runs in a separate process on the same inputs:
 every method with several settings, intervals of both kinds, groups with a level, the choice of tau, diagnoses,
-`ordinalq.solve` and `SampleSearch`. Every item is a named array; the largest difference of each must not exceed 1e-9.
-The versions may have different interfaces, which the adapters in `interface.py` hide. Ends with status 1 where an
-item differs or is missing.
+`ordinalq.solve` and `SampleSearch`; and, in `application_items.py`, groups with labels and weights, comparisons and
+trends, the default quantifier, unfolding with systematic errors, tables in memory and in files, saved models and an
+experiment. Every item is a named array; the largest difference of each must not exceed 1e-9. Text must be equal. A
+word without digits may change if it changes in all items in the same way; such words are printed. The versions may
+have different names and keywords, which `interface.py` translates. Ends with status 1 if an item differs or is
+missing.
 """
 
 import os
@@ -17,6 +21,7 @@ import os
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
+import functools
 import itertools
 import json
 import subprocess
@@ -30,7 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from interface import adapter, alike, centred, paper_methods
+from application_items import Items, Titles, application_tasks, application_titles
+from interface import adapter, alike, centred, find, old_name, paper_methods, solution
 
 TOLERANCE = 1e-9
 # Replicates of intervals, and their seed.
@@ -39,13 +45,14 @@ N_CLASSES = 5
 # Runs of each version in the comparison of times.
 RUNS, IMPORTS = 7, 9
 SLOWER = 1.1
-# Methods with models of their own, which take items.
+FRIED_CLASSES = 10
+# Methods that take items, because they fit several models.
 ON_ITEMS = ("OQT", "ARC")
+# Before the name of what a solver reports, which a version need not have.
+SOLVER = "solver"
 # Settings whose intervals and groups are among the tiny ones; settings besides the defaults that go through fried.
 TINY = ("OPACC", "RUN", "SLD", "SLD bcts", "RUN n_df")
 FRIED = ("OACC auto", "OPACC auto", "OPDF auto", "RUN auto", "IBU auto", "RUN n_df")
-
-Items = Iterator[tuple[str, Any]]
 
 
 # --- inputs, by NumPy alone -----------------------------------------------------------------------------------
@@ -115,9 +122,9 @@ def fried_subset(n_items: int, n_pool: int, n_samples: int, sample_size: int) ->
 def settings(n: int) -> Iterator[tuple[str, Any]]:
     """Yield names and unfitted quantifiers: all methods that take scores or features, in several settings."""
     import ordinalq as oq
-    from ordinalq.losses import LeastSquares, Poisson
-    from ordinalq.regularizers import Tikhonov
-    from ordinalq.representations import Histograms, Partition
+    from ordinalq.losses import LeastSquares, MatchDistance, Poisson
+    from ordinalq.regularizers import Entropy, Tikhonov
+    from ordinalq.representations import HardVotes, Histograms, Partition, Posteriors
 
     for entry in paper_methods():
         if entry.name not in ON_ITEMS:
@@ -152,6 +159,17 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     yield "EDy euclidean", oq.EDy(distance="euclidean")
     yield "leaves", oq.ComposedQuantifier(Partition(max_leaf_nodes=20), Poisson(), Tikhonov(10.0))
     yield "histograms", oq.ComposedQuantifier(Histograms(3), LeastSquares(), Tikhonov(1e-3))
+    yield "entropy", oq.ComposedQuantifier(Posteriors(), LeastSquares(), Entropy(0.01))
+    yield "match distance", oq.ComposedQuantifier(HardVotes(), MatchDistance())
+    yield "PACC softmax", oq.PACC(solver="softmax")
+
+    class Fourth(find("NumericalLoss")):
+        """Sum of fourth powers of the residuals."""
+
+        def value(self, P: Any, data: Any) -> Any:
+            return ((data.Q - data.expected(P)) ** 4).sum(axis=1)
+
+    yield "numerical loss", oq.ComposedQuantifier(Posteriors(), Fourth(), Tikhonov(1e-3))
 
 
 def item_settings() -> Iterator[tuple[str, Any]]:
@@ -167,10 +185,8 @@ def measured(name: str, q: Any, data: Input, *, services: bool) -> Items:
     """Yield the items of one quantifier, fitted on scores or features."""
     S, S_pool = data.given(type(q).__name__)
     q.fit_scores(S, data.y)
-    solution = q.solve_scores(S_pool, data.index)
     yield "p", q.predict_scores(S_pool, data.index)
-    yield "value", solution.value
-    yield "converged", solution.converged
+    yield from named(SOLVER, solution(q, S_pool, data.index))
     for strength in ("tau_", "interpolation_"):
         if getattr(q, strength, None) is not None:
             yield strength, getattr(q, strength)
@@ -183,10 +199,10 @@ def measured(name: str, q: Any, data: Input, *, services: bool) -> Items:
 
 def served(q: Any, S_pool: Any, data: Input) -> Items:
     """Yield intervals, groups and a diagnosis by one fitted quantifier."""
-    from ordinalq.samples.samples import Samples
+    import ordinalq as oq
 
     offer = adapter()
-    few = Samples.from_index(data.index[:4], len(S_pool))
+    few = oq.Samples.from_index(data.index[:4], len(S_pool))
     for of in ("sample", "population"):
         yield from named(of, offer.intervals(q, S_pool, few, 0.9, of, **REPLICATES))
     for level in (None, 0.8):
@@ -250,8 +266,8 @@ def searched(data: Input) -> Items:
 
     options = {"small_pool": "replace", "random_state": 0}
     samples = {
-        "app": oq.protocols.APP(30, 100, **options).draw(data.y_pool),
-        "oq": oq.protocols.APPOQ(0.2, 60, 100, **options).draw(data.y_pool),
+        "app": find("APP")(30, 100, **options).draw(data.y_pool),
+        "oq": find("APPOQ")(0.2, 60, 100, **options).draw(data.y_pool),
     }
     grids = {
         "OPACC": {"tau": [1e-3, 1e-1, "auto"], "classifier__C": [0.1, 1.0]},
@@ -262,9 +278,8 @@ def searched(data: Input) -> Items:
     for name, grid in grids.items():
         cls = getattr(oq, name)
         q = cls() if name == "HDx" else cls(LogisticRegression(max_iter=300))
-        search = oq.model_selection.SampleSearch(q, grid, samples=samples, measure=["nmd", "rnod"]).fit(
-            data.X, data.y, data.X_pool
-        )
+        search = find("SampleSearch")(q, grid, samples=samples, measure=["nmd", "rnod"])
+        search.fit(data.X, data.y, data.X_pool)
         for column in ("error", "std", "unconverged"):
             yield f"{name} {column}", search.results_[column].to_numpy(dtype=float)
 
@@ -272,25 +287,46 @@ def searched(data: Input) -> Items:
 # --- one version ----------------------------------------------------------------------------------------------
 
 
-def collect(tiny: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return all items of the imported version by name, and the errors of those that cannot be had."""
+def collect(tiny: bool, only: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return all items of the imported version by name, and the errors of titles that failed."""
     items: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for title, found in titles(tiny):
-        begun = time.perf_counter()
-        try:
-            for key, value in found():
-                array = np.asarray(value)
-                items[f"{title}: {key}"] = array if array.dtype.kind in "fiub" else array.astype(str)
-        except Exception as error:  # the comparison tells
-            failed[title] = f"{type(error).__name__}: {error}"
-        if not tiny:
-            print(f"{title}: {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for title, found in all_titles(tiny, Path(folder)):
+            if only not in title:
+                continue
+            begun = time.perf_counter()
+            try:
+                for key, value in found():
+                    array = np.asarray(value)
+                    if array.dtype.kind not in "fiub":
+                        array = np.array([old_name(str(word)) for word in array.ravel()]).reshape(array.shape)
+                    items[f"{title}: {old_name(key)}"] = array
+            except Exception as error:  # reported by the comparison
+                failed[title] = f"{type(error).__name__}: {error}"
+            if not tiny:
+                print(f"{title}: {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)
     return items, failed
 
 
-def titles(tiny: bool) -> Iterator[tuple[str, Callable[[], Items]]]:
-    """Yield titles, and what gives the items of each."""
+def all_titles(tiny: bool, folder: Path) -> Titles:
+    """Yield all titles; one that cannot be prepared becomes a title that fails, as the rest of its part does."""
+    for part in (titles(tiny), *application_titles(tiny, folder)):
+        last = "the start"
+        try:
+            for last, found in part:
+                yield last, found
+        except Exception as error:  # reported by the comparison
+            yield f"titles after {last}", functools.partial(fail, error)
+
+
+def fail(error: Exception) -> Items:
+    """Raise an error."""
+    raise error
+
+
+def titles(tiny: bool) -> Titles:
+    """Yield the titles of the paper's methods, `solve` and `SampleSearch`, and functions that yield their items."""
     data = synthetic(300, 500, 6, 40) if tiny else synthetic(1500, 2500, 60, 200)
     for name, q in settings(N_CLASSES):
         if not tiny or name in TINY or name in ("CC", "ACC", "PDF", "HDx", "OPDF", "OSLD", "IBU"):
@@ -303,23 +339,26 @@ def titles(tiny: bool) -> Iterator[tuple[str, Callable[[], Items]]]:
     if tiny:
         return
     yield "search", lambda: searched(data)
-    real = fried_subset(3000, 3000, 60, 300)
-    for name, q in settings(real.n_classes):
+    real = functools.cache(lambda: fried_subset(3000, 3000, 60, 300))
+    for name, q in settings(FRIED_CLASSES):
         if " " not in name or name in FRIED:
             services = name in TINY
-            yield f"fried {name}", lambda name=name, q=q, services=services: measured(name, q, real, services=services)
+            yield (
+                f"fried {name}",
+                lambda name=name, q=q, services=services: measured(name, q, real(), services=services),
+            )
 
 
-def child_numbers(tree: str, out: str, tiny: bool) -> None:
+def child_numbers(tree: str, out: str, tiny: bool, only: str) -> None:
     """Write the items of the version in `tree`."""
     check_tree(tree)
-    items, failed = collect(tiny)
+    items, failed = collect(tiny, only)
     np.savez(out, **{f"item {i}": value for i, value in enumerate(items.values())})
     Path(f"{out}.json").write_text(json.dumps({"names": list(items), "failed": failed}))
 
 
 def check_tree(tree: str) -> None:
-    """Refuse another copy of the package than that of the tree."""
+    """Exit if the package was not imported from the tree."""
     import ordinalq
 
     if not Path(ordinalq.__file__).is_relative_to(Path(tree).resolve()):
@@ -336,13 +375,13 @@ def start(tree: Path, mode: str, *arguments: str, **options: Any) -> subprocess.
 # --- numbers --------------------------------------------------------------------------------------------------
 
 
-def compare(old: Path, new: Path, tiny: bool) -> int:
-    """Print the largest difference of each quantifier, and return the number of items that differ or are missing."""
+def compare(old: Path, new: Path, tiny: bool, only: str) -> int:
+    """Print the largest difference of each title, and return the number of items that differ or are missing."""
     with tempfile.TemporaryDirectory() as folder:
         found = []
         for label, tree in (("old", old), ("new", new)):
             out = str(Path(folder) / f"{label}.npz")
-            process = start(tree, "numbers", "--out", out, *(["--tiny"] if tiny else []))
+            process = start(tree, "numbers", "--out", out, f"--only={only}", *(["--tiny"] if tiny else []))
             if process.wait() != 0:
                 raise SystemExit(f"the {label} version ended with status {process.returncode}")
             notes = json.loads(Path(f"{out}.json").read_text())
@@ -356,38 +395,58 @@ def compare(old: Path, new: Path, tiny: bool) -> int:
         wrong += new_error != "done"
         print(f"{title}: old {old_error}; new {new_error}")
     largest: dict[str, float] = {}
-    diagnosis: dict[str, float] = {}
+    unreported: list[str] = []
+    words = Words()
     for name, value in before.items():
-        title = name.partition(": ")[0]
+        title, _, key = name.partition(": ")
         if title in failed_after:
             continue
-        gap = difference(value, after[name]) if name in after else np.nan
-        if ": diagnosis " in name:  # reported, but not judged: the test and its record may change
-            key = name.partition(": diagnosis ")[2]
-            diagnosis[key] = max(diagnosis.get(key, 0.0), gap) if name in after else np.inf
+        if name not in after and key.startswith(SOLVER):
+            unreported.append(name)
             continue
-        if not gap <= TOLERANCE:
+        gap = difference(value, after[name], words) if name in after else np.inf
+        if gap > TOLERANCE:
             wrong += 1
             print(f"{name}: " + (f"differs by {gap:.3g}" if name in after else "is missing"))
         largest[title] = max(largest.get(title, 0.0), gap)
     for title, gap in largest.items():
         print(f"{title:<28} {gap:.2g}")
-    moved = [
-        f"{key} {'is missing' if gap == np.inf else f'{gap:.2g}'}" for key, gap in diagnosis.items() if gap > TOLERANCE
-    ]
-    print(f"diagnosis, not judged: {', '.join(moved) or 'equal'}")
+    for a, b in words.changed:
+        print(f"word changed in all items: {a!r} is now {b!r}")
+    if unreported:
+        print(f"{len(unreported)} items of solvers are missing, such as {unreported[0]}")
     extra = [name for name in after if name not in before]
     print(f"{len(before)} items of {len(largest)} titles, {wrong} wrong, largest difference "
           f"{max(largest.values(), default=0.0):.2g}; {len(extra)} only in the new version")  # fmt: skip
     return wrong
 
 
-def difference(a: Any, b: Any) -> float:
-    """Largest difference, relative to numbers above one; infinite where shapes, words or missing values differ."""
+class Words:
+    """Words of the old version and those that the new one has in their place, one for one in all items."""
+
+    def __init__(self) -> None:
+        self._new: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def match(self, a: str, b: str) -> bool:
+        """Return whether word b may stand for word a; words with digits must be equal."""
+        if a != b and any(character.isdigit() for character in a + b):
+            return False
+        return self._new.setdefault(a, b) == b and self._old.setdefault(b, a) == a
+
+    @property
+    def changed(self) -> list[tuple[str, str]]:
+        """Old and new words that differ."""
+        return [(a, b) for a, b in self._new.items() if a != b]
+
+
+def difference(a: Any, b: Any, words: Words) -> float:
+    """Return the largest difference, relative to numbers above one; infinite if shapes, text or NaN differ."""
     if a.shape != b.shape or (a.dtype.kind == "U") != (b.dtype.kind == "U"):
         return np.inf
     if a.dtype.kind == "U":
-        return 0.0 if (a == b).all() else np.inf
+        pairs = {(str(x), str(y)) for x, y in zip(a.ravel(), b.ravel(), strict=True)}
+        return 0.0 if all(words.match(x, y) for x, y in sorted(pairs)) else np.inf
     a, b = a.astype(float), b.astype(float)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     a, b = np.where(same, 0.0, a), np.where(same, 0.0, b)
@@ -398,49 +457,62 @@ def difference(a: Any, b: Any) -> float:
 # --- times ----------------------------------------------------------------------------------------------------
 
 
-def tasks(tiny: bool) -> dict[str, Callable[[], Any]]:
-    """Return what is timed: the second stage of each method on samples, and its groups."""
-    from ordinalq.samples.samples import Samples
+def tasks(tiny: bool) -> Iterator[tuple[str, Callable[[], Callable[[], Any]]]]:
+    """Yield names of tasks on the paper's methods, and functions that prepare them and return what is timed."""
+    import ordinalq as oq
 
     data = synthetic(*((400, 1000, 20, 100) if tiny else (4000, 10_000, 300, 1000)), n=10)
     many = np.random.default_rng(0).integers(0, 20 if tiny else 100, len(data.S_pool))
-    samples = Samples.from_index(data.index, len(data.S_pool))
+    samples = oq.Samples.from_index(data.index, len(data.S_pool))
+    few = oq.Samples.from_index(data.index[:5], len(data.S_pool))
     offer = adapter()
-    found: dict[str, Callable[[], Any]] = {}
-    for entry in [entry for entry in paper_methods() if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
+
+    def fit(entry: Any) -> Any:
         if entry.name in ON_ITEMS:
-            q = entry.cls().fit(data.X, data.y)
-            pool = q.scores(data.X_pool)
-        else:
-            S, pool = data.given(entry.name)
-            q = entry.cls().fit_scores(S, data.y)
-        found[f"{entry.name} fit"] = lambda entry=entry: (
-            entry.cls().fit_scores(data.given(entry.name)[0], data.y)
-            if entry.name not in ON_ITEMS
-            else entry.cls().fit(data.X, data.y)
-        )
-        found[f"{entry.name} samples"] = lambda q=q, pool=pool: q.predict_scores(pool, samples)
-        for fit in (False, True):  # the first version to say how well a group fits does more than those before it
-            what = f"{entry.name} groups{', fit' * fit}"
-            found[what] = lambda q=q, pool=pool, fit=fit: offer.groups(q, pool, many, None, fit=fit)
+            return entry.cls().fit(data.X, data.y)
+        return entry.cls().fit_scores(data.given(entry.name)[0], data.y)
+
+    @functools.cache
+    def fitted(entry: Any) -> tuple[Any, Any]:
+        q = fit(entry)
+        return q, q.scores(data.X_pool) if entry.name in ON_ITEMS else data.given(entry.name)[1]
+
+    def drawn(entry: Any) -> Callable[[], Any]:
+        q, pool = fitted(entry)
+        return lambda: q.predict_scores(pool, samples)
+
+    def groups(entry: Any, fit: bool) -> Callable[[], Any]:
+        q, pool = fitted(entry)
+        return lambda: offer.groups(q, pool, many, None, fit=fit)
+
+    def intervals(entry: Any) -> Callable[[], Any]:
+        q, pool = fitted(entry)
+        return lambda: offer.intervals(q, pool, few, 0.9, "sample", fit=False, **REPLICATES)
+
+    for entry in [entry for entry in paper_methods() if not tiny or entry.name in ("CC", "OPACC", "SLD")]:
+        yield f"{entry.name} fit", lambda entry=entry: functools.partial(fit, entry)
+        yield f"{entry.name} samples", functools.partial(drawn, entry)
+        for with_fit in (False, True):  # a version without the fit test of groups does less
+            yield f"{entry.name} groups{', fit' * with_fit}", functools.partial(groups, entry, with_fit)
         if entry.name in ("OPACC", "RUN", "SLD"):
-            few = Samples.from_index(data.index[:5], len(data.S_pool))
-            found[f"{entry.name} intervals"] = lambda q=q, pool=pool, few=few: offer.intervals(
-                q, pool, few, 0.9, "sample", fit=False, **REPLICATES
-            )
-    return found
+            yield f"{entry.name} intervals", functools.partial(intervals, entry)
 
 
 def child_speed(tree: str, tiny: bool) -> None:
-    """Answer each line of the input, the name of a task, with the processor seconds that it takes."""
+    """Answer each line of the input, the name of a task, with the processor seconds that it takes.
+
+    A task is prepared when it is first named; the time for that does not count.
+    """
     check_tree(tree)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        known = tasks(tiny)
+        known = dict(itertools.chain(tasks(tiny), application_tasks(tiny, Path(folder))))
+        prepared = functools.cache(lambda name: known[name]())
         print(json.dumps(list(known)), flush=True)
         for line in sys.stdin:
+            run = prepared(line.strip())
             begun = time.process_time()
-            known[line.strip()]()
+            run()
             print(time.process_time() - begun, flush=True)
 
 
@@ -456,7 +528,7 @@ def ask(process: subprocess.Popen[str], task: str) -> float:
 def race(old: Path, new: Path, tiny: bool, only: str) -> int:
     """Print the seconds of both versions, run in turn, and return the number of tasks that became slower.
 
-    Of the tasks only those with the words `only` in their name are run.
+    Only tasks with the words `only` in their name are run.
     """
     extra = ["--tiny"] if tiny else []
     both = [start(tree, "speed", *extra, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for tree in (old, new)]
@@ -464,7 +536,7 @@ def race(old: Path, new: Path, tiny: bool, only: str) -> int:
     try:
         names = [json.loads(process.stdout.readline()) for process in both if process.stdout]
         common = [name for name in names[0] if name in names[1] and only in name]
-        print(f"{'task':<22} {'old ms':>9} {'new ms':>9} {'new / old':>9}   (best of several, processor time)")
+        print(f"{'task':<32} {'old ms':>9} {'new ms':>9} {'new / old':>9}   (best of several, processor time)")
         for task in common:
             warm = max(ask(process, task) for process in both)
             # The shorter a task, the more often it is repeated within a run; long ones take fewer runs.
@@ -475,7 +547,7 @@ def race(old: Path, new: Path, tiny: bool, only: str) -> int:
             ratio = after / before
             slower += ratio > SLOWER
             print(
-                f"{task:<22} {1e3 * before:9.2f} {1e3 * after:9.2f} {ratio:9.2f}{'  slower' * bool(ratio > SLOWER)}",
+                f"{task:<32} {1e3 * before:9.2f} {1e3 * after:9.2f} {ratio:9.2f}{'  slower' * bool(ratio > SLOWER)}",
                 flush=True,
             )
     finally:
@@ -512,14 +584,14 @@ def main() -> None:
     parser.add_argument("old", type=Path, help="folder that holds the package ordinalq of the old version")
     parser.add_argument("new", type=Path, help="the same of the new version")
     parser.add_argument("--speed", action="store_true", help="times instead of numbers")
-    parser.add_argument("--only", default="", help="with --speed, the tasks whose name has these words in it")
+    parser.add_argument("--only", default="", help="titles, or tasks, whose name has these words in it")
     parser.add_argument("--tiny", action="store_true", help="small inputs and few settings")
     parser.add_argument("--child", choices=["numbers", "speed"], help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child == "numbers":
         warnings.simplefilter("ignore")
-        child_numbers(str(arguments.old), arguments.out, arguments.tiny)
+        child_numbers(str(arguments.old), arguments.out, arguments.tiny, arguments.only)
         return
     if arguments.child == "speed":
         child_speed(str(arguments.old), arguments.tiny)
@@ -527,10 +599,11 @@ def main() -> None:
     old, new = arguments.old.resolve(), arguments.new.resolve()
     if arguments.speed:
         slower = race(old, new, arguments.tiny, arguments.only)
-        import_times(old, new, 1 if arguments.tiny else IMPORTS)
+        if not arguments.only:
+            import_times(old, new, 1 if arguments.tiny else IMPORTS)
         print(f"{slower} tasks are slower by more than {SLOWER - 1:.0%}")
         raise SystemExit(1 if slower and not arguments.tiny else 0)  # tiny times say nothing
-    wrong = compare(old, new, arguments.tiny)
+    wrong = compare(old, new, arguments.tiny, arguments.only)
     raise SystemExit(1 if wrong else 0)
 
 

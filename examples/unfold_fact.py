@@ -15,10 +15,10 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import cross_val_predict
 
 import ordinalq as oq
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 
 rng = np.random.default_rng(876)
-spectrum = reference.fact_spectrum()  # of the Crab nebula, over 12 bins of log10(energy / GeV)
+spectrum = published.fact_spectrum()  # of the Crab nebula, over 12 bins of log10(energy / GeV)
 acceptance = spectrum.effective_areas / spectrum.effective_areas.max()
 
 # 1. Events: features and the true bin. Bins below the threshold, and with next to no events, are left out.

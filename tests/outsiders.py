@@ -4,22 +4,22 @@ from copy import copy
 
 import numpy as np
 
-from ordinalq.quantifiers.linear import Method
+from ordinalq import Quantifier
+from ordinalq.inference.model import Traits
 from ordinalq.samples.samples import class_means
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 
 
-class Squares(Method):
+class Squares(Quantifier):
     """min_p ||q - M p||^2 + ridge ||p||^2 without bounds, cut to the simplex; f holds scores and their squares."""
 
     def __init__(self, classifier=None, *, ridge=1e-3):
         self.classifier = classifier
         self.ridge = ridge
 
-    def learn(self, S, codes):
-        self.p_train_ = np.bincount(codes) / len(codes)
-        self.M_ = class_means(self.embed(S), codes)
+    def learn(self, held_out):
+        self.M_ = class_means(self.embed(held_out.S), held_out.codes)
 
     def embed(self, S):
         return np.hstack([S, S**2])
@@ -37,17 +37,18 @@ class Squares(Method):
         return self.M_
 
 
-class Medians(Method):
+class Medians(Quantifier):
     """p_i ~ the median of s_i over the items of the sample: no mean tells it."""
 
-    on_means = False
-    adjusts = False
+    @property
+    def traits(self):
+        return Traits(uses_sample_means=False, adjusts=False)
 
     def __init__(self, classifier=None):
         self.classifier = classifier
 
-    def learn(self, S, codes):
-        self.p_train_ = np.bincount(codes) / len(codes)
+    def learn(self, held_out):
+        pass
 
     def solve(self, summary):
         S, samples = summary.scored()

@@ -10,7 +10,7 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
 from ordinalq.quantifiers.adjusted_ml import LabelledRatios, Observed, Prior, posterior, thinned
-from ordinalq.solvers import barrier as definite
+from ordinalq.solvers import barrier
 from ordinalq.solvers.barrier import minimize_inside
 
 N = 4
@@ -193,15 +193,15 @@ def test_interior_minimum_is_that_of_a_general_optimizer(n, rng):
         assert other.fun >= value - 1e-9 * abs(value)
 
 
-@pytest.mark.parametrize("n", [1, 2, 10, definite.SMALL, definite.SMALL + 1])
+@pytest.mark.parametrize("n", [1, 2, 10, barrier.SMALL, barrier.SMALL + 1])
 def test_systems_that_are_solved_together_are_those_of_each(n, rng):
     G = rng.normal(size=(7, n, n)) * 10.0 ** rng.uniform(-2, 2, size=(7, n, 1))
     K, R = np.matmul(G, G.transpose(0, 2, 1)) + np.eye(n), rng.normal(size=(7, n, 3))
     W = np.concatenate([K.transpose(1, 2, 0), R.transpose(2, 1, 0)])
-    definite.eliminate(W)
-    assert_allclose(definite.substitute(W).transpose(2, 1, 0), np.linalg.solve(K, R), rtol=1e-6, atol=1e-9)
+    barrier.eliminate(W)
+    assert_allclose(barrier.substitute(W).transpose(2, 1, 0), np.linalg.solve(K, R), rtol=1e-6, atol=1e-9)
     L = np.linalg.cholesky(K)
-    whitened, diagonal = definite.whiten(K, R)
+    whitened, diagonal = barrier.whiten(K, R)
     assert_allclose(whitened, np.linalg.solve(L, R), rtol=1e-6, atol=1e-9)
     assert_allclose(diagonal, np.einsum("bii->bi", L))
 
@@ -349,7 +349,7 @@ def test_common_instrument_streams_and_merges(rng):
     S, y, T, _ = problem(rng)
     groups = rng.integers(0, 5, size=len(T))
     q = oq.AdjustedML(instrument="uniform").fit_scores(S, y)
-    assert q.on_means
+    assert q.traits.uses_sample_means
     parts = [q.summarize(T[i::3], oq.Samples.from_groups(groups[i::3])) for i in range(3)]
     whole = q.solve(q.summarize(T, oq.Samples.from_groups(groups)))
     assert_allclose(q.solve(oq.samples.Summary.merged(parts)).p, whole.p, atol=1e-10)
@@ -375,17 +375,17 @@ def grouped(rng):
 def test_training_groups_give_the_best_linear_prediction(rng):
     S, y, groups = grouped(rng)
     q, other = oq.AdjustedML().fit_scores(S, y, groups=groups), oq.GroupBLP().fit_scores(S, y, groups=groups)
-    assert q.on_means
+    assert q.traits.uses_sample_means
     got, expected = (estimate(m, m.summarize(S, oq.Samples.from_groups(groups)), 0.95) for m in (q, other))
     assert_array_equal(got.prevalences, expected.prevalences)
     assert_array_equal(got.lower, expected.lower)
     assert_array_equal(got.fit, expected.fit)
     assert_array_equal(q.response_matrix(), other.response_matrix())
-    assert q.knows_groups
-    assert q.uses_labels
+    assert q.traits.learned_groups
+    assert q.traits.has_group_model
     # A second fit without groups forgets them.
     q.fit_scores(S, y)
-    assert (q.on_means, q.knows_groups, q.uses_labels) == (False, False, False)
+    assert (q.traits.uses_sample_means, q.traits.learned_groups, q.traits.has_group_model) == (False, False, False)
 
 
 def test_fixed_instrument_is_the_posterior_in_other_units(rng):

@@ -26,23 +26,23 @@ FOREIGN = {
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
     ("ordinalq.__main__", "ordinalq.cli"): "typer, which the extra `cli` installs",
-    ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs: 0.1 s",
-    ("ordinalq.tables", "ordinalq.tables.model"): "scikit-learn's compose and its text features",
-    ("ordinalq.tables", "ordinalq.tables.model_file"): "scikit-learn's ensembles and zipfile",
+    ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "public names; scikit-learn's linear models, SVMs: 0.1 s",
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs",
-    ("ordinalq.inference.estimates", "ordinalq.plot"): "the one import upwards: a view of the result",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
     ("ordinalq.datasets.files", "ordinalq.io.table"): "pyarrow, which the extra `tables` installs",
+    ("ordinalq.inference.diagnosis", "ordinalq.plot"): "a plot of the result; matplotlib",
+    ("ordinalq.inference.estimates", "ordinalq.plot"): "a plot of the result; matplotlib",
+    ("ordinalq.inference.tuning", "ordinalq.plot"): "a plot of the result; matplotlib",
     ("ordinalq.paper.experiments.units", "ordinalq.datasets.text"): "scikit-learn's text features",
-    ("ordinalq.inference.tuning", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
-    ("ordinalq.inference.diagnosis", "ordinalq.plot"): "a view of the result; a tenth of `import ordinalq`",
+    ("ordinalq.tables", "ordinalq.tables.model"): "a public name; scikit-learn's compose and text features",
+    ("ordinalq.tables", "ordinalq.tables.model_file"): "public names; skops and zipfile",
 }
 # Each verb imports what it needs when it runs: `ordinalq --help` would take seconds otherwise.
 COMMANDS = "ordinalq.cli"
 # Functions that are about quantifiers and return what the caller gave, of any type.
 GIVEN = ("with_quantifier",)
-# The one import that points upwards, at call time.
-UPWARDS = {("ordinalq.inference.estimates", "ordinalq.plot")}
+# Imports that point upwards, at call time: results draw themselves.
+UPWARDS = {(f"ordinalq.inference.{name}", "ordinalq.plot") for name in ("diagnosis", "estimates", "tuning")}
 # Modules that may name options, and why.
 OPTIONS = {
     "ordinalq.app.commands": "shows the command that does the same",

@@ -329,7 +329,7 @@ FIT_OPTIONS = {
     "paper name as method": (["--method", "o-PACC"], "did you mean OPACC?"),
     "method without tau": (["--method", "PACC", "--tau", "1"], "PACC has no parameter 'tau'; it has: solver"),
     "unknown parameter": (["--set", "bins=3", "--method", "OPACC"], "OPACC has no parameter 'bins'"),
-    "parameter without method": (["--tau", "1"], "Default has no parameter 'tau'"),
+    "parameter without method": (["--tau", "1"], "AutoQuantifier has no parameter 'tau'"),
     "unknown budget": (["--budget", "slow"], "budget must be one of 'fast', 'balanced', 'best', got 'slow'"),
     "parameter without value": (["--set", "tau"], "--set must be key=value"),
     "negative tau": (["--tau", "-1", "--method", "OPACC"], "tau must be"),

@@ -8,7 +8,7 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.inference import estimates as contract
 from ordinalq.inference.estimate import estimate, estimate_block
-from ordinalq.samples.samples import summary as module
+from ordinalq.samples import summary as module
 from ordinalq.samples.summary import Summary, blocks, spilled
 
 METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AdjustedML()]

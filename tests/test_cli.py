@@ -113,16 +113,15 @@ def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
     import sys
     import time
 
-    from ordinalq.cli import display as show
-    from ordinalq.cli import fit as everyday
+    from ordinalq.cli import display, fit
 
     def methods():
-        with show.working("fitting on train.csv"):
+        with display.working("fitting on train.csv"):
             time.sleep(0.3)
 
-    verb = next(verb for verb in main_app.registered_commands if verb.callback is everyday.methods)
+    verb = next(verb for verb in main_app.registered_commands if verb.callback is fit.methods)
     monkeypatch.setattr(verb, "callback", methods)
-    monkeypatch.setattr(show, "PATIENCE", 0.01)
+    monkeypatch.setattr(display, "PATIENCE", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     for terminal, quiet, expected in ((True, False, True), (True, True, False), (False, False, False)):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer, raising=False)

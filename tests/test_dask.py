@@ -14,7 +14,7 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.table import open_table
-from ordinalq.samples.samples import summary as blocks
+from ordinalq.samples import summary as blocks
 from ordinalq.tables import engines
 from ordinalq.tables.aggregate import Reading
 from ordinalq.tables.grouping import Grouping

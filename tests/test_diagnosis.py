@@ -55,7 +55,7 @@ def judged(quantifier, S):
 
 def fitted(quantifier):
     X, S, y = training()
-    return quantifier.fit_scores(X if quantifier.on == "features" else S, y)
+    return quantifier.fit_scores(X if quantifier.traits.input_kind == "features" else S, y)
 
 
 @pytest.mark.parametrize("quantifier", [oq.PACC(), oq.HDx()], ids=["scores", "features"])
@@ -64,7 +64,7 @@ def test_p_values_are_uniform_and_deviations_standard_inside_the_simplex(quantif
     # further, and errors are no longer normal.
     n_samples, by_chance = 60, 1e-6
     y = np.arange(3000) % N_CLASSES
-    on_features = quantifier.on == "features"
+    on_features = quantifier.traits.input_kind == "features"
     p_values, squares = [], []
     for seed in range(n_samples):
         # Training items of its own for each sample: their noise is part of the test.

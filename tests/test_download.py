@@ -22,11 +22,7 @@ from hostile_archives import tar_of, zip_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import CATALOG, amazon, download, fact, text
-from ordinalq.datasets import amazon as amazon_vectors
-from ordinalq.datasets import regression as fried
-from ordinalq.datasets import regression as openml
-from ordinalq.datasets import regression as uci
+from ordinalq.datasets import CATALOG, amazon, download, fact, regression, text
 from ordinalq.datasets.download import fetch, find_local
 
 
@@ -338,8 +334,8 @@ def blog_table(rng):
 
 
 def publish_uci(server, monkeypatch, path, archive):
-    monkeypatch.setattr(uci, "UCI", server.url)
-    monkeypatch.setattr(uci, "BLOG_SHA256", sha256(archive))
+    monkeypatch.setattr(regression, "UCI", server.url)
+    monkeypatch.setattr(regression, "BLOG_SHA256", sha256(archive))
     server.files[path] = archive
 
 
@@ -392,7 +388,7 @@ def test_paper_settings_explain_when_no_span_exists(server, monkeypatch, rng):
         oq.datasets.load_dataset("blog-feedback", settings="paper")
 
 
-def news_csv(rng, columns=uci.NEWS_COLUMNS):
+def news_csv(rng, columns=regression.NEWS_COLUMNS):
     table = np.column_stack([rng.normal(size=(300, len(columns) - 1)), rng.integers(1, 30_000, 300)])
     rows = [f"http://example.org/{i}, " + ", ".join(f"{v:.6g}" for v in row) for i, row in enumerate(table)]
     return "\n".join(["url, " + ", ".join(columns), *rows, ""]).encode()
@@ -416,7 +412,7 @@ def test_online_news_of_uci(server, monkeypatch, rng):
     ("make", "message"),
     [
         (
-            lambda rng: news_csv(rng, uci.NEWS_COLUMNS[1:]),
+            lambda rng: news_csv(rng, regression.NEWS_COLUMNS[1:]),
             r"Popularity\.csv, line 1: 1 of 60 columns are missing: 'timed",
         ),
         (
@@ -484,16 +480,16 @@ def test_fact_features_of_an_event_computed_by_hand():
 
 
 def test_spans_and_columns_are_the_published_ones():
-    assert fried.SPAN == (-0.523, 30.054)
-    assert openml.YOLANDA_SPAN == (1922, 2011)
-    assert uci.BLOG_SPAN == (0, 81)
-    assert uci.NEWS_SPAN == (1, 27_700)
-    assert uci.BLOG_COLUMNS == 281
-    assert len(set(uci.NEWS_COLUMNS)) == 60
-    assert uci.NEWS_COLUMNS[-1] == "shares"
+    assert regression.SPAN == (-0.523, 30.054)
+    assert regression.YOLANDA_SPAN == (1922, 2011)
+    assert regression.BLOG_SPAN == (0, 81)
+    assert regression.NEWS_SPAN == (1, 27_700)
+    assert regression.BLOG_COLUMNS == 281
+    assert len(set(regression.NEWS_COLUMNS)) == 60
+    assert regression.NEWS_COLUMNS[-1] == "shares"
     assert len(set(fact.COLUMNS)) == 19
     assert len(set(fact.FEATURES)) == 20
-    assert [len(columns) for columns in (*openml.FRIED_COLUMNS, *openml.YOLANDA_COLUMNS)] == [11, 11, 101]
+    assert [len(columns) for columns in (*regression.FRIED_COLUMNS, *regression.YOLANDA_COLUMNS)] == [11, 11, 101]
 
 
 def test_fact_protocols_follow_the_spectrum(server, monkeypatch, rng, tmp_path):
@@ -584,7 +580,7 @@ def vectors():
     rng = np.random.default_rng(5)
 
     def rows(n, first_label):
-        values = rng.normal(size=(n, amazon_vectors.N_FEATURES))
+        values = rng.normal(size=(n, amazon.N_FEATURES))
         labels = (first_label + np.arange(n)) % 5
         return [f"{label} " + " ".join(f"{v:.6f}" for v in row) for label, row in zip(labels, values, strict=True)]
 
@@ -613,7 +609,7 @@ def publish_zenodo(server, monkeypatch, archive, key="amazon-oq-bk.zip"):
         "checksum": f"md5:{hashlib.md5(archive).hexdigest()}",
         "links": {"self": f"{server.url}/{key}"},
     }
-    server.files[f"records/{amazon_vectors.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}, file]}).encode()
+    server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}, file]}).encode()
 
 
 @pytest.mark.parametrize(("pack", "key"), [(zip_of, "amazon-oq-bk.zip"), (tar_of, "v0.2.1.tar.gz")])
@@ -628,8 +624,8 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
     used = {pool: {j for (_, p), index in drawn.items() if p == pool for j in index.ravel()} for pool in pools}
     assert len(dataset.validation.y) == len(used["dev"]) <= 30
     for (protocol, pool), index in drawn.items():
-        name = amazon_vectors.POOLS[pool]
-        samples = dataset.samples(amazon_vectors.PROTOCOLS[protocol], name)
+        name = amazon.POOLS[pool]
+        samples = dataset.samples(amazon.PROTOCOLS[protocol], name)
         items = getattr(dataset, name)
         for b, sample in enumerate(index):
             lines = [pools[pool][j].split() for j in sample]
@@ -644,7 +640,7 @@ def test_published_vectors_become_distinct_items_and_indices(server, monkeypatch
 def test_vectors_are_converted_once(tmp_path, vectors, monkeypatch):
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
     first = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
-    monkeypatch.setattr(amazon_vectors, "convert_vectors", None)  # not called again
+    monkeypatch.setattr(amazon, "convert_vectors", None)  # not called again
     assert_array_equal(oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path).test.X, first.test.X)
 
 
@@ -660,7 +656,7 @@ def test_merged_keys_find_the_same_rows(tmp_path, vectors, monkeypatch):
     # Merging after every file instead of every quarter of a million rows must not change the result.
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(vectors[0]))
     plain = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
-    monkeypatch.setattr(amazon_vectors, "MERGE_ROWS", 1)
+    monkeypatch.setattr(amazon, "MERGE_ROWS", 1)
     monkeypatch.setenv("ORDINALQ_CACHE", str(tmp_path / "other"))
     merged = oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     assert_array_equal(merged.test.X, plain.test.X)
@@ -738,7 +734,7 @@ def test_vectors_in_a_file_of_absurd_size_are_refused(tmp_path, vectors, monkeyp
     path = tmp_path / "amazon-oq-bk.zip"
     path.write_bytes(zip_of(vectors[0]))
     with monkeypatch.context() as patch:
-        patch.setattr(amazon_vectors, "MAX_PREVALENCES", 100)
+        patch.setattr(amazon, "MAX_PREVALENCES", 100)
         with pytest.raises(ValueError, match=r"prevalences\.txt: refused, because it has more than 100 bytes"):
             oq.datasets.load_dataset("amazon-oq-bk", data=tmp_path)
     path.write_bytes(zip_of(vectors[0] | {SAMPLE: b"\n" * 10**6}))
@@ -787,7 +783,7 @@ def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
 
 def test_zenodo_record_without_an_archive_is_explained(server, monkeypatch):
     monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
-    server.files[f"records/{amazon_vectors.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
+    server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
     with pytest.raises(ValueError, match=r"expected one archive, got readme\.md; put the archive of https://zenodo"):
         oq.datasets.load_dataset("amazon-oq-bk")
 
@@ -943,7 +939,7 @@ def write_published(path, dataset, rng, vectors):
     """Write a small file in the published layout of a data set."""
     if dataset.startswith(("fried", "yolanda")):
         d, low, high = (10, -1, 31) if dataset.startswith("fried") else (100, 1922, 2012)
-        names = openml.FRIED_COLUMNS[0] if d == 10 else openml.YOLANDA_COLUMNS[0]
+        names = regression.FRIED_COLUMNS[0] if d == 10 else regression.YOLANDA_COLUMNS[0]
         table = np.round(np.column_stack([rng.uniform(size=(500, d)), np.linspace(low, high - 1, 500)]), 3)
         if path.suffix == ".pq":
             pd.DataFrame(table, columns=list(names)).to_parquet(path)

@@ -17,21 +17,21 @@ def test_errors_take_the_true_distribution_as_the_reference(name, rng):
     P_true, P_hat = rng.dirichlet(np.ones(5), (2, 20))
     P_true[:, 0] = 0
     P_true /= P_true.sum(axis=1, keepdims=True)
-    assert_array_equal(errors(P_hat, P_true, name), getattr(oq, name)(P_true, P_hat))
-    assert_array_equal(errors(P_hat, P_true, getattr(oq, name)), errors(P_hat, P_true, name))
+    assert_array_equal(errors(P_true, P_hat, name), getattr(oq.metrics, name)(P_true, P_hat))
+    assert_array_equal(errors(P_true, P_hat, getattr(oq.metrics, name)), errors(P_true, P_hat, name))
 
 
 def test_errors_by_hand():
-    assert_allclose(errors(P_HAT, P_TRUE, "md"), [1, 0])
-    assert_allclose(errors(P_HAT, P_TRUE), [0.5, 0])
-    assert_allclose(errors(P_HAT, [1, 0, 0]), [0.5, 0.75])
+    assert_allclose(errors(P_TRUE, P_HAT, "md"), [1, 0])
+    assert_allclose(errors(P_TRUE, P_HAT), [0.5, 0])
+    assert_allclose(errors([1, 0, 0], P_HAT), [0.5, 0.75])
 
 
 def test_errors_take_any_function_of_true_and_estimated_distributions():
     def lost(p, p_hat):
         return np.maximum(p - p_hat, 0).sum(axis=1)
 
-    assert_allclose(errors(P_HAT, P_TRUE, lost), [1, 0])
+    assert_allclose(errors(P_TRUE, P_HAT, lost), [1, 0])
     assert find_measure(lost) == ("lost", lost)
 
 
@@ -50,7 +50,7 @@ def test_errors_take_any_function_of_true_and_estimated_distributions():
 )
 def test_errors_refuse_what_makes_no_error_per_sample(P_hat, measure, message):
     with pytest.raises(ValueError, match=message):
-        errors(P_hat, P_TRUE, measure)
+        errors(P_TRUE, P_hat, measure)
 
 
 # the signed-rank test

@@ -18,8 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from summaries import predict_table
 
 import ordinalq as oq
-from ordinalq.cli import display as show
-from ordinalq.cli import main
+from ordinalq.cli import display, main
 from ordinalq.io import table as read
 from ordinalq.io.columns import column_kinds, typed
 from ordinalq.io.table import open_table
@@ -361,7 +360,7 @@ def test_long_names_in_the_terminal_can_be_told_apart(reviews, tmp_path, capsys,
 def test_progress_is_shown_on_terminals_and_for_long_work_only(reviews, monkeypatch, capsys):
     arguments = ["predict", reviews / "stars.oq", reviews / "new.csv"]
     for patience, terminal, expected in ((0.0, False, False), (60.0, True, False), (0.0, True, True)):
-        monkeypatch.setattr(show, "PATIENCE", patience)
+        monkeypatch.setattr(display, "PATIENCE", patience)
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=terminal: answer)
         run(*arguments)

@@ -101,7 +101,7 @@ def test_methods_beyond_the_paper_stand_beside_its_own(tmp_path):
     assert set(default["classifier"]) == {"{}"}
     sentence = next(iter(best_sentences(outcome)))
     assert sentence.startswith(("NMD under APP: CC has", "NMD under APP: o\N{NON-BREAKING HYPHEN}PACC has"))
-    assert "Beyond the paper: Default 0." in sentence or "Beyond the paper: Default ." in sentence
+    assert "Beyond the paper: AutoQuantifier 0." in sentence or "Beyond the paper: AutoQuantifier ." in sentence
 
 
 def test_settings_change_the_grids_where_paper_and_reference_differ():
@@ -257,7 +257,7 @@ def test_missing_and_unreadable_configs_are_named(tmp_path):
 
 def test_configs_go_into_the_wheel():
     text = (config_folder().parent / "pyproject.toml").read_text(encoding="utf-8")
-    assert '"configs" = "ordinalq/experiments/configs"' in text
+    assert '"configs" = "ordinalq/paper/experiments/configs"' in text
 
 
 # The runner
@@ -277,7 +277,7 @@ def test_outcome_is_that_of_a_plain_loop(finished):
             quantifier.fit(*dataset.train)
             samples = dataset.samples("APP", "validation")
             P = quantifier.predict_samples(dataset.validation.X, samples)
-            found.append(errors(P, samples.prevalences, "nmd").mean())
+            found.append(errors(samples.prevalences, P, "nmd").mean())
         rows = outcome.validation
         rows = rows[(rows["method"] == method) & (rows["protocol"] == "APP") & (rows["measure"] == "nmd")]
         if tau is not None:
@@ -330,7 +330,7 @@ def test_estimates_belong_to_the_truth_of_their_samples(finished):
     for protocol in ("APP", "APP-OQ"):
         P, truth = outcome.distributions("PACC", protocol, "nmd")
         assert_allclose(truth, dataset.samples(protocol, "test").prevalences)
-        assert_allclose(errors(P, truth, "nmd"), outcome.errors(protocol, "nmd")["PACC"])
+        assert_allclose(errors(truth, P, "nmd"), outcome.errors(protocol, "nmd")["PACC"])
 
 
 def test_in_sample_scores_reach_only_the_methods_that_ask(tmp_path, finished):

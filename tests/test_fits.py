@@ -9,11 +9,10 @@ from scipy.stats import binom
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.inference import fit_test as fits
+from ordinalq.inference import fit_test
 from ordinalq.inference.diagnosis import diagnose
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.fit_test import FitTest, checked, class_moments, compare
-from ordinalq.inference.model import ScoreChecks
+from ordinalq.inference.fit_test import FitTest, ScoreChecks, checked, class_moments, compare, score_checks
 
 N_CLASSES = 4
 
@@ -53,7 +52,7 @@ def differing(rng, n_groups, size):
 
 @pytest.mark.parametrize(("size", "lowest"), [(50, 0.0), (400, 0.3)])
 def test_p_values_of_mixtures_are_even_where_nothing_is_tolerated(rng, size, lowest, monkeypatch):
-    monkeypatch.setattr(fits, "TOLERANCE", 0.0)
+    monkeypatch.setattr(fit_test, "TOLERANCE", 0.0)
     q = fitted(rng, n_items=40_000)
     S, samples = groups(rng, 1500, size)
     p = FitTest.of(q).p_values(q.summarize(S, samples))
@@ -66,14 +65,14 @@ def test_p_values_of_mixtures_are_even_where_nothing_is_tolerated(rng, size, low
 
 
 def test_statistic_is_what_generalized_least_squares_leaves_over(rng, monkeypatch):
-    monkeypatch.setattr(fits, "TOLERANCE", 0.0)
+    monkeypatch.setattr(fit_test, "TOLERANCE", 0.0)
     asked = {}
 
     def recorded(freedom, chi2):
         asked["freedom"] = freedom
         return chi2
 
-    monkeypatch.setattr(fits, "chdtrc", recorded)
+    monkeypatch.setattr(fit_test, "chdtrc", recorded)
     q = fitted(rng)
     S, samples = groups(rng, 3, 200)
     summary = q.summarize(S, samples)
@@ -83,7 +82,7 @@ def test_statistic_is_what_generalized_least_squares_leaves_over(rng, monkeypatc
     np.testing.assert_allclose(asked["freedom"], known.g.shape[1] - (N_CLASSES - 1), rtol=1e-12)
     moments = class_moments(known.g, known.codes, N_CLASSES)
     mean = summary.mean("checks")
-    P = fits.composition(fits.clean(mean @ test.R + test.r), summary.n_items)
+    P = fit_test.composition(fit_test.clean(mean @ test.R + test.r), summary.n_items)
     for b in range(3):
         C = np.tensordot(P[b] / 200 + P[b] ** 2 / moments.counts, moments.V, axes=1)
         half = np.linalg.inv(np.linalg.cholesky(C))
@@ -98,7 +97,7 @@ def test_mixtures_fit_and_changed_items_do_not(rng, method):
     good = estimate(q, q.summarize(*groups(rng, 200, 300))).fit
     # At most the level is expected. With what the test tolerates it is half of that (60 seeds: .026 +- .015), which
     # leaves room for the noise of the training items, the same for all groups.
-    assert (good != "good").sum() <= binom.isf(1e-6, 200, fits.DOUBTFUL_LEVEL)
+    assert (good != "good").sum() <= binom.isf(1e-6, 200, fit_test.DOUBTFUL_LEVEL)
     bad = estimate(q, q.summarize(*groups(rng, 50, 1000, scale=3.0))).fit
     assert (bad == "bad").mean() > 0.9
 
@@ -126,8 +125,8 @@ def test_error_along_the_columns_of_m_leaves_no_residual(rng):
 def test_group_effect_that_is_known_is_ordinary(rng):
     S, y, place = differing(rng, 80, 500)
     without, knowing = oq.PACC().fit_scores(S, y), oq.PACC().fit_scores(S, y, groups=place)
-    assert not without.knows_groups
-    assert knowing.knows_groups
+    assert not without.traits.learned_groups
+    assert knowing.traits.learned_groups
     T, _, new = differing(rng, 100, 500)
     samples = oq.Samples.from_groups(new)
     marked = [(estimate(q, q.summarize(T, samples)).fit != "good").mean() for q in (without, knowing)]
@@ -187,7 +186,7 @@ def test_degrees_of_freedom_are_those_that_the_mixture_leaves(rng):
 
 def test_test_is_derived_once_and_again_after_another_fit(rng, monkeypatch):
     made = []
-    monkeypatch.setattr(fits, "checked", lambda quantifier: made.append(quantifier) or checked(quantifier))
+    monkeypatch.setattr(fit_test, "checked", lambda quantifier: made.append(quantifier) or checked(quantifier))
     q = fitted(rng)
     summary = q.summarize(*groups(rng, 5, 60))
     first = estimate(q, summary).fit
@@ -196,6 +195,6 @@ def test_test_is_derived_once_and_again_after_another_fit(rng, monkeypatch):
     assert "_derived" in vars(q)
     assert "_derived" not in vars(pickle.loads(pickle.dumps(q)))
     other = fitted(rng, q)
-    assert_array_equal(other.checks().rank_edges, ScoreChecks.of(*other.held_out_).rank_edges)
+    assert_array_equal(score_checks(other).rank_edges, ScoreChecks.of(other.held_out_).rank_edges)
     estimate(other, other.summarize(*groups(rng, 5, 60)))
     assert len(made) == 2

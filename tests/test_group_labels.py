@@ -15,7 +15,7 @@ from test_real_groups import N_CLASSES, covered, make
 
 import ordinalq as oq
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.labels import LabelMoments, design_based
+from ordinalq.inference.labels import LabelMoments, class_predictions, design_based
 
 ROOT = Path(__file__).parent.parent
 CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
@@ -184,7 +184,7 @@ def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
 def test_wrong_labels_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier = trained["GroupBLP"]
-    with pytest.raises(ValueError, match=r"labelled has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
+    with pytest.raises(ValueError, match=r"labels has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
         quantifier.predict_groups(X, groups, labels=[9.0, *[np.nan] * 59])
     with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
         quantifier.predict_groups(X, groups, labels=[1, 2, None])
@@ -287,6 +287,6 @@ def test_interval_of_the_benchmark_is_that_of_ppi_python(seed, printed, monkeypa
 def test_class_predictions_sum_to_one(trained, rng):
     X, _, _ = make(rng, 2, 30)
     quantifier = trained["PACC"]
-    g = quantifier.class_predictions(quantifier.scores(X))
+    g = class_predictions(quantifier, quantifier.scores(X))
     assert g.shape == (60, N_CLASSES)
     assert_allclose(g.sum(axis=1), 1)

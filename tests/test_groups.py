@@ -232,7 +232,7 @@ def test_mistakes_in_groups_are_named(problem):
         quantifier.predict_groups(pool, pd.Series(groups, name="good"))
     with pytest.raises(ValueError, match="level must be a number between 0 and 1"):
         quantifier.predict_groups(pool, groups, level=95)
-    with pytest.raises(ValueError, match="of must be one of 'sample', 'population'"):
+    with pytest.raises(ValueError, match="estimand must be one of 'sample', 'population'"):
         quantifier.predict_groups(pool, groups, options=oq.inference.IntervalOptions(estimand="truth"))
 
 
@@ -294,7 +294,7 @@ def test_what_belongs_to_another_quantifier_is_refused(problem):
         estimate(pacc, sld.summarize(S))
     with pytest.raises(TypeError, match="summary must be a Summary"):
         estimate(pacc, S)
-    with pytest.raises(TypeError, match="plan must be a Plan"):
+    with pytest.raises(TypeError, match="options must be IntervalOptions"):
         pacc.predict_groups(pool, groups, level=0.9, options="population")
 
 

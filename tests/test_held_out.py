@@ -485,7 +485,7 @@ def test_fitted_classifier_is_not_fitted_again_and_scores_every_item_once(parted
     model = GaussianNB().fit(X, y + 1)
     q = oq.PACC(FrozenEstimator(model)).fit(X_fit, y_fit + 1)
     assert isinstance(q.classifier_, AlreadyFitted)
-    assert_array_equal(q.held_out_[0], model.predict_proba(X_fit))
+    assert_array_equal(q.held_out_.S, model.predict_proba(X_fit))
     assert_array_equal(q.scores(X_new), model.predict_proba(X_new))
     assert_array_equal(q.classifier_.predict(X_new) + 1, model.predict(X_new))
 
@@ -494,7 +494,7 @@ def test_fitted_forest_does_not_give_the_out_of_bag_scores_of_its_own_items(part
     (X, y), (X_fit, y_fit), _ = parted
     forest = RandomForestClassifier(30, oob_score=True, random_state=0).fit(X, y + 1)
     q = oq.PACC(FrozenEstimator(forest)).fit(X_fit, y_fit + 1)
-    assert_array_equal(q.held_out_[0], forest.predict_proba(X_fit))
+    assert_array_equal(q.held_out_.S, forest.predict_proba(X_fit))
 
 
 def test_fitted_classifier_without_probabilities_votes(parted):

@@ -9,7 +9,7 @@ import pytest
 from apart import ends_with_one_clear_line, said_by
 from hostile_archives import DATASETS, TABLE, tar_of, zip_of
 
-from ordinalq.datasets import download as archives
+from ordinalq.datasets import download
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs processes to end")
 
@@ -43,25 +43,25 @@ def test_tar_archives_of_all_formats_are_read_as_the_standard_library_reads_them
     names += ["/".join(["e" * 50] * 3)]
     files = {name: bytes(range(256)) * i + b"end" * (i % 2) for i, name in enumerate(names)}
     (tmp_path / "a").write_bytes(tar_of({"folder/": b""} | files, mode=f"w:{packing}", format=format))
-    found = {str(name): stream.read() for name, stream in archives.members(tmp_path / "a") if str(name) != "folder"}
+    found = {str(name): stream.read() for name, stream in download.members(tmp_path / "a") if str(name) != "folder"}
     assert found == files
 
 
 def test_zip_archives_are_read_with_their_folders(tmp_path):
     files = {"a.txt": b"one", f"{LONG}/b.txt": bytes(10**6), "empty": b""}
     (tmp_path / "a").write_bytes(zip_of({"folder/": b""} | files))
-    assert {str(name): stream.read() for name, stream in archives.members(tmp_path / "a")} == files
+    assert {str(name): stream.read() for name, stream in download.members(tmp_path / "a")} == files
 
 
 def test_members_that_are_not_read_are_passed_over(tmp_path):
     (tmp_path / "a").write_bytes(tar_of({"a": bytes(1000), "b": b"x", "c": bytes(5000), "d": b"end"}))
-    names = [(str(name), stream.read(1)) for name, stream in archives.members(tmp_path / "a")]
+    names = [(str(name), stream.read(1)) for name, stream in download.members(tmp_path / "a")]
     assert names == [("a", b"\0"), ("b", b"x"), ("c", b"\0"), ("d", b"e")]
 
 
 def test_extracted_files_are_whole_or_absent(tmp_path):
     (tmp_path / "a.zip").write_bytes(zip_of({"folder/x.csv": b"1,2\n", "y.csv": b""}))
-    assert archives.extract(tmp_path / "a.zip", "x.csv", tmp_path / "new" / "x").read_bytes() == b"1,2\n"
+    assert download.extract(tmp_path / "a.zip", "x.csv", tmp_path / "new" / "x").read_bytes() == b"1,2\n"
     with pytest.raises(ValueError, match=r"a\.zip: expected an archive with z\.csv, but it has none"):
-        archives.extract(tmp_path / "a.zip", "z.csv", tmp_path / "new" / "z")
+        download.extract(tmp_path / "a.zip", "z.csv", tmp_path / "new" / "z")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["x"]

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from summaries import intervals
 
 import ordinalq as oq
-from ordinalq.inference.bootstrap import HeldOut, composition, rounded
+from ordinalq.inference.bootstrap import ClassPools, composition, rounded
 from ordinalq.losses import LeastSquares
 from ordinalq.representations import Partition
 
@@ -258,21 +258,25 @@ def test_a_large_sample_is_drawn_by_a_smaller_one(rng):
 
 def test_the_held_out_items_are_kept(data):
     X, y, _ = data
-    S, codes = build("PACC").fit(X, y).held_out_
+    V = build("PACC").fit(X, y).held_out_
+    S, codes = V.S, V.codes
     assert S.shape == (300, 4)
     assert_array_equal(codes, y)
     S = np.full((5, 3), 1 / 3)
     S[0] = np.nan
-    kept, codes = oq.PACC().fit_scores(S, [1, 1, 2, 3, 2]).held_out_
+    V = oq.PACC().fit_scores(S, [1, 1, 2, 3, 2]).held_out_
+    kept, codes = V.S, V.codes
     assert len(kept) == 4
     assert_array_equal(codes, [0, 1, 2, 1])
-    features, codes = oq.HDx().fit(X, y).held_out_
+    V = oq.HDx().fit(X, y).held_out_
+    features, codes = V.S, V.codes
     assert_array_equal(features, X)
-    kept, codes = build("OQT").fit(X, y).held_out_
+    V = build("OQT").fit(X, y).held_out_
+    kept, codes = V.S, V.codes
     assert len(kept) == len(codes) == 100
     # Only the items that the tree has not seen.
     partition = oq.ComposedQuantifier(Partition(8), LeastSquares()).fit(X, y)
-    assert len(partition.held_out_[0]) == 150
+    assert len(partition.held_out_.S) == 150
     assert (partition.predict_interval(X[:50], options=oq.inference.IntervalOptions(n_replicates=20)).upper > 0).all()
 
 
@@ -325,7 +329,7 @@ def test_drawn_counts_have_the_right_sum_and_expectation(rng):
 
 def test_drawn_items_are_of_the_wanted_classes(rng):
     codes = rng.integers(0, 3, 40)
-    V = HeldOut(np.zeros((40, 3)), codes, 3)
+    V = ClassPools(np.zeros((40, 3)), codes, 3)
     counts = np.array([[3, 0, 2], [0, 4, 1]])
     samples = V.draw(counts, rng)
     assert_array_equal(samples.sizes, [5, 5])
@@ -346,7 +350,7 @@ def test_mistakes_are_named(data):
     ) as e:
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
-    with pytest.raises(ValueError, match="of must be one of 'sample', 'population', got 'truth'"):
+    with pytest.raises(ValueError, match="estimand must be one of 'sample', 'population', got 'truth'"):
         quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(estimand="truth"))
     with pytest.raises(ValueError, match="n_replicates must be an integer >= 20"):
         quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=5))

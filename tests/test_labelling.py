@@ -189,7 +189,7 @@ def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, c
     run(*fit, "--classifier", "forest", "--max-items", "400", "--out", tmp_path / "forest.oq", "--json")
     assert json.loads(capsys.readouterr().out)["n_groups"] == 40
     model = oq.load_model(tmp_path / "forest.oq")
-    assert model.fitted().knows_groups
+    assert model.fitted().traits.learned_groups
     assert type(model.fitted().classifier).__name__ == "CrossFitted"
     run(*fit, "--out", tmp_path / "logistic.oq")
     assert "GroupBLP on 2,400 items in 40 groups" in capsys.readouterr().out

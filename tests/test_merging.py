@@ -31,9 +31,9 @@ def fitted(cls):
     y = np.arange(2000) % N_CLASSES
     rng = generator(1)
     train = y[:, None] + rng.normal(size=(2000, 2))
-    if not cls.fits_scores:
+    if not cls().traits.accepts_scores:
         return cls(GaussianNB()).fit(train, y), S
-    if cls.on == "features":
+    if cls().traits.input_kind == "features":
         return cls().fit(train, y), X
     density = np.exp(-((train[:, :1] - np.arange(N_CLASSES)) ** 2) / 2)
     return cls().fit_scores(density / density.sum(axis=1, keepdims=True), y), S

@@ -204,7 +204,9 @@ def test_energy_distance_of_features_is_a_composition(data):
 
 def test_svd_unfolding_is_a_composition_that_weighs_rows_by_their_poisson_errors(data):
     V, y, S, _, _, samples = data
-    svd = oq.ComposedQuantifier(oq.ACC()._parts()[0], LeastSquares("poisson"), Tikhonov(1e-3)).fit_scores(V, y)
+    svd = oq.ComposedQuantifier(oq.ACC().parts().representation, LeastSquares("poisson"), Tikhonov(1e-3)).fit_scores(
+        V, y
+    )
     assert oq.metrics.nmd(samples.prevalences, svd.predict_scores(S, samples)).mean() < 0.06
 
 
@@ -344,7 +346,9 @@ def test_catalog_follows_the_order_of_the_papers_tables():
 
 
 def test_no_penalty_is_no_penalty(data):
-    composed = oq.ComposedQuantifier(oq.PACC()._parts()[0], LeastSquares(), NoPenalty()).fit_scores(data[0], data[1])
+    composed = oq.ComposedQuantifier(oq.PACC().parts().representation, LeastSquares(), NoPenalty()).fit_scores(
+        data[0], data[1]
+    )
     plain = oq.PACC().fit_scores(data[0], data[1])
     assert_array_equal(composed.predict_scores(data[2], data[-1]), plain.predict_scores(data[2], data[-1]))
 

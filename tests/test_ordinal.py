@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.simplex import difference_matrix, jaggedness
 
 # The paper's sigma_1..sigma_5 (and the sigma_1 that its printed xi_0 belongs to): p, xi_0, xi_1, xi_2.
@@ -65,7 +65,7 @@ def test_seven_point_vertices_are_as_jagged_as_can_be():
 
 
 def test_all_29_reference_distributions_have_their_printed_jaggedness():
-    distributions = [*reference.amazon_categories(), reference.fact_spectrum()]
+    distributions = [*published.amazon_categories(), published.fact_spectrum()]
     assert len(distributions) == 29
     for d in distributions:
         digits = 4 if d.name.startswith("Fact") else 3

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.metrics import nmd
 from ordinalq.paper.report.tables import protocol_table
 from ordinalq.protocols import APP, APPOQ, NPP, RealPrevalences, matching_fraction, round_counts
@@ -139,7 +139,7 @@ def test_real_prevalences_take_every_row_and_nothing_else():
 
 
 def test_poisson_counts_scatter_around_the_spectrum():
-    p = reference.fact_spectrum().p
+    p = published.fact_spectrum().p
     counts = RealPrevalences(p, 4000, 1000, poisson=True, min_per_class=3, random_state=0).counts(12)
     assert (counts >= 3).all()
     assert_allclose(counts.mean(axis=0)[2:8] / 1000, p[2:8], rtol=0.02)
@@ -184,5 +184,5 @@ def test_matching_fraction_finds_the_fraction_it_was_made_with():
 
 
 def test_matching_fraction_of_fact_is_the_papers_five_percent():
-    spectra = RealPrevalences(reference.fact_spectrum().p, 5000, 1000, poisson=True, random_state=1).counts(12) / 1000
+    spectra = RealPrevalences(published.fact_spectrum().p, 5000, 1000, poisson=True, random_state=1).counts(12) / 1000
     assert_allclose(matching_fraction(spectra, random_state=0), 0.05, atol=0.005)

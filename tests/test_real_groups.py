@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.bootstrap import HeldOut, Tilt
+from ordinalq.inference.bootstrap import ClassPools, Tilt
 from ordinalq.inference.group_model import GroupSums, learn
 from ordinalq.inference.intervals import excess
 
@@ -82,8 +82,8 @@ def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(n
 def test_tilted_samples_look_as_groups_do(rng):
     X, y, groups = make(rng, 60, 200, spread=0.3)
     sld = oq.SLD(oq.classifiers.CrossFitted(LogisticRegression(), cv=3), calibration="bcts").fit(X, y, groups=groups)
-    V = HeldOut.of(sld)
-    F, D = sld.group_features(V.S), sld.group_covariance_
+    V = ClassPools.of(sld)
+    F, D = sld.group_features(V.S), sld.held_out_.group_covariance
     counts = np.tile(V.counts.astype(np.int64) // 30, (600, 1))
     size = counts[0].sum()
     tilt = Tilt.of(sld, V)
@@ -159,13 +159,13 @@ def test_every_method_takes_groups_in_training(name, rng):
     X, y, groups = make(rng, 8, 40)
     cls = getattr(oq, name)
     classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=3)
-    quantifier = (cls() if cls.on == "features" else cls(classifier)).fit(X, y, groups=groups)
-    d = quantifier.group_covariance_.shape[0]
-    assert quantifier.group_covariance_.shape == (d, d)
-    assert np.linalg.eigvalsh(quantifier.group_covariance_).min() > -1e-12
+    quantifier = (cls() if cls().traits.input_kind == "features" else cls(classifier)).fit(X, y, groups=groups)
+    d = quantifier.held_out_.group_covariance.shape[0]
+    assert quantifier.held_out_.group_covariance.shape == (d, d)
+    assert np.linalg.eigvalsh(quantifier.held_out_.group_covariance).min() > -1e-12
     wide = quantifier.predict_interval(X[:200], options=oq.inference.IntervalOptions(n_replicates=20))
     assert (wide.lower <= wide.prevalences).all()
-    assert quantifier.fit(X, y).group_covariance_ is None
+    assert quantifier.fit(X, y).held_out_.group_covariance is None
 
 
 def test_intervals_of_large_groups_do_not_shrink_below_the_group_effect(rng):

@@ -18,11 +18,10 @@ from outside_methods import Steady
 from scipy.stats import friedmanchisquare, rankdata
 
 import ordinalq as oq
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.metrics import p_against_best, wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
-from ordinalq.paper.report import figures, write_report, write_summary
-from ordinalq.paper.report import formats as tables
+from ordinalq.paper.report import figures, tables, write_report, write_summary
 from ordinalq.paper.report.facts import display_name
 from ordinalq.paper.report.figures import jaggedness_ranges, paper_pictures, rank_pictures
 from ordinalq.paper.report.formats import (
@@ -92,7 +91,7 @@ def test_bold_is_what_the_evaluation_says(outcome):
 
 def test_paper_and_ratio_stand_beside_our_mean(outcome):
     table = tables.results_table(outcome, "nmd")
-    printed = reference.results()["o-PACC"]["OpenMl-fried-OQ"]["APP-OQ"]["NMD"]
+    printed = published.results()["o-PACC"]["OpenMl-fried-OQ"]["APP-OQ"]["NMD"]
     mean = outcome.errors("APP-OQ", "nmd")["OPACC"].mean()
     row = cells(table, "OPACC")
     assert row["APP-OQ paper"].text == f"{short(printed['mean'])} ± {short(printed['std'])}"
@@ -543,7 +542,7 @@ def test_ranks_over_data_sets_use_mean_errors_and_leave_failed_methods_out():
 
 def test_ranks_of_the_paper_come_from_its_printed_means():
     ranking = paper_rankings()["APP", "nmd"]
-    table = reference.results()
+    table = published.results()
     naive = {
         method: np.mean(
             [
@@ -595,14 +594,14 @@ def test_departures_that_apply_depend_on_data_methods_and_classifier():
 
 def test_settings_of_the_paper_list_only_what_cannot_be_followed():
     outcome = make_outcome(**SHORT)
-    reference = {entry.number: entry.here for entry in applicable(outcome)}
+    published = {entry.number: entry.here for entry in applicable(outcome)}
     outcome.about["experiment"]["settings"] = "paper"
     paper = {entry.number: entry.here for entry in applicable(outcome)}
-    assert {"9", "10", "15", "16"} <= set(reference) - set(paper)
+    assert {"9", "10", "15", "16"} <= set(published) - set(paper)
     assert "ratios to them say little" in paper["17"]  # the printed figures are of other bins
     assert "cannot be followed" in paper["18"]
     assert "bins of PDF, as printed" in paper["13"]
-    assert paper["26"] == reference["26"]
+    assert paper["26"] == published["26"]
     assert all(paper.values())
 
 
@@ -860,7 +859,7 @@ def test_summary_of_several_data_sets_has_errors_ranks_and_page(tmp_path):
     assert cells(table, "PACC")["yolanda, APP mean ± std"].text.startswith(short(mean))
     assert (
         cells(table, "PACC")["yolanda, APP paper"].value
-        == (reference.results()["PACC"]["OpenMl-Yolanda-OQ"]["APP"]["NMD"]["mean"])
+        == (published.results()["PACC"]["OpenMl-Yolanda-OQ"]["APP"]["NMD"]["mean"])
     )
     assert (tmp_path / "figures" / "ranks_nmd_app.svg").is_file()
     with pytest.raises(ValueError, match="at least one outcome"):

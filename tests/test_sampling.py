@@ -6,10 +6,9 @@ import pytest
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.cli import main
-from ordinalq.cli import predict as predicting
+from ordinalq.cli import main, predict
 from ordinalq.io.table import open_table
-from ordinalq.tables import aggregate as sampling
+from ordinalq.tables import aggregate
 from ordinalq.tables.aggregate import shares, some_rows
 
 
@@ -63,7 +62,7 @@ def test_draws_are_uniform(folder, monkeypatch):
     table = open_table(folder / "parts")
     frames = list(table.portions())
     monkeypatch.setattr(type(table), "portions", lambda self, *a, **k: iter(frames))
-    monkeypatch.setattr(sampling.logger, "disabled", True)
+    monkeypatch.setattr(aggregate.logger, "disabled", True)
     place = {value: i for i, value in enumerate(pd.concat(frames)["x"])}
     hits = np.zeros(4000)
     rng = generator(1)
@@ -86,7 +85,7 @@ def test_fit_learns_from_some_rows(folder, tmp_path, capsys, caplog):
 
 
 def test_results_may_be_the_files_of_a_folder(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(predicting, "PART_GROUPS", 2)
+    monkeypatch.setattr(predict, "PART_GROUPS", 2)
     how = ["predict", folder / "model.oq", folder / "parts", "--by", "shop"]
     assert main(list(map(str, [*how, "--out", tmp_path / "result.parquet"]))) == 0
     for _ in range(2):  # it may be written again

@@ -32,17 +32,14 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
 from ordinalq import regularizers as smoothing
-from ordinalq.classifiers import calibration, held_out, stack, thresholds
-from ordinalq.classifiers import ordinal as rounded
-from ordinalq.classifiers import stacking as probit
+from ordinalq.classifiers import calibration, held_out, ordinal, stack, stacking, thresholds
 from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.tuning import Tuning
 from ordinalq.io.encoder import Words
 from ordinalq.quantifiers.auto import Training
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax
-from ordinalq.tables import model_file as description
-from ordinalq.tables import model_file as saving
+from ordinalq.tables import model_file
 from ordinalq.tables.model import TypedColumns
 from ordinalq.tables.model_file import META, PAYLOAD, load_model_and_info, own_types, read_info
 
@@ -73,7 +70,7 @@ def rewrite(path, *, meta=None, payload=None, checksum=True, extra=(), compressi
     new = {**old, **(meta or {})}
     data = data if payload is None else payload
     if checksum:
-        new["sha256"] = description.checksum(new, data)
+        new["sha256"] = model_file.checksum(new, data)
     with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr(META, json.dumps(new))
         archive.writestr(PAYLOAD, data)
@@ -264,7 +261,7 @@ def test_types_of_others_are_refused_by_name_unless_the_caller_lists_them(data, 
     name = f"{Chatty.__module__}.Chatty"
     with pytest.raises(ValueError, match=rf"not trusted: {name};") as caught:
         oq.load_model(tmp_path / "model.oq")
-    assert isinstance(caught.value, saving.UntrustedTypesError)
+    assert isinstance(caught.value, model_file.UntrustedTypesError)
     loaded = oq.load_model(tmp_path / "model.oq", trusted=[name])
     assert_array_equal(loaded.predict(pool), q.predict(pool))
     with pytest.raises(TypeError, match="trusted must be a list"):
@@ -290,7 +287,7 @@ def test_functions_in_a_model_are_refused_and_not_called(data, tmp_path, monkeyp
 
 def test_objects_that_run_code_when_unpickled_run_none(saved, model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    payload = saving.payload_of({"model": model, "evil": Evil()})
+    payload = model_file.payload_of({"model": model, "evil": Evil()})
     rewrite(saved, payload=payload)
     with pytest.raises(ValueError, match=r"not trusted: .*(mkdir|Evil)"):
         oq.load_model(saved)
@@ -319,8 +316,8 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         representations,
         calibration,
         held_out,
-        probit,
-        rounded,
+        stacking,
+        ordinal,
         stack,
         thresholds,
         l1,
@@ -597,7 +594,7 @@ def test_words_are_one_part_of_a_file_and_come_back_with_their_numbers(rng, tmp_
     frame["review"] = [" ".join(rng.choice(words, 60)) for _ in range(90)]
     model = oq.TableModel(oq.PACC(), text=["review"]).fit(frame, target="stars")
     model.save(tmp_path / "a.oq")
-    _, payload = saving._read(tmp_path / "a.oq")
+    _, payload = model_file._read(tmp_path / "a.oq")
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         assert archive.read("schema.json").count(b"__loader__") < 1000
     same = oq.load_model(tmp_path / "a.oq")

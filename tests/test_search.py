@@ -82,7 +82,7 @@ def naive(quantifier, grid, problem, samples, measures):
         for part in samples.values():
             P = fitted.predict_samples(problem.X_pool, part)
             for measure in measures:
-                found = getattr(oq, measure)(part.prevalences, P)
+                found = getattr(oq.metrics, measure)(part.prevalences, P)
                 rows.append((found.mean(), found.std(ddof=1)))
     return np.array(rows)
 

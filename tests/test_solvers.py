@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import Data, Derivatives
-from ordinalq.solvers import quadratic as active_set
+from ordinalq.solvers import quadratic
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver
 from ordinalq.solvers.newton import NewtonSolver
@@ -258,7 +258,7 @@ def test_degenerate_problems_that_make_the_guess_cycle_are_solved_by_the_safe_me
     # Without any round of the fast method, everything goes to the safe one.
     objectives = [random_objective(rng, LeastSquares(), tau=1e-3) for _ in range(50)]
     fast = [QuadraticSolver().minimize(objective) for objective in objectives]
-    monkeypatch.setattr(active_set, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(quadratic, "MAX_ROUNDS", 1)
     for objective, expected in zip(objectives, fast, strict=True):
         safe = QuadraticSolver().minimize(objective)
         assert safe.kkt.max() <= 1e-10
@@ -409,7 +409,7 @@ class Undecided(Systems):
 
 
 def test_active_sets_that_come_to_no_end_say_so():
-    P, _, ended = active_set.active_set(Undecided(), np.ones((1, 2), dtype=bool))
+    P, _, ended = quadratic.active_set(Undecided(), np.ones((1, 2), dtype=bool))
     assert not ended.any()
     assert_allclose(P.sum(axis=1), 1)
 

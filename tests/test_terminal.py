@@ -6,7 +6,7 @@ import pytest
 import ordinalq as oq
 from ordinalq._utils import text as terminal
 from ordinalq._utils.text import nearest, plain, shortened
-from ordinalq.cli import display as show
+from ordinalq.cli import display
 from ordinalq.samples.keys import Keys
 
 
@@ -66,7 +66,7 @@ def test_no_number_of_small_groups_is_cut(capsys, monkeypatch, fit, told):
     monkeypatch.setenv("COLUMNS", "80")
     keys, _ = Keys.of({"product": np.array(["p0000", "p0001"])})
     known = {"fit": np.array(["too few items", fit])}
-    show.prevalences(oq.Estimates(np.arange(1, 6), np.eye(5)[:2], np.array([4, 4]), keys, **known))
+    display.prevalences(oq.Estimates(np.arange(1, 6), np.eye(5)[:2], np.array([4, 4]), keys, **known))
     text = capsys.readouterr().out
     assert "…" not in text
     # What is not in doubt takes no room.

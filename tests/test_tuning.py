@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
-from ordinalq.inference import tuning as splits
+from ordinalq.inference import tuning
 from ordinalq.inference.tuning import Trial, ground, thirds, tune
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.quantifiers.run_ibu import degrees_of_freedom, tau_for
@@ -58,10 +58,10 @@ def pool_and_samples(draw=generator):
 @pytest.fixture
 def quick(monkeypatch):
     """Tune on fewer samples, where the choice itself is not the point."""
-    monkeypatch.setattr(splits, "SPLITS", 3)
-    monkeypatch.setattr(splits, "DRAWS", 6)
-    monkeypatch.setattr(splits, "FEWER_SPLITS", 2)
-    monkeypatch.setattr(splits, "FEWER_DRAWS", 4)
+    monkeypatch.setattr(tuning, "SPLITS", 3)
+    monkeypatch.setattr(tuning, "DRAWS", 6)
+    monkeypatch.setattr(tuning, "FEWER_SPLITS", 2)
+    monkeypatch.setattr(tuning, "FEWER_DRAWS", 4)
 
 
 def usual(number):

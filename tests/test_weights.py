@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.bootstrap import HeldOut
+from ordinalq.inference.bootstrap import ClassPools
 from ordinalq.inference.estimate import estimate
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
@@ -37,7 +37,7 @@ VARIANTS = {
     "GroupBLP stated": lambda: oq.GroupBLP(group_effect=0.1),
     "OPDF data": lambda: oq.OPDF(span="data"),
 }
-MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls.fits_scores} | VARIANTS
+MAKERS = {e.name: e.cls for e in oq.catalog(beyond=True) if e.cls().traits.accepts_scores} | VARIANTS
 each_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
@@ -202,7 +202,7 @@ def test_summaries_of_portions_with_weights_merge(data, rng, tmp_path):
 
 def test_items_of_large_weight_are_drawn_more_often(rng):
     codes, w = np.array([0, 0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0, 1.0])
-    V = HeldOut(np.zeros((5, 2)), codes, 2, Weights(w))
+    V = ClassPools(np.zeros((5, 2)), codes, 2, Weights(w))
     drawn = V.draw(np.array([[80_000, 40_000]]), rng)
     counts = np.bincount(drawn.items, minlength=5)
     assert counts[:3].sum() == 80_000
@@ -305,7 +305,7 @@ def test_wrong_weights_are_refused(weight, message):
 
 def test_what_weights_mean_is_checked_and_words_are_refused():
     S = np.eye(3) * 0.7 + 0.1
-    with pytest.raises(ValueError, match="weights must be one of 'survey', 'frequency', got 'count'"):
+    with pytest.raises(ValueError, match="weight_type must be one of 'survey', 'frequency', got 'count'"):
         oq.PACC().fit_scores(S, [1, 2, 3], weight_type="count")
     with pytest.raises(TypeError, match="sample_weight must be one number per item"):
         oq.PACC().fit_scores(S, [1, 2, 3], sample_weight=["a", "b", "c"])
@@ -409,7 +409,7 @@ def test_weights_of_a_table(rng, tmp_path):
         new, "shop", sample_weight="w", level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     )
     by_values = model.predict_groups(
-        new, "shop", weight=new["w"].to_numpy(), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
+        new, "shop", sample_weight=new["w"].to_numpy(), level=0.9, options=oq.inference.IntervalOptions(n_replicates=20)
     )
     assert_allclose(found.upper, by_values.upper)
     repeated = new.loc[new.index.repeat(new["w"])]
@@ -457,5 +457,7 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
         assert message in error
     new.assign(w=0).to_csv(tmp_path / "bad.csv", index=False)
     assert "no weight above zero" in run("predict", model, tmp_path / "bad.csv", "--weight", "w")[2]
-    assert "--weight is not for plan" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
+    assert (
+        "plan does not support --weight" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
+    )
     assert "--weights must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]

@@ -35,7 +35,7 @@ estimates.frame().columns[:4].tolist()
     "Quantifier": """\
 import ordinalq as oq
 q = oq.OPACC(tau=0.01)
-isinstance(q, oq.Quantifier), q.adjusts, q.on_means
+isinstance(q, oq.Quantifier), q.traits.adjusts, q.traits.uses_sample_means
 """,
     "train": REVIEWS
     + """\

@@ -155,15 +155,15 @@ def find_measure(measure: Any) -> tuple[str, Measure]:
     raise ValueError(f"measure must be one of {names}, or a function of p and p_hat, got {measure!r}.")
 
 
-def errors(P_hat: Any, P_true: Any, measure: Any = "nmd") -> Floats:
+def errors(P_true: Any, P_hat: Any, measure: Any = "nmd") -> Floats:
     """Return the error of each estimate.
 
     Parameters
     ----------
-    P_hat : array-like (B, n)
-        Estimated distributions.
     P_true : array-like (B, n) or (n,)
         True distributions; a vector is paired with every estimate.
+    P_hat : array-like (B, n)
+        Estimated distributions.
     measure : {"nmd", "rnod", "md", "rsnod", "rnadw"} or callable, default="nmd"
         A function takes the true distributions first, as :func:`ordinalq.metrics.nmd` does, and returns (B,).
 
@@ -173,7 +173,7 @@ def errors(P_hat: Any, P_true: Any, measure: Any = "nmd") -> Floats:
 
     Examples
     --------
-    >>> errors([[0, 1, 0], [0, 0, 1]], [1, 0, 0])
+    >>> errors([1, 0, 0], [[0, 1, 0], [0, 0, 1]])
     array([0.5, 1. ])
     """
     name, function = find_measure(measure)

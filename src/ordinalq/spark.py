@@ -143,7 +143,7 @@ def _scored(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         portion = core.scored(task, _frame(batch))
         waiting += [] if portion is None else [portion]
         samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
-        if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.on_means):
+        if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.traits.uses_sample_means):
             yield _row(0, f"{origin}-{number:06d}", together(waiting))
             waiting, number = [], number + 1
     if waiting:

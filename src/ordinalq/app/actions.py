@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from ordinalq.app import commands, forms, jobs, views, work
-from ordinalq.app import work as examples
 from ordinalq.app.pages import HERE, Site, go
 from ordinalq.app.sessions import BUSY, Session, Walk
 from ordinalq.app.uploads import MODEL, Refused, form, receive
@@ -41,7 +40,7 @@ async def example(request: Request, site: Site, session: Session) -> Response:
     walk.title = f"Example: {name}"
     arguments = {"name": name, "folder": walk.folder}
     keep = ("table", "preview", "choices", "ready", "asked")
-    await begin(site, walk, "Making up the example", examples.make_and_look, arguments, *keep, step="/table")
+    await begin(site, walk, "Making up the example", work.make_and_look, arguments, *keep, step="/table")
     return go(walk)
 
 

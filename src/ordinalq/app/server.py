@@ -25,7 +25,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ordinalq._utils.parallel import try_lock
 from ordinalq.app import actions, jobs, pages, work
-from ordinalq.app import actions as downloads
 from ordinalq.app.pages import HERE, Site
 from ordinalq.app.sessions import Session, Sessions, Walk
 from ordinalq.app.uploads import Refused
@@ -188,9 +187,9 @@ def _routes(site: Site) -> list[BaseRoute]:
     }
     files = {
         "/job": pages.job,
-        "/file/{name}": downloads.file,
-        "/report.html": downloads.report,
-        "/{name}.{kind}": downloads.picture,
+        "/file/{name}": actions.file,
+        "/report.html": actions.report,
+        "/{name}.{kind}": actions.picture,
     }
     posts = {
         "/read": actions.read,

@@ -15,6 +15,7 @@ from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
+from ordinalq.inference.model import has_held_out
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
@@ -180,10 +181,10 @@ def _looked(model: Any, info: ModelInfo, picture: Path) -> Fitted:
 
 def _errors(quantifier: Quantifier) -> Floats | None:
     """Return the part of the held-out items of each class (column) that are taken for each class (row)."""
-    if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
+    if quantifier.traits.input_kind != "scores" or not has_held_out(quantifier):
         return None
-    V, codes = quantifier.held_out_
-    return class_means(np.eye(V.shape[1])[V.argmax(axis=1)], codes)
+    S = quantifier.held_out_.S
+    return class_means(np.eye(S.shape[1])[S.argmax(axis=1)], quantifier.held_out_.codes)
 
 
 def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
@@ -206,7 +207,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
         info,
         estimates.trend() if asked.in_time and estimates.own is not None else None,
         str(diagnoses_of(quantifier, summary, groups=False).whole),
-        quantifier.knows_groups,
+        quantifier.traits.learned_groups,
         smoothing is not None and smoothing.value != 0,
     )
 

@@ -98,15 +98,15 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
     from ordinalq.io.table import open_table
     from ordinalq.io.writing import check_output
-    from ordinalq.tables import model_file as saving
+    from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
     file = open_table(table, format, encoding, quoting)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
-    if out.exists() and not force and not saving.is_model(out):
+    if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
     quantifier = build_quantifier(
         method,
@@ -116,7 +116,7 @@ def fit(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    with show.working(f"fitting on {file.name}"):
+    with display.working(f"fitting on {file.name}"):
         model = fit_table(
             file,
             target,
@@ -133,7 +133,7 @@ def fit(
             weight=weight,
             weight_type=weight_type,
         )
-    info = saving.save_model(model, out, overwrite=force)
+    info = model_file.save_model(model, out, overwrite=force)
     if json:
         say_json({"model": str(out), **_fitted(model, info)})
     else:
@@ -163,7 +163,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
     from ordinalq.cli.display import counted, percentages, smoothing_of
     from ordinalq.tables.model import sentences, unit
 
@@ -179,10 +179,10 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
     say(f"training:  {percentages(info.p_train, info.classes)}")
     what = unit(model.target_, info.classes)
     for word, text in sentences(model.quality_, info.classes, what):
-        show.sentences(f"{word + ':':<11}{text}")
+        display.sentences(f"{word + ':':<11}{text}")
     if (training := getattr(model.fitted(), "training_", None)) is not None:
-        show.sentences(f"chosen:    {training}")
-        show.expected(training.expected, len(info.classes), what)
+        display.sentences(f"chosen:    {training}")
+        display.expected(training.expected, len(info.classes), what)
 
 
 @app.command()
@@ -211,7 +211,7 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
     from ordinalq.io.table import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table
     from ordinalq.tables.model import unit
@@ -223,15 +223,15 @@ def evaluate(
     what = unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
-        with show.working(f"comparing methods on {file.name}"):
+        with display.working(f"comparing methods on {file.name}"):
             compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
         if json:
             say_json({"samples": compared.samples, "methods": compared.rows()})
         else:
-            show.methods(compared, what)
+            display.methods(compared, what)
         return
     groups = drawn = None
-    with show.working(f"evaluating on {file.name}"):
+    with display.working(f"evaluating on {file.name}"):
         if by is not None:
             groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
         if by is None or protocol is not None:
@@ -245,11 +245,11 @@ def evaluate(
         say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        show.evaluation_of_groups(groups, str(by), what)
+        display.evaluation_of_groups(groups, str(by), what)
     if drawn is not None:
         if groups is not None:
             say("\nThe same on artificial samples, whose items of a class look alike:\n")
-        show.evaluation(drawn, str(protocol), len(info.classes), what)
+        display.evaluation(drawn, str(protocol), len(info.classes), what)
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -10,18 +10,13 @@ from typing import Any
 
 import typer
 
-from ordinalq.cli import fit as everyday
-from ordinalq.cli import paper
-from ordinalq.cli import predict as comparing
-from ordinalq.cli import predict as labelling
-from ordinalq.cli import predict as page
-from ordinalq.cli import predict as predicting
+from ordinalq.cli import fit, paper, predict
 from ordinalq.cli.options import QUIET, OneLine, app, one_line, say
 
 # Importing them has added their verbs, which the help lists in this order.
 VERBS = (
-    *(everyday.fit, predicting.predict, comparing.compare, labelling.plan, everyday.evaluate, everyday.methods),
-    *(page.page, paper.datasets, paper.extract, paper.reproduce, paper.report),
+    *(fit.fit, predict.predict, predict.compare, predict.plan, fit.evaluate, fit.methods),
+    *(predict.page, paper.datasets, paper.extract, paper.reproduce, paper.report),
 )
 app.registered_commands.sort(key=lambda verb: VERBS.index(verb.callback))
 

@@ -184,9 +184,9 @@ class Job:
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:
         """Show how far the table is read; give what functions that read it are told."""
-        from ordinalq.cli import display as show
+        from ordinalq.cli import display
 
-        with show.working(f"reading {self.file.name}"):
+        with display.working(f"reading {self.file.name}"):
             yield {
                 "by": self.columns,
                 "labels": self.labels,
@@ -249,7 +249,7 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
     reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
-    task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.on_means)
+    task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.traits.uses_sample_means)
     found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     if isinstance(found, Estimates):
         assert found.keys is not None
@@ -330,7 +330,7 @@ def predict(
     ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
     from ordinalq.inference.estimates import check_names
     from ordinalq.tables.grouping import names_of
 
@@ -364,13 +364,13 @@ def predict(
     if finished is not None:
         finished.forget()
     if interval is not None:
-        show.smoothing(quantifier)
+        display.smoothing(quantifier)
     if job.json:
         say_json(_result(estimates, trend, found, job.by))
         return
-    show.prevalences(estimates)
-    show.others(estimates, n_groups)
-    show.basis(estimates)
+    display.prevalences(estimates)
+    display.others(estimates, n_groups)
+    display.basis(estimates)
     _say(job, estimates, trend, found, outputs)
 
 
@@ -378,17 +378,17 @@ def _say(
     job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
 ) -> None:
     """State what there is below the table."""
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
 
     if trend is not None:
-        show.sentences(f"\n{trend}")
+        display.sentences(f"\n{trend}")
     elif not outputs:
-        show.charts(estimates)
+        display.charts(estimates)
     if found is not None:
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    show.fit(estimates, knows_groups=job.quantifier.knows_groups)
+    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
 
 
 class Answer(NamedTuple):
@@ -420,7 +420,7 @@ def _answer(
         with job.reading() as how:
             summary = summarize_table(job.loaded, job.file, finished=finished, **how)
     else:
-        if not quantifier.on_means and (selects or diagnose):
+        if not quantifier.traits.uses_sample_means and (selects or diagnose):
             raise ValueError(
                 f"--sort, --top, --min-items and --diagnose need --engine local for {type(quantifier).__name__}, whose "
                 "scores of items stay on the engine."
@@ -492,10 +492,10 @@ def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | N
 
 
 def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
 
     say("" if by is None else f"\nof the whole table, not of each {by}:")
-    show.sentences(f"{found.whole}")
+    display.sentences(f"{found.whole}")
     if found.judged:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
         few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
@@ -516,7 +516,7 @@ def compare(
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
 ) -> None:
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
-    from ordinalq.cli import display as show
+    from ordinalq.cli import display
     from ordinalq.inference.estimate import estimate
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
@@ -541,16 +541,16 @@ def compare(
 
         with writing.replacing(plot) as path:
             writing.save_picture(comparison(found, xlabel=job.info.target or ""), path, kind)
-    show.smoothing(job.quantifier)
+    display.smoothing(job.quantifier)
     if job.json:
         say_json(found.to_json())
         return
-    show.prevalences(estimates)
-    show.basis(estimates)
-    show.sentences(f"\n{found}")
+    display.prevalences(estimates)
+    display.basis(estimates)
+    display.sentences(f"\n{found}")
     if plot is not None:
         say(f"written: {plot}")
-    show.fit(estimates, knows_groups=job.quantifier.knows_groups)
+    display.fit(estimates, knows_groups=job.quantifier.traits.learned_groups)
 
 
 def _is_table(name: str) -> bool:

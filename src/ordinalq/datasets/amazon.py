@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Array, Floats, Index, check_distributions
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.datasets.dataset import Dataset, Items, Sampling, check_settings, derived_seed, split_dataset
 from ordinalq.datasets.download import (
     ARCHIVES,
@@ -112,7 +112,7 @@ def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
     return Sampling(
         n_validation=1000,
         n_test=5000,
-        app_oq=reference.app_oq_percent("Amazon-OQ-BK") / 100,
+        app_oq=published.app_oq_percent("Amazon-OQ-BK") / 100,
         real=real,
         rounding="balanced" if printed else "truncate",
         min_per_class=0,

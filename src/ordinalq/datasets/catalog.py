@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ordinalq.datasets import amazon, fact
-from ordinalq.datasets import amazon as amazon_vectors
-from ordinalq.datasets import regression as fried
-from ordinalq.datasets import regression as openml
-from ordinalq.datasets import regression as uci
+from ordinalq.datasets import amazon, fact, regression
 from ordinalq.datasets.dataset import Dataset, check_settings
 from ordinalq.datasets.download import find_local
 
@@ -45,24 +41,24 @@ class Entry:
 
 def _load_fried(data: str | Path | None, settings: str, random_state: int) -> Dataset:
     """Regenerate fried, unless a file is named."""
-    return (fried.FRIED if data is None else openml.FRIED_OPENML).load(data, settings, random_state)
+    return (regression.FRIED if data is None else regression.FRIED_OPENML).load(data, settings, random_state)
 
 
 CATALOG = (
     Entry("fried", "Friedman #1 function, regenerated", 40_768, 10, 10, "free", (), _load_fried),
-    Entry("fried-openml", "the same, as OpenML publishes it", 40_768, 10, 10, "public", openml.FRIED_FILES,
-          openml.FRIED_OPENML.load),
-    Entry("yolanda", "year of a song, OpenML 42705", 400_000, 100, 10, "public", openml.YOLANDA_FILES,
-          openml.YOLANDA.load),
-    Entry("blog-feedback", "comments on a blog post, UCI 304", 52_397, 280, 10, "CC BY 4.0", uci.BLOG_FILES,
-          uci.BLOG.load),
-    Entry("online-news-popularity", "shares of an article, UCI 332", uci.NEWS_ITEMS, 59, 10, "CC BY 4.0",
-          uci.NEWS_FILES, uci.NEWS.load),
-    Entry("amazon-oq-bk", "stars of book reviews, published RoBERTa vectors", None, amazon_vectors.N_FEATURES, 5,
-          "research use", amazon_vectors.VECTOR_FILES, amazon_vectors.load_vectors),
+    Entry("fried-openml", "the same, as OpenML publishes it", 40_768, 10, 10, "public", regression.FRIED_FILES,
+          regression.FRIED_OPENML.load),
+    Entry("yolanda", "year of a song, OpenML 42705", 400_000, 100, 10, "public", regression.YOLANDA_FILES,
+          regression.YOLANDA.load),
+    Entry("blog-feedback", "comments on a blog post, UCI 304", 52_397, 280, 10, "CC BY 4.0", regression.BLOG_FILES,
+          regression.BLOG.load),
+    Entry("online-news-popularity", "shares of an article, UCI 332", regression.NEWS_ITEMS, 59, 10, "CC BY 4.0",
+          regression.NEWS_FILES, regression.NEWS.load),
+    Entry("amazon-oq-bk", "stars of book reviews, published RoBERTa vectors", None, amazon.N_FEATURES, 5,
+          "research use", amazon.VECTOR_FILES, amazon.load_vectors),
     Entry("amazon-oq-bk-tfidf", "stars of raw reviews, TF-IDF", None, None, 5, "research use", amazon.REVIEW_FILES,
           amazon.load_tfidf),
-    Entry("amazon-oq-bk-roberta", "stars of raw reviews, RoBERTa fine-tuned here", None, amazon_vectors.N_FEATURES, 5,
+    Entry("amazon-oq-bk-roberta", "stars of raw reviews, RoBERTa fine-tuned here", None, amazon.N_FEATURES, 5,
           "research use", amazon.REVIEW_FILES, amazon.load_roberta),
     Entry("fact-oq", "energies of simulated gamma rays, FACT telescope", fact.N_EVENTS, 20, 12, "FACT open data",
           fact.FILES, fact.load),

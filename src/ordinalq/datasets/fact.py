@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.datasets.binning import bin_target
 from ordinalq.datasets.dataset import Dataset, Sampling, split_dataset
 from ordinalq.datasets.download import fetch, find_local
@@ -45,7 +45,7 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
         notes.append(f"the file holds {len(table):,} of the {N_EVENTS:,} published events")
     for note in notes:
         logger.warning("%s: %s", path, note)
-    spectrum = reference.fact_spectrum()
+    spectrum = published.fact_spectrum()
     X, log_energy = X[finite], log_energy[finite]
     y = bin_target(log_energy, n_bins=12, span=(spectrum.edges[0], spectrum.edges[-1])).codes
     return split_dataset(
@@ -60,7 +60,7 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
             n_validation=2000 if settings == "reference" else 1000,
             n_test=5000,
             min_per_class=3 if settings == "reference" else 0,
-            app_oq=reference.app_oq_percent("Fact-OQ") / 100,
+            app_oq=published.app_oq_percent("Fact-OQ") / 100,
             real=spectrum.p[None],
             poisson=True,
         ),

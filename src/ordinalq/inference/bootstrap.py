@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ordinalq._utils.validation import Counts, Floats, Index
-from ordinalq.inference.model import FittedQuantifier, Replicates
+from ordinalq.inference.model import FittedQuantifier, Replicates, has_held_out
 from ordinalq.inference.options import PER_MODEL, Draws
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -31,7 +31,7 @@ REDUNDANT = 1e-8
 CHUNK = 2**24
 
 
-class HeldOut:
+class ClassPools:
     """V, its items class by class.
 
     ``classes`` are n samples of V, one per class; ``counts`` (n,) what they are worth; ``shares`` (N_V,) those of
@@ -52,15 +52,15 @@ class HeldOut:
         self.classes = classes.weighted(weights)
 
     @classmethod
-    def of(cls, quantifier: FittedQuantifier) -> "HeldOut":
-        """Return V of a fitted quantifier."""
-        if not hasattr(quantifier, "held_out_"):
+    def of(cls, quantifier: FittedQuantifier) -> "ClassPools":
+        """Return the held-out items of a fitted quantifier."""
+        if not has_held_out(quantifier):
             raise ValueError(
                 f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which intervals "
                 "need: fit it again."
             )
-        S, codes = quantifier.held_out_
-        return cls(S, codes, len(quantifier.classes_), quantifier.held_out_weights_)
+        V = quantifier.held_out_
+        return cls(V.S, V.codes, len(quantifier.classes_), V.weights)
 
     def resample(self, rng: np.random.Generator) -> Samples:
         """Draw as many items of each class as they are worth, with replacement."""
@@ -83,13 +83,14 @@ class HeldOut:
 
 def of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
     """Yield replicates of methods on means: q* = q + deviation of drawn items, M* from drawn items."""
-    V = HeldOut.of(quantifier)
+    V = ClassPools.of(quantifier)
     F = quantifier.embed(V.S)
     M = V.classes.average(F).T
     models = [quantifier.resample(F, V.resample(draws.rng)) for _ in range(draws.n_models)]
     draws = draws.for_samples()
     width = quantifier.frequency_width(F)
-    root = None if quantifier.group_covariance_ is None else root_of(quantifier.group_covariance_)
+    D = quantifier.held_out_.group_covariance
+    root = None if D is None else root_of(D)
     for rows in chunks(len(P), draws.n_replicates * P.shape[1]):
         part = summary[rows]
         Q = np.tile(part.means, (PER_MODEL, 1))
@@ -131,19 +132,19 @@ class Tilt:
     first order; delta is normal with covariance D (1 - 1/N), as for methods on means.
     """
 
-    def __init__(self, F: Floats, V: HeldOut, D: Floats) -> None:
+    def __init__(self, F: Floats, V: ClassPools, D: Floats) -> None:
         residuals = F - V.classes.average(F)[V.codes]
         w = None if V.weights is None else V.weights.values / V.weights.values.sum()
         W = residuals.T @ residuals / len(F) if w is None else (residuals.T * w) @ residuals
         self.values = residuals @ np.linalg.pinv(W, rcond=REDUNDANT, hermitian=True) @ root_of(D)
 
     @classmethod
-    def of(cls, quantifier: FittedQuantifier, V: HeldOut) -> "Tilt | None":
+    def of(cls, quantifier: FittedQuantifier, V: ClassPools) -> "Tilt | None":
         """Return the tilt of a quantifier that knows of groups, else None."""
-        D = quantifier.group_covariance_
+        D = quantifier.held_out_.group_covariance
         return None if D is None else cls(quantifier.group_features(V.S), V, D)
 
-    def draw(self, V: HeldOut, counts: Counts, n_items: Counts, rng: np.random.Generator) -> Samples:
+    def draw(self, V: ClassPools, counts: Counts, n_items: Counts, rng: np.random.Generator) -> Samples:
         """Draw counts[b, i] items of class i for sample b, which stands for a group of n_items[b] items."""
         z = rng.normal(size=(len(counts), self.values.shape[1])) * np.sqrt(1 - 1 / n_items)[:, None]
         # Of some candidates for each place one is taken, with odds exp(lambda' f). A candidate is compared with a mean
@@ -158,7 +159,12 @@ class Tilt:
 
 
 def of_items(
-    models: Sequence[FittedQuantifier], V: HeldOut, summary: Summary, P: Floats, draws: Draws, tilt: Tilt | None = None
+    models: Sequence[FittedQuantifier],
+    V: ClassPools,
+    summary: Summary,
+    P: Floats,
+    draws: Draws,
+    tilt: Tilt | None = None,
 ) -> Iterator[Replicates]:
     """Yield replicates of methods on items: estimates of samples drawn from V, moved to the estimate as their mean.
 
@@ -178,7 +184,7 @@ def of_items(
 
 
 def replicate_samples(
-    V: HeldOut, centre: Floats, n_items: Counts, draws: Draws, tilt: Tilt | None = None
+    V: ClassPools, centre: Floats, n_items: Counts, draws: Draws, tilt: Tilt | None = None
 ) -> tuple[Samples, Counts, Floats]:
     """Draw one sample of V for each composition (B, n), of items that look as a group's do with a `tilt`.
 

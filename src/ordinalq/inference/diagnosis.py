@@ -28,7 +28,7 @@ from ordinalq.inference.fit_test import (
     class_moments,
     compare,
 )
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier, has_held_out
 from ordinalq.metrics import nmd
 from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
@@ -252,7 +252,7 @@ def diagnose(quantifier: FittedQuantifier, summary: Summary) -> Diagnosis:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")
     estimate = distributions(quantifier.solve(summary))[0]
     N = int(summary.drawn_sizes[0])
-    known, notes = getattr(quantifier, "held_out_", None), []
+    known, notes = quantifier.held_out_ if has_held_out(quantifier) else None, []
     fit = precision = None
     if known is None:
         notes.append(f"Fit and precision do not apply: {type(quantifier).__name__} keeps no scores of held-out items.")
@@ -270,7 +270,7 @@ def diagnose(quantifier: FittedQuantifier, summary: Summary) -> Diagnosis:
         method=type(quantifier).__name__,
         classes=quantifier.classes_,
         n_items=int(summary.n_items[0]),
-        n_training=None if known is None else len(known[1]),
+        n_training=None if known is None else len(known.codes),
         estimate=estimate,
         jaggedness=jaggedness(estimate),
         training_jaggedness=jaggedness(quantifier.p_train_),
@@ -295,7 +295,7 @@ def _too_few(quantifier: FittedQuantifier, n_functions: int, N: int) -> str:
     n = len(quantifier.classes_)
     if ITEMS_PER_FUNCTION * n > N:
         return f"the sample is too small, it takes at least {ITEMS_PER_FUNCTION * n} items."
-    if quantifier.on == "features":
+    if quantifier.traits.input_kind == "features":
         return f"the method looks at {n_functions} numbers per item, too few to check {n} shares."
     return "votes have no more values than there are classes; a classifier with probabilities tells more."
 
@@ -303,9 +303,10 @@ def _too_few(quantifier: FittedQuantifier, n_functions: int, N: int) -> str:
 def _matrix(quantifier: FittedQuantifier) -> Floats | None:
     """Return M, or the mean scores of each class."""
     M = quantifier.response_matrix()
-    if M is not None or quantifier.on == "features" or not hasattr(quantifier, "held_out_"):
+    if M is not None or quantifier.traits.input_kind == "features" or not has_held_out(quantifier):
         return M
-    return class_means(*quantifier.held_out_, None, quantifier.held_out_weights_)
+    V = quantifier.held_out_
+    return class_means(V.S, V.codes, None, V.weights)
 
 
 def _smoothing(quantifier: FittedQuantifier, summary: Summary, estimate: Floats) -> SmoothingEffect | None:

@@ -6,15 +6,12 @@ import numpy as np
 
 from ordinalq._utils.validation import check_integer
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
-from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.intervals import with_intervals
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
-from ordinalq.simplex import clean
 from ordinalq.solvers.solution import distributions, warn_of_failed
 
 
@@ -42,7 +39,7 @@ def estimate(
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     options = IntervalOptions() if options is None else options
-    parts = blocks(summary.n_items, of_items=not quantifier.on_means)
+    parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means)
     if len(parts) == 1:
         found = [estimate_block(quantifier, summary, level, options, 0)]
     else:
@@ -60,26 +57,32 @@ def estimate_block(
     Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
     see :func:`ordinalq.samples.summary.blocks`.
     """
-    solution = quantifier.solve(summary)
-    fit = quantifier.verdicts(summary)
-    if fit is None:
-        fit = verdicts(quantifier, summary)
-    worth = summary.sizes if summary.has_weights else None
-    P = clean(solution.p)
-    estimates = Estimates(quantifier.classes_, P, summary.n_items, summary.keys, fit=fit, n_effective=worth)
-    if level is not None:
-        estimates = with_intervals(quantifier, summary, estimates, level, options, block)
-    return with_labels(quantifier, summary, estimates, options), int((~solution.converged).sum())
+    found = quantifier.infer(summary, options, level, block)
+    estimates = Estimates(
+        quantifier.classes_,
+        found.prevalences,
+        summary.n_items,
+        summary.keys,
+        fit=found.verdict,
+        n_effective=summary.sizes if summary.has_weights else None,
+        bounds=found.bounds,
+        covariance=found.covariance,
+        own=found.own,
+        shared=found.shared,
+    )
+    return with_labels(quantifier, summary, estimates, options), int((~found.converged).sum())
 
 
 def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
     """Refuse a summary that was made by a quantifier of another kind."""
     if not isinstance(summary, Summary):
         raise TypeError(f"summary must be a Summary, as the quantifier's summarize makes it, got {summary!r:.60}.")
-    if quantifier.on_means == bool(summary.items) or quantifier.on_means != ("f" in summary.totals):
+    if quantifier.traits.uses_sample_means == bool(summary.items) or quantifier.traits.uses_sample_means != (
+        "f" in summary.totals
+    ):
         raise ValueError(
             f"the summary was not made by this {type(quantifier).__name__}, which needs "
-            f"{'sums' if quantifier.on_means else 'the scores of all items'}: use its own summarize."
+            f"{'sums' if quantifier.traits.uses_sample_means else 'the scores of all items'}: use its own summarize."
         )
 
 

@@ -57,7 +57,7 @@ def expected_errors(
             how: dict[str, Any] = {"small_pool": "repeat", "random_state": seed}
             parts = [APP(N_SAMPLES, min(size, len(codes)), **how).draw(own, classes=classes) for size in sizes]
         samples = Samples.stacked(parts)
-        found = errors(twin.solve_scores(S[judged], samples).p, samples.prevalences)
+        found = errors(samples.prevalences, twin.solve_scores(S[judged], samples).p)
         return np.asarray(found.reshape(len(parts), -1).mean(axis=1))
 
     expected = (error(half, ~half) + error(~half, half)) / 2

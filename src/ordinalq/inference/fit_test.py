@@ -27,8 +27,9 @@ from scipy.special import chdtrc
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.bootstrap import composition
-from ordinalq.inference.model import FittedQuantifier
-from ordinalq.representations import one_hot
+from ordinalq.inference.model import FittedQuantifier, HeldOut, has_held_out
+from ordinalq.representations import expected_rank, one_hot
+from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
 from ordinalq.simplex import clean, existing_differences
@@ -40,6 +41,59 @@ from ordinalq.solvers.quadratic import simplex_qp
 # Functions per class, and the part of the largest variance below which a direction is redundant.
 FUNCTIONS_PER_CLASS = 4
 REDUNDANT = 1e-6
+
+
+class ScoreChecks:
+    """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
+
+    Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
+    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold many
+    items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and `top_edges` (at
+    most n - 1,).
+    """
+
+    def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:
+        self.rank_edges = rank_edges
+        self.top_edges = top_edges
+
+    @classmethod
+    def of(cls, V: HeldOut) -> "ScoreChecks":
+        """Return the functions for held-out scores."""
+        n = V.S.shape[1]
+        w = class_shares(V.codes, n, V.weights)
+        return cls(weighted_quantiles(expected_rank(V.S), w, 2 * n), weighted_quantiles(_highest(V.S), w, n))
+
+    def total(self, S: Floats, samples: Samples) -> Floats:
+        """Return the sums of g over samples of items with scores S (N, n), (B, 4 n)."""
+        width = 2 * S.shape[1]
+        bins = [self.rank_edges.searchsorted(expected_rank(S)), self.top_edges.searchsorted(_highest(S))]
+        counts = samples.total(OneHot(np.column_stack(bins), width))
+        # The second histogram has half as many bins.
+        return np.hstack([counts[:, : width + width // 2], samples.total(S)])
+
+    def values(self, S: Floats) -> Floats:
+        """Return g of each item, (N, 4 n)."""
+        return self.total(S, Samples(np.arange(len(S)), np.arange(len(S) + 1), len(S)))
+
+
+def _highest(S: Floats) -> Floats:
+    """Return the highest score of each item, (N,): few long rows are faster than many short ones."""
+    return np.asarray(np.ascontiguousarray(S.T).max(axis=0))
+
+
+def weighted_quantiles(x: Floats, weights: Floats, n_bins: int) -> Floats:
+    """Return distinct edges that cut the weighted values x (N,) into at most n_bins parts of equal weight."""
+    order = np.argsort(x, kind="stable")
+    cumulated = np.cumsum(weights[order])
+    at = np.searchsorted(cumulated, np.arange(1, n_bins) / n_bins * cumulated[-1])
+    edges = np.unique(x[order][np.minimum(at, len(x) - 1)])
+    return np.asarray(edges[edges < x.max()])
+
+
+def score_checks(quantifier: FittedQuantifier) -> ScoreChecks | None:
+    """Return the functions of the fit test; None for methods on features, whose representation serves instead."""
+    V = quantifier.held_out_
+    return V.once(ScoreChecks.of, V) if quantifier.traits.input_kind == "scores" else None
 
 
 class Checked(NamedTuple):
@@ -65,21 +119,20 @@ class Checked(NamedTuple):
 
 def checked(quantifier: FittedQuantifier) -> Checked:
     """Return the functions of a fitted quantifier that has kept its held-out items."""
-    S, codes = quantifier.held_out_
-    n = len(quantifier.classes_)
-    functions = quantifier.checks()
+    V, n = quantifier.held_out_, len(quantifier.classes_)
+    functions = score_checks(quantifier)
     if functions is None:
-        name, g, D = "f", np.asarray(quantifier.embed(S), dtype=np.float64), quantifier.group_covariance_
+        name, g, D = "f", np.asarray(quantifier.embed(V.S), dtype=np.float64), V.group_covariance
     else:
-        name, g, D = "checks", functions.values(S), getattr(quantifier, "check_covariance_", None)
+        name, g, D = "checks", functions.values(V.S), V.check_covariance
     # Every class counts alike: a sample may hold many of those that are rare in training.
-    shares = class_shares(codes, n, quantifier.held_out_weights_) / n
+    shares = class_shares(V.codes, n, V.weights) / n
     centre = shares @ g
     g = g - centre
     size, axes = np.linalg.eigh((g * shares[:, None]).T @ g)
     axes = axes[:, np.flatnonzero(size > REDUNDANT * size.max())[::-1][: FUNCTIONS_PER_CLASS * n]]
     D = None if D is None else axes.T @ D @ axes
-    return Checked(name, g @ axes, codes, centre, axes, D, quantifier.held_out_weights_)
+    return Checked(name, g @ axes, V.codes, centre, axes, D, V.weights)
 
 
 # The mixture of the known classes that explains a sample best: how well, and how precisely it can be known.
@@ -312,9 +365,7 @@ class FitTest(NamedTuple):
 
     @classmethod
     def of(cls, quantifier: FittedQuantifier) -> "FitTest | None":
-        """Return the test of a quantifier; None where it has no more functions than classes."""
-        if not hasattr(quantifier, "held_out_"):
-            return None
+        """Return the test of a quantifier; None if it has no more functions than classes."""
         known, n = checked(quantifier), len(quantifier.classes_)
         k = known.g.shape[1] - n + 1
         if k < 1:
@@ -362,7 +413,9 @@ class FitTest(NamedTuple):
 
 def verdicts(quantifier: FittedQuantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
     """Return for each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
-    test = quantifier.once(FitTest.of)
+    if not has_held_out(quantifier):
+        return None
+    test = quantifier.held_out_.once(FitTest.of, quantifier)
     if test is None or test.name not in summary.totals:
         return None
     p = test.p_values(summary)

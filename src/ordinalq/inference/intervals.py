@@ -12,8 +12,8 @@ from scipy.special import ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.fit_test import verdicts
+from ordinalq.inference.model import FittedQuantifier, Inference
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -146,23 +146,35 @@ def _asked_about(sizes: Floats) -> Codes:
 RANK_TOLERANCE = 1e-9
 
 
-def with_intervals(
+def infer(
+    quantifier: FittedQuantifier, summary: Summary, options: IntervalOptions, level: float | None, block: int
+) -> Inference:
+    """Estimate samples by `solve`, with intervals by the bootstrap if a level is given."""
+    solution = quantifier.solve(summary)
+    found = Inference(clean(solution.p), solution.converged, verdicts(quantifier, summary))
+    return found if level is None else _bootstrapped(quantifier, summary, found, level, options, block)
+
+
+def with_closed_form(
+    found: Inference, bounds: Bounds, covariance: Floats, shared: npt.NDArray[np.float32] | None = None
+) -> Inference:
+    """Add bounds and covariances (B, n, n) that a formula gives, with a factor (B, n, k) of the shared error."""
+    own = covariance if shared is None else covariance - _product(shared)
+    bounds = bounds.holding(found.prevalences)
+    return replace(found, bounds=bounds, covariance=covariance, own=own, shared=shared)
+
+
+def _bootstrapped(
     quantifier: FittedQuantifier,
     summary: Summary,
-    estimates: Estimates,
+    found: Inference,
     level: float,
     options: IntervalOptions,
-    block: int = 0,
-) -> Estimates:
-    """Return the estimates of a block of summarized samples with bounds and covariances."""
-    closed = quantifier.closed_form(summary, level, options.estimand)
-    if closed is not None:
-        E, factor = closed.covariance, closed.shared
-        own = E if factor is None else E - _product(factor)
-        P = estimates.prevalences if closed.shares is None else closed.shares
-        return replace(estimates, prevalences=P, bounds=closed.bounds.holding(P), covariance=E, own=own, shared=factor)
+    block: int,
+) -> Inference:
+    """Add percentiles of replicates as bounds, and their covariances."""
     _warn_of_equal_columns(quantifier)
-    P = estimates.prevalences
+    P = found.prevalences
     B, n = P.shape
     estimate = statistics(P)
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
@@ -180,7 +192,7 @@ def with_intervals(
             r = len(R) // n_models
             own[rows] = (covariance[rows] - _product(shared[-1])) * (r / max(r - 1, 1))
     factor = np.concatenate(shared) if shared else None
-    correction = quantifier.width_correction_
+    correction = quantifier.held_out_.width_correction
     if correction is not None:
         lower, upper = corrected(estimate, lower, upper, correction, level)
         scale, extra = np.sqrt((correction[:, :, :n] ** 2).mean(axis=1))
@@ -193,7 +205,7 @@ def with_intervals(
     # Whole distributions end at one.
     ends = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
     bounds = Bounds.of_statistics(level, options.estimand, *ends).holding(P)
-    return replace(estimates, bounds=bounds, covariance=covariance, own=own, shared=factor)
+    return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 
 def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
@@ -209,7 +221,7 @@ def _warn_of_equal_columns(quantifier: FittedQuantifier) -> None:
         return
     rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
     if rank < M.shape[1] - 1:
-        what = "features do" if quantifier.on == "features" else "classifier does"
+        what = "features do" if quantifier.traits.input_kind == "features" else "classifier does"
         warnings.warn(
             f"the {what} not tell all classes apart: the data leave some of their shares open, and the intervals, "
             "which do not show that, are too narrow; see diagnose.",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimate import estimate
-from ordinalq.inference.labels import by_labels_alone, enough, from_labels
+from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Keys
@@ -146,9 +146,9 @@ def labels_needed(
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
             found[rows] = _width(from_labels(expected, rows, level, options.estimand).bounds, statistic)
-        closed = None if alone.all() else quantifier.closed_form(expected, level, options.estimand)
+        closed = None if alone.all() else quantifier.infer(expected, options, level).bounds
         if closed is not None:
-            found = np.where(alone, found, _width(closed[0], statistic))
+            found = np.where(alone, found, _width(closed, statistic))
         return found
 
     now, most = widths(np.zeros(len(summary))), summary.sizes - known
@@ -197,8 +197,8 @@ def _width(bounds: Bounds, statistic: int | None) -> Floats:
 
 def _expected(quantifier: FittedQuantifier, summary: Summary, P: Floats, more: Floats) -> Summary:
     """Return the summary with `more` (B,) labels of its items, as they are expected for shares P (B, n)."""
-    V, codes = quantifier.held_out_
-    g, n = quantifier.class_predictions(V), P.shape[1]
+    V, codes = quantifier.held_out_.S, quantifier.held_out_.codes
+    g, n = class_predictions(quantifier, V), P.shape[1]
     by_class = [g[codes == i] for i in range(n)]
     mean = np.stack([part.mean(axis=0) for part in by_class])
     square = np.stack([part.T @ part / len(part) for part in by_class])

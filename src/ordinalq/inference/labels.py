@@ -15,13 +15,15 @@ from ordinalq.inference.group_model import (
     RANK_TOLERANCE,
     GroupModel,
     Prediction,
+    logits_pay,
     medians,
     multinomial,
     predict,
     project,
     variances,
+    with_logits,
 )
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier, has_held_out
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
@@ -77,7 +79,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sam
     interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
     group has at least two labels, or labels of all of its items.
     """
-    check_choice("of", estimand, ("sample", "population"))
+    check_choice("estimand", estimand, ("sample", "population"))
     level = check_real("level", level, low=0, high=1, open_low=True)
     n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
     sum_g = labels.eg.sum(axis=1)
@@ -160,12 +162,12 @@ def enough(n_labelled: Any, n_items: Any) -> Mask:
 
 def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, options: IntervalOptions) -> Mask:
     """Return which samples are to rest on their labels alone, (B,), where these are enough."""
-    if options.basis == "model" and not quantifier.uses_labels:
+    if options.basis == "model" and not quantifier.traits.has_group_model:
         raise ValueError(
             f"basis='model' needs a method with a model of groups that labels can enter, such as GroupBLP; with "
             f"{type(quantifier).__name__} estimates from labels rest on the labels alone: basis='labels', or none."
         )
-    if options.basis == "labels" or not quantifier.uses_labels:
+    if options.basis == "labels" or not quantifier.traits.has_group_model:
         return np.ones(len(estimates), dtype=bool)
     if options.basis == "model" or estimates.fit is None:
         return np.zeros(len(estimates), dtype=bool)
@@ -192,7 +194,7 @@ def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
 
 def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
     """Return bounds with those of other estimates in some rows."""
-    names = [field.name for field in fields(Bounds) if field.name not in ("level", "of")]
+    names = [field.name for field in fields(Bounds) if field.name not in ("level", "estimand")]
     arrays: dict[str, Any] = {
         name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
     }
@@ -214,7 +216,7 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     """
     if labels is None:
         return {}
-    if not hasattr(quantifier, "held_out_"):
+    if not has_held_out(quantifier):
         raise ValueError(
             f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
             "labels need: fit it again."
@@ -222,7 +224,7 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     codes = encode_known_labels(labels, quantifier.classes_)
     if len(codes) != len(S):
         raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
-    g = quantifier.class_predictions(S)
+    g = class_predictions(quantifier, S)
     known = np.flatnonzero(codes >= 0)
     some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
     totals = {
@@ -233,9 +235,29 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     }
     if samples.weights is not None and not samples.weights.counts_items:
         totals["labels n"] = some.sizes.astype(np.float64)
-    if quantifier.on_means:
+    if quantifier.traits.uses_sample_means:
         totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
     return totals
+
+
+def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:
+    """Return g (N, n), the best linear prediction of the one-hot class of items, learned on the held-out items.
+
+    g = beta' f, with beta by least squares on V; f are the scores, with logits if V has enough items for them, or the
+    representation of features. The entries sum to one and may be negative.
+    """
+    V = quantifier.held_out_
+    if quantifier.traits.input_kind == "features":
+        known, new = (np.asarray(quantifier.embed(X), dtype=np.float64) for X in (V.S, S))
+    else:
+        features = with_logits if logits_pay(len(quantifier.classes_), V.size) else np.asarray
+        known, new = features(V.S), features(S)
+    E = np.eye(len(quantifier.classes_))[V.codes]
+    if V.weights is not None:
+        root = np.sqrt(V.weights.values)[:, None]
+        known, E = known * root, E * root
+    beta = np.linalg.lstsq(known, E, rcond=None)[0]
+    return np.asarray(new @ beta)
 
 
 def _among(samples: Samples, chosen: Codes) -> Samples:

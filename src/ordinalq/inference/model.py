@@ -1,27 +1,121 @@
-"""The interface of fitted quantifiers that inference relies on."""
+"""The interface of fitted quantifiers that inference relies on, and the records that they exchange."""
+# ruff: noqa: D102 - `ordinalq.Quantifier` documents the members of the protocol.
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.validation import Array, Codes, Floats
+from ordinalq._utils.validation import Array, Codes, Floats, Index, Mask
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.options import Draws
-from ordinalq.representations import expected_rank
+from ordinalq.inference.options import Draws, IntervalOptions
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, class_shares
-from ordinalq.simplex import Data
-from ordinalq.solvers.sensitivity import Move
+from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
 
-# What services may ask a quantifier: facts that its class declares, and answers that depend on its fit.
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Properties of a quantifier that inference, searches and tables depend on.
+
+    Attributes
+    ----------
+    input_kind : {"scores", "features"}
+        Whether the method takes the scores of a classifier or the features themselves.
+    needs_posteriors : bool
+        Whether the classifier must provide probabilities, not only predictions.
+    uses_sample_means : bool
+        Whether the estimate depends on a sample only through its size and the mean of `embed`. Otherwise it needs the
+        scores of all items.
+    accepts_scores : bool
+        Whether the method can be fitted on given scores. Otherwise it fits its own classifiers.
+    adjusts : bool
+        Whether the method corrects for the errors of the classifier.
+    shares_representation : bool
+        Whether quantifiers with other parameters can adopt its representation, see `adopt`.
+    counts_items : bool
+        Whether estimates from q and M depend on the number of items, as likelihoods of counts do.
+    has_group_model : bool
+        Whether the method has a model of groups, into which labels of some items of a sample enter.
+    learned_groups : bool
+        Whether it was fitted with groups.
+    """
+
+    input_kind: str = "scores"
+    needs_posteriors: bool = True
+    uses_sample_means: bool = True
+    accepts_scores: bool = True
+    adjusts: bool = True
+    shares_representation: bool = False
+    counts_items: bool = False
+    has_group_model: bool = False
+    learned_groups: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """V: the training items with out-of-sample scores, and what was learned from their groups.
+
+    Attributes
+    ----------
+    S : ndarray (N, n) or (N, d)
+        Out-of-sample scores, or features.
+    codes : ndarray (N,)
+        Classes as codes 0..n-1.
+    weights : Weights or None
+        Weights of the items.
+    groups : ndarray (N,) or None
+        Group numbers; given to `learn`, not stored in a fitted quantifier.
+    n_training : float
+        Number of all training items, those without a score included.
+    group_covariance : ndarray (d, d) or None
+        D: covariance between groups of the mean representation within a class.
+    check_covariance : ndarray (g, g) or None
+        The same for the functions of the fit test.
+    width_correction : ndarray (2, 2, 2n + 1) or None
+        Correction of interval widths, see `ordinalq.inference.intervals.width_correction`.
+    """
+
+    S: Floats
+    codes: Codes
+    weights: Weights | None = None
+    groups: Codes | None = None
+    n_training: float = np.nan
+    group_covariance: Floats | None = None
+    check_covariance: Floats | None = None
+    width_correction: Floats | None = None
+
+    @property
+    def size(self) -> float:
+        """Effective number of items."""
+        return float(len(self.codes)) if self.weights is None else self.weights.size
+
+    def take(self, rows: Index | Mask) -> "HeldOut":
+        """Return some of the items, without what was learned from groups."""
+        weights = None if self.weights is None else self.weights.take(rows)
+        groups = None if self.groups is None else self.groups[rows]
+        return HeldOut(self.S[rows], self.codes[rows], weights, groups, self.n_training)
+
+    def once(self, derive: Callable[..., T], *arguments: Any) -> T:
+        """Return derive(*arguments), computed at the first call: for values that follow from these items."""
+        found = self.__dict__.setdefault("_derived", {})
+        if derive not in found:
+            found[derive] = derive(*arguments)
+        derived: T = found[derive]
+        return derived
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave derived values out of copies and files."""
+        return {name: value for name, value in self.__dict__.items() if name != "_derived"}
 
 
 class Smoothing(NamedTuple):
-    """How much an estimate is smoothed: the name of the parameter, and its value (None: each sample has its own)."""
+    """Strength of smoothing: the name of the parameter and its value, None if each sample has a separate one."""
 
     parameter: str
     value: float | None
@@ -35,194 +129,35 @@ class Replicates(NamedTuple):
     n_models: int
 
 
-class ClosedForm(NamedTuple):
-    """Bounds and covariances (B, n, n) by a formula, and, if known, a factor (B, n, k) of the error that is shared.
-
-    `shares` (B, n) are the estimates that these belong to, where they are not those of `solve`, but of the population.
-    """
-
-    bounds: Bounds
-    covariance: Floats
-    shared: npt.NDArray[np.float32] | None = None
-    shares: Floats | None = None
-
-
-class Facts:
-    """Facts about a method, with the answers of most methods as defaults.
+@dataclass(frozen=True)
+class Inference:
+    """Estimates of B samples, computed in one pass.
 
     Attributes
     ----------
-    paper_name : str
-        Name in the paper's tables; "" where it is not there.
-    on : {"scores", "features"}
-        Whether it takes scores of a classifier or the features themselves.
-    needs_posteriors : bool
-        Whether votes of a classifier would not do.
-    on_means : bool
-        Whether the estimate depends on a sample only through its size and the mean of `embed`; else it needs the
-        scores of all items.
-    fits_scores : bool
-        Whether it can be fitted on given scores; else it fits classifiers of its own.
-    adjusts : bool
-        Whether it corrects for the errors of the classifier.
-    shares_representation : bool
-        Whether quantifiers with other parameters can adopt what it has learned of the items, see `adopt`.
-    uses_labels : bool
-        Whether `solve` and `closed_form` take labels of some items of a sample into account, where its summary has
-        them.
+    prevalences : ndarray (B, n)
+        Estimated class prevalences.
+    converged : ndarray (B,)
+        Whether the solver reached its tolerance.
+    verdict : ndarray (B,) of str or None
+        Result of the fit test; None if it does not apply.
+    bounds : Bounds or None
+        Intervals; None if no level was given.
+    covariance : ndarray (B, n, n) or None
+        Error covariance of each sample.
+    own : ndarray (B, n, n) or None
+        Its part that is independent between samples.
+    shared : ndarray (B, n, k) or None
+        Factor L of the part that samples share: cov(i, j) = L_i L_j'.
     """
 
-    paper_name: str = ""
-    on: str = "scores"
-    needs_posteriors: bool = True
-    on_means: bool = True
-    fits_scores: bool = True
-    adjusts: bool = True
-    shares_representation: bool = False
-    uses_labels: bool = False
-
-    @property
-    def counts_items(self) -> bool:
-        """Whether estimates from q and M depend on the number of items, as likelihoods of counts do."""
-        return False
-
-    def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
-        """Return the quantifier that other held-out items give, and how they move the class means.
-
-        F (N_V, d) is `embed` of V; `drawn` are n samples of V, one per class. What moves is the expectation (d, n) of
-        f, where f itself depends on V; else None.
-        """
-        return self, None
-
-    def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of q that must be frequencies (sum one), None where any q will do."""
-        return F.width if isinstance(F, OneHot) else None
-
-    def response_matrix(self) -> Floats | None:
-        """Return M (d, n) with q = M p, or None where the method has none."""
-        return None
-
-    def smoothing(self) -> Smoothing | None:
-        """Return the strength of smoothing, None where the method does not smooth at all."""
-        return None
-
-    def tune(
-        self,
-        S: Floats,
-        codes: Codes,
-        groups: Codes | None = None,
-        weights: Weights | None = None,
-    ) -> None:
-        """Choose what `fit` is to choose, on items with an out-of-sample score (N, ...).
-
-        Groups and weights of the items are given where they are known. It comes after `learn`; most methods have
-        nothing to choose.
-        """
-
-    def with_strength(self, value: float) -> Self:
-        """Return the fitted quantifier with another strength of smoothing."""
-        raise TypeError(f"{type(self).__name__} does not smooth.")
-
-    def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
-        """Return the strength of smoothing of each sample and the degrees of freedom that it leaves, (B,) each."""
-        return None
-
-    def adopt(self, fitted: "Facts") -> bool:
-        """Take over what a fitted quantifier has learned of the items, if that is the same; say whether it is."""
-        return False
-
-    def solve_response(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
-        """Return the Solution of q = M p + background, see `ordinalq.solve`; the sizes may be unknown, and ones.
-
-        `strengths` (B,) replace the method's own strength of smoothing.
-        """
-        raise TypeError(
-            f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
-            f"ComposedQuantifier), got {type(self).__name__}."
-        )
-
-    def response_strengths(self, data: Data, solution: Solution) -> Floats:
-        """Return the strength of smoothing with which each sample of `solve_response` was solved, (B,)."""
-        raise TypeError(f"{type(self).__name__} does not solve q = M p.")
-
-    def response_grid(self, data: Data, size: int) -> Floats:
-        """Return strengths of smoothing from weak to strong for each sample of `solve_response`, (size, B) or fewer."""
-        raise TypeError(f"{type(self).__name__} has no strength to choose.")
-
-    def roughness(self, P: Floats, sizes: Floats) -> Floats:
-        """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
-        raise TypeError(f"{type(self).__name__} has no penalty.")
-
-    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
-        """Return by how much the estimates P (B, n) of `solve_response` change between two data next to these."""
-        raise TypeError(f"{type(self).__name__} does not solve q = M p.")
-
-    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm | None:
-        """Return bounds and covariances where the method has a formula for them, else None."""
-        return None
-
-    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Return what the method itself has to say of each sample, (B,), or None."""
-        return None
-
-    def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range, before anything expensive is done."""
-
-
-# The functions of an item that the fit test looks at: more of them than there are classes.
-
-
-class ScoreChecks:
-    """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
-
-    Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
-    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold many
-    items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and `top_edges` (at
-    most n - 1,).
-    """
-
-    def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:
-        self.rank_edges = rank_edges
-        self.top_edges = top_edges
-
-    @classmethod
-    def of(cls, S: Floats, codes: Codes, weights: Weights | None = None) -> "ScoreChecks":
-        """Return the functions for held-out scores S (N, n), codes (N,) and weights."""
-        n = S.shape[1]
-        w = class_shares(codes, n, weights)
-        return cls(weighted_quantiles(expected_rank(S), w, 2 * n), weighted_quantiles(_highest(S), w, n))
-
-    def total(self, S: Floats, samples: Samples) -> Floats:
-        """Return the sums of g over samples of items with scores S (N, n), (B, 4 n)."""
-        width = 2 * S.shape[1]
-        bins = [self.rank_edges.searchsorted(expected_rank(S)), self.top_edges.searchsorted(_highest(S))]
-        counts = samples.total(OneHot(np.column_stack(bins), width))
-        # The second histogram has half as many bins.
-        return np.hstack([counts[:, : width + width // 2], samples.total(S)])
-
-    def values(self, S: Floats) -> Floats:
-        """Return g of each item, (N, 4 n)."""
-        return self.total(S, Samples(np.arange(len(S)), np.arange(len(S) + 1), len(S)))
-
-
-def _highest(S: Floats) -> Floats:
-    """Return the highest score of each item, (N,): few long rows are faster than many short ones."""
-    return np.asarray(np.ascontiguousarray(S.T).max(axis=0))
-
-
-def weighted_quantiles(x: Floats, weights: Floats, n_bins: int) -> Floats:
-    """Return distinct edges that cut the weighted values x (N,) into at most n_bins parts of equal weight."""
-    order = np.argsort(x, kind="stable")
-    cumulated = np.cumsum(weights[order])
-    at = np.searchsorted(cumulated, np.arange(1, n_bins) / n_bins * cumulated[-1])
-    edges = np.unique(x[order][np.minimum(at, len(x) - 1)])
-    return np.asarray(edges[edges < x.max()])
-
-
-# ruff: noqa: D102 - `ordinalq.Quantifier` documents the members.
-
-
-T = TypeVar("T")
+    prevalences: Floats
+    converged: Mask
+    verdict: npt.NDArray[np.str_] | None = None
+    bounds: Bounds | None = None
+    covariance: Floats | None = None
+    own: Floats | None = None
+    shared: npt.NDArray[np.float32] | None = None
 
 
 class FittedQuantifier(Protocol):
@@ -232,40 +167,31 @@ class FittedQuantifier(Protocol):
     """
 
     @property
-    def on(self) -> str: ...
-    @property
-    def on_means(self) -> bool: ...
-    @property
-    def uses_labels(self) -> bool: ...
+    def traits(self) -> Traits: ...
     @property
     def classes_(self) -> Array: ...
     @property
     def p_train_(self) -> Floats: ...
     @property
-    def held_out_(self) -> tuple[Floats, Codes]: ...
-    @property
-    def held_out_weights_(self) -> Weights | None: ...
-    @property
-    def group_covariance_(self) -> Floats | None: ...
-    @property
-    def check_covariance_(self) -> Floats | None: ...
-    @property
-    def width_correction_(self) -> Floats | None: ...
+    def held_out_(self) -> HeldOut: ...
 
     def summarize(self, S: Any, samples: Any = None, *, checks: bool = True, labels: Any = None) -> Summary: ...
     def solve(self, summary: Summary) -> Solution: ...
     def solve_scores(self, S: Any, samples: Any) -> Solution: ...
+    def infer(
+        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+    ) -> Inference: ...
     def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]: ...
-    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm | None: ...
-    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None: ...
     def embed(self, S: Floats) -> Floats | OneHot: ...
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]: ...
     def frequency_width(self, F: Floats | OneHot) -> int | None: ...
     def response_matrix(self) -> Floats | None: ...
     def group_features(self, S: Floats) -> Floats: ...
-    def class_predictions(self, S: Floats) -> Floats: ...
-    def checks(self) -> ScoreChecks | None: ...
-    def once(self, derive: Callable[[Self], T]) -> T: ...
     def smoothing(self) -> Smoothing | None: ...
     def with_strength(self, value: float) -> Self: ...
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None: ...
+
+
+def has_held_out(quantifier: FittedQuantifier) -> bool:
+    """Return whether a quantifier stores its held-out items."""
+    return getattr(quantifier, "held_out_", None) is not None

@@ -185,16 +185,16 @@ def compare_methods(
             samples: Samples = protocol.draw(codes[judged], classes=labels)
         else:
             samples = Samples.from_groups(numbers[judged], codes[judged], classes=labels)
-        given = codes[taught], labels, None if numbers is None else numbers[taught]
+        given: dict[str, Any] = {"classes": labels, "groups": None if numbers is None else numbers[taught]}
         for key, method in found.items():
             twin: Quantifier = clone(method)
             if _takes(method) == "items":
-                twin.fit(_safe_indexing(X, taught), *given)
+                twin.fit(_safe_indexing(X, taught), codes[taught], **given)
                 P = twin.predict_samples(_safe_indexing(X, judged), samples)
             else:
                 V: Any = S if _takes(method) == "scores" else np.asarray(X, dtype=np.float64)
-                P = twin.fit_scores(V[taught], *given).predict_scores(V[judged], samples)
-            parts[key].append(errors(P, samples.prevalences, measure))
+                P = twin.fit_scores(V[taught], codes[taught], **given).predict_scores(V[judged], samples)
+            parts[key].append(errors(samples.prevalences, P, measure))
     joined = {key: np.concatenate(values) for key, values in parts.items()}
     kind = "groups" if groups is not None else "samples"
     return MethodComparison(name, joined, len(ordered), f"{len(joined[min(joined)]):,} {kind}")
@@ -220,4 +220,4 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
 
 def _takes(method: Quantifier) -> str:
     """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
-    return method.on if method.fits_scores else "items"
+    return method.traits.input_kind if method.traits.accepts_scores else "items"

@@ -20,8 +20,11 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Array, Floats, Mask, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
+from ordinalq.inference.diagnosis import Diagnosis
+from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.metrics import errors, find_measure
-from ordinalq.quantifiers.base import Quantifier, Services, group_codes
+from ordinalq.quantifiers.base import Quantifier, check_items, group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -118,7 +121,7 @@ class Attempt(NamedTuple):
         """
         if self.message:
             return {"error": np.inf, "std": np.nan, "unconverged": len(truth)}
-        each = errors(self.P[rows], truth, measure)
+        each = errors(truth, self.P[rows], measure)
         std = float(each.std(ddof=1)) if len(each) > 1 else np.nan
         return {"error": float(each.mean()), "std": std, "unconverged": int((~self.converged[rows]).sum())}
 
@@ -143,12 +146,13 @@ def estimate_all(
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:
-        if votes and quantifier.needs_posteriors:
+        if votes and quantifier.traits.needs_posteriors:
             name, classifier = type(quantifier).__name__, quantifier.classifier
             text = f"TypeError: {name} needs class probabilities, but {classifier!r} has no predict_proba."
             yield Attempt.failed(text)
         else:
-            yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, (classes, groups), shared))
+            known = {"classes": classes, "groups": groups}
+            yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, known, shared))
 
 
 def attempt(solve: Callable[[], Solution]) -> Attempt:
@@ -172,16 +176,16 @@ def _solve(
     y: Any,
     S_pool: Any,
     samples: Samples,
-    known: tuple[Any, Any],
+    known: dict[str, Any],
     shared: list[tuple[Quantifier, Summary]],
 ) -> Solution:
     """Fit the quantifier and return its Solution; where it shares its representation, use or add to `shared`."""
-    if not quantifier.shares_representation:
-        return quantifier.fit_scores(S, y, *known).solve_scores(S_pool, samples)
+    if not quantifier.traits.shares_representation:
+        return quantifier.fit_scores(S, y, **known).solve_scores(S_pool, samples)
     for fitted, summary in shared:
         if quantifier.adopt(fitted):
             return quantifier.solve(summary)
-    summary = quantifier.fit_scores(S, y, *known).summarize(S_pool, samples, checks=False)
+    summary = quantifier.fit_scores(S, y, **known).summarize(S_pool, samples, checks=False)
     shared.append((quantifier, summary))
     return quantifier.solve(summary)
 
@@ -252,7 +256,7 @@ def units(task: Task) -> list[tuple[str, list[int]]]:
     """Return the configurations that are treated together: how they see items ("scores", ...), and their positions."""
     found: list[tuple[str, dict[str, Any], list[int]]] = []
     for i, quantifier in enumerate(task.quantifiers):
-        kind = quantifier.on if quantifier.fits_scores else "items"
+        kind = quantifier.traits.input_kind if quantifier.traits.accepts_scores else "items"
         part = classifier_part(task.configurations[i]) if kind == "scores" else {}
         for other_kind, other_part, chosen in found:
             if kind != "items" and kind == other_kind and same_parameters(part, other_part):
@@ -272,7 +276,7 @@ def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
             fitted = first.fit(X, task.y, classes=task.classes, groups=task.groups)
             material = Material(X, None, fitted.scores(X_pool), fitted=fitted)
         else:
-            items, pool = first.check_items(X, reset=True), first.check_items(X_pool, reset=False)
+            items, pool = check_items(first, X, reset=True), check_items(first, X_pool, reset=False)
             if kind == "features":
                 material = Material(X, items, pool)
             else:
@@ -317,9 +321,9 @@ def _fitted(quantifier: Quantifier, material: Material, task: Task) -> Quantifie
     if material.fitted is not None:
         return material.fitted
     result: Quantifier = clone(quantifier)
-    if material.X is not None and quantifier.on == "features":
+    if material.X is not None and quantifier.traits.input_kind == "features":
         return result.fit(material.X, task.y, classes=task.classes, groups=task.groups)
-    result.fit_scores(material.S, task.y, task.classes, task.groups)
+    result.fit_scores(material.S, task.y, classes=task.classes, groups=task.groups)
     if material.model is not None:
         result.attach(material.model, material.X)
     return result
@@ -401,7 +405,7 @@ def check_measures(measure: Any) -> dict[str, Any]:
 REMEMBERED = ("n_features_in_", "feature_names_in_")
 
 
-class SampleSearch(Services, BaseEstimator):
+class SampleSearch(BaseEstimator):
     """Search a grid of parameters for the smallest mean error over validation samples.
 
     Every classifier configuration is fitted once; its out-of-sample scores of the training items and its scores of the
@@ -491,9 +495,9 @@ class SampleSearch(Services, BaseEstimator):
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         # Quantifiers on scores and on features look at the items in different ways.
-        for probe in {quantifier.on: clone(quantifier) for quantifier in task.quantifiers}.values():
-            probe.check_items(X, reset=True)
-            probe.check_items(X_pool, reset=False)
+        for probe in {quantifier.traits.input_kind: clone(quantifier) for quantifier in task.quantifiers}.values():
+            check_items(probe, X, reset=True)
+            check_items(probe, X_pool, reset=False)
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
@@ -520,7 +524,7 @@ class SampleSearch(Services, BaseEstimator):
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
                 raise ValueError(f"grid must not have {next(iter(given))!r}: with scores there is no classifier.")
-            if not quantifier.fits_scores:
+            if not quantifier.traits.accepts_scores:
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
@@ -574,6 +578,22 @@ class SampleSearch(Services, BaseEstimator):
         """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
         return self.fitted().predict_scores(S, samples)
 
+    def predict_groups(self, X: Any, groups: Any, **how: Any) -> Estimates:
+        """Estimate the class distribution of each group, see :meth:`ordinalq.PACC.predict_groups`."""
+        return self.fitted().predict_groups(X, groups, **how)
+
+    def predict_interval(self, X: Any, level: float = 0.95, groups: Any = None, **how: Any) -> Estimates:
+        """Estimate class distributions with intervals, see :meth:`ordinalq.PACC.predict_interval`."""
+        return self.fitted().predict_interval(X, level, groups, **how)
+
+    def labels_needed(self, X: Any, groups: Any, **how: Any) -> LabelsNeeded:
+        """Return the number of items to label in each group, see :meth:`ordinalq.PACC.labels_needed`."""
+        return self.fitted().labels_needed(X, groups, **how)
+
+    def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
+        """Report whether the estimate of X as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        return self.fitted().diagnose(X, sample_weight, weight_type)
+
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
         table, best, fitted = gathered(task, outcomes)
@@ -612,7 +632,7 @@ def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
         try:
             quantifier.check_parameters(len(ordered))
-            if quantifier.on == "scores":
+            if quantifier.traits.input_kind == "scores":
                 held_out(quantifier.classifier)
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""

@@ -3,8 +3,7 @@
 from typing import Any
 
 from ordinalq.losses import LeastSquares
-from ordinalq.quantifiers.linear import LinearQuantifier, Parts, smoothed
-from ordinalq.regularizers import NoPenalty
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.representations import HardVotes, Posteriors
 
 
@@ -20,14 +19,14 @@ class ACC(LinearQuantifier):
     """
 
     paper_name = "ACC"
-    needs_posteriors = False
 
     def __init__(self, classifier: Any = None, *, solver: Any = None) -> None:
         self.classifier = classifier
         self.solver = solver
 
-    def _parts(self) -> Parts:
-        return HardVotes(), LeastSquares(), NoPenalty()
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(HardVotes(), LeastSquares())
 
 
 class PACC(LinearQuantifier):
@@ -47,11 +46,12 @@ class PACC(LinearQuantifier):
         self.classifier = classifier
         self.solver = solver
 
-    def _parts(self) -> Parts:
-        return Posteriors(), LeastSquares(), NoPenalty()
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(Posteriors(), LeastSquares())
 
 
-class OACC(ACC):
+class OACC(LinearQuantifier):
     """o-ACC: ACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2.
 
     Parameters
@@ -67,14 +67,18 @@ class OACC(ACC):
     def __init__(
         self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        super().__init__(classifier, solver=solver)
-        self.tau, self.order, self.centre = tau, order, centre
+        self.classifier = classifier
+        self.solver = solver
+        self.tau = tau
+        self.order = order
+        self.centre = centre
 
-    def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self.tau, self.order, self.centre)
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return ACC().parts().smoothed(self.tau, self.order, self.centre)
 
 
-class OPACC(PACC):
+class OPACC(LinearQuantifier):
     """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2 [eq:o-acc-loss].
 
     Parameters
@@ -95,8 +99,12 @@ class OPACC(PACC):
     def __init__(
         self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        super().__init__(classifier, solver=solver)
-        self.tau, self.order, self.centre = tau, order, centre
+        self.classifier = classifier
+        self.solver = solver
+        self.tau = tau
+        self.order = order
+        self.centre = centre
 
-    def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self.tau, self.order, self.centre)
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return PACC().parts().smoothed(self.tau, self.order, self.centre)

@@ -1,6 +1,7 @@
 """AdjustedML: adjusted maximum likelihood, with priors that say what is expected of a sample."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +10,14 @@ from scipy.special import ndtri
 
 from ordinalq._utils.validation import Codes, Floats, Index, check_choice, check_distributions, check_real
 from ordinalq.classifiers.calibration import Calibration
-from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.group_model import multinomial, variances
-from ordinalq.inference.model import ClosedForm
+from ordinalq.inference.intervals import with_closed_form
+from ordinalq.inference.model import HeldOut, Inference, Traits
+from ordinalq.inference.options import IntervalOptions
+from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.quantifiers.group_blp import GroupBLP
-from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
 from ordinalq.simplex import clean, existing_differences
@@ -430,7 +433,7 @@ INSTRUMENTS = ("sample", "uniform", "training")
 PASS = 512
 
 
-class AdjustedML(Method):
+class AdjustedML(Quantifier):
     """Adjusted maximum likelihood: the score function of the likelihood, with class means measured on held-out items.
 
     Density ratios r(x) come from the posteriors, calibrated so that all classes count alike. Their likelihood has the
@@ -492,14 +495,14 @@ class AdjustedML(Method):
         self.group_effect = group_effect
 
     @property
-    def on_means(self) -> bool:  # type: ignore[override]
-        """Whether means suffice: with an instrument that all samples share."""
-        return self.instrument != "sample" or getattr(self, "predictor_", None) is not None
-
-    @property
-    def uses_labels(self) -> bool:  # type: ignore[override]
-        """Whether labels of a sample enter: into the model of groups, if there is one."""
-        return getattr(self, "predictor_", None) is not None
+    def traits(self) -> Traits:
+        """Traits by the instrument and, after `fit`, by the model of groups."""
+        predictor = getattr(self, "predictor_", None)
+        return Traits(
+            uses_sample_means=self.instrument != "sample" or predictor is not None,
+            has_group_model=predictor is not None,
+            learned_groups=predictor is not None and predictor.traits.learned_groups,
+        )
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
@@ -507,19 +510,25 @@ class AdjustedML(Method):
         check_prior(self.prior, self.strength, n_classes)
         GroupBLP(group_effect=self.group_effect).check_parameters(n_classes)
 
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
-        """Fit the calibration and the class means for a common instrument."""
-        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
+    def learn(self, held_out: HeldOut) -> None:
+        """Fit the calibration and the class means for a common instrument, and the model of groups."""
         counted = self.strength is None and isinstance(self.prior, str) and self.prior == "training"
-        n_items = float(len(codes)) if weights is None else weights.size
-        self.strength_ = n_items if counted else self.strength
-        scored = ~unscored(S)
-        S, codes, weights = S[scored], codes[scored], None if weights is None else weights.take(scored)
-        check_every_class(codes, self.classes_)
-        self.calibration_ = Calibration("bcts", balanced=True).fit(S, codes, weights)
-        labelled = LabelledRatios(self._ratios(S), codes, weights)
+        self.strength_ = held_out.n_training if counted else self.strength
+        check_every_class(held_out.codes, self.classes_)
+        self.predictor_: GroupBLP | None = None
+        self.calibration_ = Calibration("bcts", balanced=True).fit(held_out.S, held_out.codes, held_out.weights)
+        labelled = self._labelled(held_out)
         self.counts_, self.trust_ = labelled.counts, labelled.trust
         self.M_, self.covariances_ = labelled.at(self._common())
+        if held_out.groups is not None or self.group_effect is not None:
+            predictor = GroupBLP(group_effect=self.group_effect)
+            predictor.classes_, predictor.p_train_ = self.classes_, self.p_train_
+            predictor.learn(held_out)
+            self.predictor_ = predictor
+
+    def _labelled(self, V: HeldOut) -> LabelledRatios:
+        """Return the density ratios of held-out items."""
+        return LabelledRatios(self._ratios(V.S), V.codes, V.weights)
 
     def _ratios(self, S: Floats) -> Floats:
         """Return density ratios r of items with scores S (N, n), (N, n)."""
@@ -537,52 +546,40 @@ class AdjustedML(Method):
         R = self._ratios(S)
         return np.asarray(R / (R @ self._common())[:, None])
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
-        """Keep V, and learn from its groups."""
-        self.predictor_: GroupBLP | None = None
-        super().keep(S, codes, None, weights)
-        if groups is not None or self.group_effect is not None:
-            predictor = GroupBLP(group_effect=self.group_effect)
-            predictor.classes_ = self.classes_
-            predictor.learn(S, codes, weights)
-            predictor.keep(S, codes, groups, weights)
-            del predictor.held_out_, predictor.held_out_weights_  # kept once, here
-            self.predictor_ = predictor
-
     def solve(self, summary: Summary) -> Solution:
         """Return the estimates of B summarized samples."""
         if self.predictor_ is not None:
             return self.predictor_.solve(summary)
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
-    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm:
-        """Return bounds and covariances by the curvature of likelihood and prior, and the error by the common M.
+    def infer(
+        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+    ) -> Inference:
+        """Return estimates with bounds and covariances by the curvature of likelihood and prior.
 
-        Bounds take nothing for granted that was not stated: with the prior "any" they are those of "uniform". A sample
-        that looks like the training items is likely, not certain, to be like them. And if shares of populations were
+        With the prior "any", bounds and estimates of the population are those of "uniform". A sample that is similar
+        to the training items is likely, not certain, to have their prevalences. And if prevalences of populations were
         drawn to those of the training items, so would be the differences between them.
         """
         if self.predictor_ is not None:
-            return self.predictor_.closed_form(summary, level, estimand)
+            found = self.predictor_.infer(summary, options, level, block)
+            return replace(found, verdict=verdicts(self, summary)) if found.verdict is None else found
+        solution = self.solve(summary)
+        found = Inference(clean(solution.p), solution.converged, verdicts(self, summary))
+        if level is None:
+            return found
         stated = "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
-        found = list(self._posteriors(summary, estimand, stated))
-        P, E = (np.concatenate(parts) for parts in zip(*((f.solution.p, f.covariances()) for f in found), strict=True))
-        shared = np.concatenate(list(_shared(self, found, summary.sizes)))
-        bounds = normal_bounds(P, E, summary.sizes, level, estimand)
-        return ClosedForm(bounds, E, shared, None if estimand == "sample" else P)
+        posteriors = list(self._posteriors(summary, options.estimand, stated))
+        P = np.concatenate([one.solution.p for one in posteriors])
+        E = np.concatenate([one.covariances() for one in posteriors])
+        shared = np.concatenate(list(_shared(self, posteriors, summary.sizes)))
+        if options.estimand == "population":
+            found = replace(found, prevalences=P)
+        return with_closed_form(found, normal_bounds(P, E, summary.sizes, level, options.estimand), E, shared)
 
     def response_matrix(self) -> Floats | None:
         """Return M for the common instrument."""
         return self.M_ if self.predictor_ is None else self.predictor_.response_matrix()
-
-    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Return which samples are unlike the training groups, if there were any."""
-        return super().verdicts(summary) if self.predictor_ is None else self.predictor_.verdicts(summary)
-
-    @property
-    def knows_groups(self) -> bool:
-        """Whether there were training groups."""
-        return self.predictor_ is not None and self.predictor_.knows_groups
 
     def _posteriors(self, summary: Summary, estimand: str, prior: Any) -> Iterator[Posterior]:
         """Yield the posteriors of successive samples."""
@@ -592,18 +589,18 @@ class AdjustedML(Method):
 
     def _observed(self, summary: Summary, expected: Prior) -> Iterator[tuple[Observed, Floats, Floats]]:
         """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""
-        if self.on_means:
+        if self.traits.uses_sample_means:
             Q = summary.means
         else:
             S, samples = summary.scored()
-            labelled = LabelledRatios(self._ratios(self.held_out_[0]), self.held_out_[1], self.held_out_weights_)
+            labelled = self._labelled(self.held_out_)
             mixture, Q = MixtureObjective(self._ratios(S), samples), samples.average(self.embed(S))
         for start in range(0, len(summary), PASS):
             rows = np.arange(start, min(start + PASS, len(summary)))
             sizes = summary.sizes[rows]
             P = self._first(Q[rows], sizes)
             seen = self._at_common(Q[rows], sizes, P)
-            if not self.on_means:
+            if not self.traits.uses_sample_means:
                 P = _positive(posterior(seen, expected, sizes, P).solution.p, sizes)
                 shares = error_shares(P, sizes, self.counts_, self.trust_)
                 P0, q = shares / shares.sum(axis=1, keepdims=True), np.empty_like(P)

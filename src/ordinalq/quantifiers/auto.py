@@ -1,14 +1,15 @@
 """`AutoQuantifier`: the quantifier of those who name none, and what it says of itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import check_choice
+from ordinalq._utils.validation import Codes, check_choice
 from ordinalq.classifiers.cross_fitting import last_step
 from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
 from ordinalq.inference.expected import expected_errors
+from ordinalq.inference.model import Traits
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.samples.weights import Weights
 
@@ -83,8 +84,6 @@ class AutoQuantifier(AdjustedML):
     ('few', 'AdjustedML')
     """
 
-    fits_scores = False
-
     def __init__(
         self,
         *,
@@ -105,6 +104,11 @@ class AutoQuantifier(AdjustedML):
         self.random_state = random_state
 
     @property
+    def traits(self) -> Traits:
+        """Traits of AdjustedML, but it fits its own classifiers."""
+        return replace(super().traits, accepts_scores=False)
+
+    @property
     def classifier(self) -> OrdinalStack:
         """The stack, unfitted."""
         return OrdinalStack(budget=self.budget, n_jobs=self.n_jobs, random_state=self.random_state)
@@ -114,9 +118,9 @@ class AutoQuantifier(AdjustedML):
         check_choice("budget", self.budget, BUDGETS)
         super().check_parameters(n_classes)
 
-    def fit_items(self, X: Any, codes: Any, groups: Any = None, weights: Weights | None = None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
         """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
-        super().fit_items(X, codes, groups, weights)
+        super()._fit_items(X, codes, groups, weights)
         stack: Any = self.classifier_
         method = AdjustedML(
             prior=self.prior, strength=self.strength, instrument=self.instrument, group_effect=self.group_effect

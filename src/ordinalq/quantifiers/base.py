@@ -1,9 +1,9 @@
-"""What a quantifier is: facts about itself, two stages of fitting and predicting, and what services may ask of it."""
+"""`Quantifier`, the base class of all methods: fitting, prediction and inference."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,13 +14,16 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, real_numbers
 from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
+from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.group_model import effect_on_looks, logits_pay, with_logits
+from ordinalq.inference.fit_test import score_checks
+from ordinalq.inference.group_model import effect_on_looks
+from ordinalq.inference.intervals import infer, width_correction
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
-from ordinalq.inference.model import Facts, Replicates, ScoreChecks
+from ordinalq.inference.model import HeldOut, Inference, Replicates, Smoothing, Traits, has_held_out
 from ordinalq.inference.options import Draws, IntervalOptions, check_level
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APP, draw_items, streams
@@ -28,195 +31,53 @@ from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import OneHot, Samples, as_samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import KINDS, Weights, handed_on
+from ordinalq.samples.weights import KINDS, Weights, item_counts
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions
 
-# What a fitted quantifier keeps of its training items, for intervals and the fit test.
+# Tolerance for the sum of a row of scores; single precision and rounded files stay below.
+SCORE_SUM_TOLERANCE = 1e-4
+# Samples of `score`: their number, their largest size, and their seed.
+SAMPLES, SIZE, SEED = 100, 100, 0
 
 
-T = TypeVar("T")
+class Quantifier(BaseEstimator, ABC):
+    """Estimates the class distribution of unlabelled samples over ordered classes.
 
+    There are two stages. `scores` turns items into class scores, or returns the features. `summarize` keeps the values
+    that the method needs of samples of scored items, and `solve` turns them into distributions. `fit` and
+    `predict_samples` do both.
 
-class Kept(Facts):
-    """Held-out items and, of their groups, a covariance.
+    A method implements `learn` and `solve` and, if they differ from the defaults, `traits`, `embed`, `resample`,
+    `replicates`, `infer` and the methods for smoothing: see docs/extend/method.md.
 
     Attributes
     ----------
-    held_out_ : tuple (S, codes)
-        V: out-of-sample scores (N_V, n) of the training items, or their features, and their codes 0..n-1 (N_V,).
-    held_out_weights_ : Weights or None
-        Weights of these items.
-    group_covariance_ : ndarray (d, d) or None
-        D: covariance of the mean representation of the items of a class between groups; None without training groups.
-    check_covariance_ : ndarray (g, g) or None
-        The same of the functions of the fit test.
-    width_correction_ : ndarray (2, 2, 2n + 1) or None
-        What intervals had to be corrected by on the training groups, see `ordinalq.inference.intervals`.
+    classes_ : ndarray (n,)
+        Classes in ascending order.
+    p_train_ : ndarray (n,)
+        Class distribution of the training items.
+    held_out_ : HeldOut
+        Out-of-sample scores of the training items, for intervals and fit tests.
     """
 
+    paper_name: str = ""
     classes_: Array
-    held_out_: tuple[Floats, Codes]
-    group_covariance_: Floats | None
-    check_covariance_: Floats | None
-    held_out_weights_: Weights | None = None
-    width_correction_: Floats | None
-
-    def embed(self, S: Floats) -> Floats | OneHot:
-        """Return the representation f of items with valid scores S (N, n), (N, d)."""
-        return S
-
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
-        """Keep V, the items (N, ...) with an out-of-sample score, for intervals and the fit test.
-
-        From their groups (N,) only the covariance of the effect on the mean representation is kept, and how far
-        intervals were off.
-        """
-        self.forget()
-        self.held_out_, self.held_out_weights_ = (S, codes), weights
-        self.group_covariance_ = self.check_covariance_ = self.width_correction_ = None
-        if groups is not None:
-            functions = self.checks()
-            self.group_covariance_ = effect_on_looks(self.group_features(S), codes, groups, weights)
-            if functions is not None:
-                self.check_covariance_ = effect_on_looks(functions.values(S), codes, groups, weights)
-
-    def once(self, derive: Callable[[Self], T]) -> T:
-        """Return derive(self), computed at the first call: for what follows from V and the representation alone."""
-        found = self.__dict__.setdefault("_derived", {})
-        if derive not in found:
-            found[derive] = derive(self)
-        derived: T = found[derive]
-        return derived
-
-    def forget(self) -> None:
-        """Forget what was derived from other held-out items."""
-        self.__dict__.pop("_derived", None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out of copies and files what can be derived again."""
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_derived"}
+    p_train_: Floats
+    held_out_: HeldOut
 
     @property
-    def knows_groups(self) -> bool:
-        """Whether it has learned how groups differ."""
-        return getattr(self, "group_covariance_", None) is not None
+    def traits(self) -> Traits:
+        """Properties of the method that inference, searches and tables depend on."""
+        return Traits()
 
-    def group_features(self, S: Floats) -> Floats:
-        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
-        return np.asarray(self.embed(S), dtype=np.float64)
-
-    def class_predictions(self, S: Floats) -> Floats:
-        """Return g (N, n), the best linear prediction of the one-hot class of items from what V tells of their looks.
-
-        g = beta' f, with beta by least squares on V; f are the scores, with logits where V can carry them, or the
-        representation of features. The entries sum to one and may be negative.
-        """
-        V, codes = self.held_out_
-        if self.on == "features":
-            known, new = (np.asarray(self.embed(X), dtype=np.float64) for X in (V, S))
-        else:
-            size = len(codes) if self.held_out_weights_ is None else self.held_out_weights_.size
-            features = with_logits if logits_pay(len(self.classes_), size) else np.asarray
-            known, new = features(V), features(S)
-        E = np.eye(len(self.classes_))[codes]
-        if self.held_out_weights_ is not None:
-            root = np.sqrt(self.held_out_weights_.values)[:, None]
-            known, E = known * root, E * root
-        beta = np.linalg.lstsq(known, E, rcond=None)[0]
-        return np.asarray(new @ beta)
-
-    def checks(self) -> ScoreChecks | None:
-        """Return the functions of the fit test; None for methods on features, whose representation serves as such."""
-        return self.once(_score_checks) if self.on == "scores" else None
-
-
-def _score_checks(kept: Kept) -> ScoreChecks:
-    return ScoreChecks.of(*kept.held_out_, kept.held_out_weights_)
-
-
-# Checks of the items, scores and features that a caller brings.
-
-
-# How far the sum of a row of scores may be from one: single precision and rounded files stay below.
-SCORE_SUM_TOLERANCE = 1e-4
-
-
-def check_items(estimator: Any, X: Any, *, as_floats: bool, reset: bool) -> Any:
-    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares."""
-    if X is None or isinstance(X, str):
-        raise TypeError(f"X must be items, one per row, got {X!r}.")
-    if as_floats:
-        return validate_data(estimator, X, reset=reset, dtype=np.float64)
-    if not reset and hasattr(estimator, "n_features_in_") and getattr(X, "ndim", 2) == 1:
-        raise ValueError(
-            "Expected 2D array, got 1D array instead: X must have one row per item. Reshape your data, for "
-            "example X.reshape(1, -1) for a single item."
-        )
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    if _num_samples(X) == 0:
-        raise ValueError("X must have at least one item, got none.")
-    if not hasattr(X, "__getitem__") and hasattr(X, "__array__"):
-        return np.asarray(X)
-    return X.tocsr() if issparse(X) else X
-
-
-def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
-    """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
-    scores = _matrix(S)
-    if scores.shape[1] != n_classes:
-        raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
-    # Almost always nothing is to be said or done, and two passes show it; comparisons with NaN are false.
-    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) <= 1e-12).all():
-        return scores
-    empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
-    _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
-    total = scores.sum(axis=1)
-    _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
-    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
-    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():
-        scores = np.where(empty[:, None], scores, np.maximum(scores, 0))
-        total = np.where(empty, 1.0, scores.sum(axis=1))
-        scores = scores / total[:, None]
-    return scores
-
-
-def check_features(X: Any, n_features: int | None) -> Floats:
-    """Return features as finite float64 rows of the expected number."""
-    features = _matrix(X)
-    if n_features is not None and features.shape[1] != n_features:
-        raise ValueError(f"S must have {n_features} features, got {features.shape[1]}.")
-    _refuse(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
-    return features
-
-
-def _matrix(S: Any) -> Floats:
-    try:
-        matrix = real_numbers(S)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
-    if matrix.ndim != 2 or len(matrix) == 0:
-        raise ValueError(f"S must have shape (N, n) with at least one row, got {matrix.shape}.")
-    return matrix
-
-
-def _refuse(bad: Mask, S: Floats, what: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
-
-
-# How a quantifier is fitted: on items with a classifier, or on scores of theirs that are given.
-
-
-class Fitting(Kept, BaseEstimator, ABC):
-    """The two stages of fitting: a classifier that gives held-out scores, and what a method learns from these."""
+    # Fitting
 
     def fit(
         self,
         X: Any,
         y: Any,
+        *,
         classes: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
@@ -227,7 +88,7 @@ class Fitting(Kept, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like, frame or sparse array (N, ...)
-            Whatever the classifier takes.
+            Items in a form that the classifier accepts.
         y : array-like (N,)
             Labels. Numbers are ordered by value, an ordered Categorical keeps its order.
         classes : array-like (n,), default=None
@@ -239,20 +100,20 @@ class Fitting(Kept, BaseEstimator, ABC):
             Weights of the items, see docs/weights.md: they enter the classifier (if it takes them), class means and
             covariances. Items of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items.
+            Survey or simulation weights, whose effective sample size is (sum w)^2 / sum w^2, or numbers of items.
         """
         X, y, groups, w = _weighted(X, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes)
-        X = self.check_items(X, reset=True)
+        X = check_items(self, X, reset=True)
         check_consistent_length(X, codes)
-        groups = group_codes(groups, len(codes))
-        self.fit_items(X, codes, groups, **handed_on(self.fit_items, w))
+        self._fit_items(X, codes, group_codes(groups, len(codes)), w)
         return self
 
     def fit_scores(
         self,
         S: Any,
         y: Any,
+        *,
         classes: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
@@ -272,34 +133,26 @@ class Fitting(Kept, BaseEstimator, ABC):
         groups : array-like (N,), default=None
             The group of each item; its score comes from a model that has seen no item of the group.
         sample_weight, weight_type
-            Weights of the items, and what they are, see :meth:`fit`.
+            Weights of the items and their type, see :meth:`fit`.
         """
-        if not self.fits_scores:
+        if not self.traits.accepts_scores:
             raise TypeError(
                 f"{type(self).__name__} fits classifiers of its own and cannot be fitted on scores: use fit(X, y)."
             )
-        # What an earlier fit on items has left would belong to another model.
+        # Attributes of an earlier fit on items would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         S, y, groups, w = _weighted(S, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes)
-        S = self.check_scores(S, missing=True)
+        S = self._check_scores(S, missing=True)
         check_consistent_length(S, codes)
-        if self.on == "features":
+        if self.traits.input_kind == "features":
             self.n_features_in_ = S.shape[1]
-        self._learn_and_keep(S, codes, group_codes(groups, len(codes)), w)
+        self._fit_held_out(S, codes, group_codes(groups, len(codes)), w)
         return self
 
-    def fit_on(
-        self,
-        classifier: Any,
-        y: Any,
-        classes: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        weight_type: str = "survey",
-    ) -> Self:
-        """Fit the quantifier on the held-out scores of a fitted classifier, which any number of methods can share.
+    def fit_on(self, classifier: Any, y: Any, **how: Any) -> Self:
+        """Fit the quantifier on the held-out scores of a fitted classifier, which several methods can share.
 
         Parameters
         ----------
@@ -307,8 +160,9 @@ class Fitting(Kept, BaseEstimator, ABC):
             It scores new items, too, and is not copied.
         y : array-like (N,)
             Labels of the items that it was fitted on.
-        classes, groups, sample_weight, weight_type
-            See :meth:`fit`; as they were when the classifier was fitted.
+        **how
+            `classes`, `groups`, `sample_weight` and `weight_type`, see :meth:`fit`; as they were when the classifier
+            was fitted.
 
         Examples
         --------
@@ -319,148 +173,78 @@ class Fitting(Kept, BaseEstimator, ABC):
         >>> [method().fit_on(scored, y).predict(X[:30]).round(1).tolist() for method in (oq.CC, oq.PACC)]
         [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
         """
-        if self.on == "features":
+        if self.traits.input_kind == "features":
             raise TypeError(f"{type(self).__name__} works on features, not on scores: use fit(X, y).")
-        shared = shared_scores(classifier, encode_labels(y, classes)[0])
-        if self.needs_posteriors and not shared.gives_posteriors_:
+        shared = shared_scores(classifier, encode_labels(y, how.get("classes"))[0])
+        if self.traits.needs_posteriors and not shared.gives_posteriors_:
             raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
-        self.fit_scores(shared.held_out_scores_, y, classes, groups, sample_weight, weight_type)
+        self.fit_scores(shared.held_out_scores_, y, **how)
         self.classifier_ = shared
         remember_features(self, classifier)
         return self
+
+    def attach(self, classifier: Any, X: Any) -> None:
+        """Score new items by a classifier that was fitted on items X (N, ...), after `fit_scores`."""
+        self.classifier_ = classifier
+        check_items(self, X, reset=True)
 
     def _start(self, y: Any, classes: Any) -> Codes:
         self.classes_, codes = encode_labels(y, classes, every_class=True)
         self.check_parameters(len(self.classes_))
         return codes
 
-    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
         """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
-        if self.on == "features":
-            self._learn_and_keep(X, codes, groups, weights)
+        if self.traits.input_kind == "features":
+            self._fit_held_out(X, codes, groups, weights)
             return
         classifier = held_out(self.classifier)
         w = None if weights is None else usable_weights(classifier, weights.values, len(codes))
         extra = {} if w is None else {"sample_weight": w}
         self.classifier_ = classifier.fit(X, codes, self.classes_, groups, **extra)
-        if self.needs_posteriors and not self.classifier_.gives_posteriors_:
+        if self.traits.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
                 "use for example LogisticRegression, or CalibratedClassifierCV around it; CC, ACC, OACC, RUN and IBU "
                 "need only its predictions."
             )
-        self._learn_and_keep(self.classifier_.held_out_scores_, codes, groups, weights)
+        self._fit_held_out(self.classifier_.held_out_scores_, codes, groups, weights)
 
-    def _learn_and_keep(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
-        self.learn(S, codes, **handed_on(self.learn, weights))
-        scored = ~unscored(S) if self.on == "scores" else np.ones(len(S), dtype=bool)
-        if not scored.all():
-            S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
-            weights = None if weights is None else weights.take(scored)
-        self.tune(S, codes, groups, **handed_on(self.tune, weights))
-        self.keep(S, codes, groups, **handed_on(self.keep, weights))
+    def _fit_held_out(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+        """Learn from out-of-sample scores or features, and store the items that have one."""
+        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
+        V = HeldOut(S, codes, weights, groups, float(len(codes)) if weights is None else weights.size)
+        if self.traits.input_kind == "scores" and (empty := unscored(S)).any():
+            V = V.take(~empty)
+        self._store(self.learn(V) or V)
 
-    @abstractmethod
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
-        """Learn from held-out scores or features S (N, d), codes (N,) and weights; set ``p_train_``."""
+    def _store(self, V: HeldOut) -> None:
+        """Store the held-out items, with what their groups tell of the mean representation and of interval widths."""
+        groups, V = V.groups, replace(V, groups=None)
+        self.held_out_ = V
+        if groups is None or self.traits.has_group_model:
+            return
+        D = effect_on_looks(self.group_features(V.S), V.codes, groups, V.weights)
+        checks = score_checks(self)
+        C = None if checks is None else effect_on_looks(checks.values(V.S), V.codes, groups, V.weights)
+        self.held_out_ = replace(V, group_covariance=D, check_covariance=C)
+        correction = width_correction(self, V.S, V.codes, groups, V.weights)
+        self.held_out_ = replace(self.held_out_, width_correction=correction)
 
-    def check_items(self, X: Any, *, reset: bool) -> Any:
-        """Return X with its feature names and number remembered or compared, as floats where it is used directly."""
-        return check_items(self, X, as_floats=self.on == "features", reset=reset)
-
-    def check_scores(self, S: Any, *, missing: bool = False) -> Floats:
-        """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
-        if self.on == "features":
+    def _check_scores(self, S: Any, *, missing: bool = False) -> Floats:
+        if self.traits.input_kind == "features":
             return check_features(S, getattr(self, "n_features_in_", None))
         return check_scores(S, len(self.classes_), missing=missing)
 
-    def attach(self, classifier: Any, X: Any) -> None:
-        """Score new items by a classifier that was fitted on items X (N, ...), after `fit_scores`."""
-        self.classifier_ = classifier
-        self.check_items(X, reset=True)
-
-
-def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tuple[Any, Any, Any, Weights | None]:
-    """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
-    weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
-    if weights is None:
-        check_choice("weight_type", kind, KINDS)
-        return X, y, groups, None
-    kept = np.flatnonzero(weights.values)
-    if len(kept) < len(weights.values):
-        check_consistent_length(X, y, groups)
-        X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
-    return X, y, groups, weights.take(kept).scaled()
-
-
-def group_codes(groups: Any, n_items: int) -> Codes | None:
-    """Return the number of each item's group, (N,), or None."""
-    if groups is None:
-        return None
-    keys, codes = Keys.of(groups)
-    if len(codes) != n_items:
-        raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
-    if keys.missing.any():
-        raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
-    return codes
-
-
-# The samples of labelled items that a score is the mean over.
-
-
-# Samples that a score is the mean of, their size at most, and their seed.
-SAMPLES, SIZE, SEED = 100, 100, 0
-
-
-def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:
-    """Return APP samples of items with codes (N,), and their (weighted) prevalences (B, n).
-
-    Distributions are uniform over the simplex of the classes that are there, and the same for all quantifiers.
-    """
-    present, own = np.unique(codes, return_inverse=True)
-    counts = APP(SAMPLES, min(SIZE, len(codes)), random_state=SEED).counts(len(present))
-    items = draw_items(own, counts, "replace", streams(SEED)[2], present)
-    samples = Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(codes)).weighted(weights)
-    return samples, samples.average(np.eye(n_classes)[codes])
-
-
-def labelled_samples(S: Floats, y: Any, classes: Array, weights: Weights | None) -> tuple[Floats, Samples, Floats]:
-    """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
-    _, codes = encode_labels(y, classes)
-    if len(S) != len(codes):
-        raise ValueError(f"y must have one label per item, {len(S)}, got {len(codes)}.")
-    if weights is not None:
-        kept = weights.values > 0
-        S, codes, weights = S[kept], codes[kept], weights.take(kept)
-    return S, *drawn_samples(codes, len(classes), weights)
-
-
-class Quantifier(Fitting):
-    """Estimates the class distribution of unlabelled samples over ordered classes.
-
-    Two stages: `scores` turns items into class scores (or takes the features as they are); `summarize` keeps what the
-    method needs of samples of scored items, and `solve` turns that into distributions. `fit` and `predict_samples` do
-    both. Services (intervals, groups, diagnosis, search) use the facts and methods below; they never ask for the class
-    of a quantifier.
-
-    A method derives from `Method` and implements `learn` and `solve`, and, if they differ from the defaults, `embed`,
-    `resample`, `replicates` and the methods for smoothing: see docs/extend/method.md.
-
-    Attributes
-    ----------
-    classes_ : ndarray (n,)
-        Classes in ascending order.
-    p_train_ : ndarray (n,)
-        Class distribution of the training items.
-    """
+    # Prediction
 
     def scores(self, X: Any) -> Floats:
-        """Return what `predict_scores` takes: class scores (N, n), or the features as floats (HDx)."""
+        """Return class scores, shape (N, n), or the features as floats for methods on features."""
         check_is_fitted(self, "p_train_")
-        if self.on == "scores" and not hasattr(self, "classifier_"):
+        if self.traits.input_kind == "scores" and not hasattr(self, "classifier_"):
             raise NotFittedError(f"{type(self).__name__} was fitted on scores: use predict_scores, or fit it on items.")
-        X = self.check_items(X, reset=False)
-        S: Floats = X if self.on == "features" else self.classifier_.predict_proba(X)
+        X = check_items(self, X, reset=False)
+        S: Floats = X if self.traits.input_kind == "features" else self.classifier_.predict_proba(X)
         return S
 
     def predict(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
@@ -480,13 +264,66 @@ class Quantifier(Fitting):
         sample_weight : array-like (N,), default=None
             Weights of the items of the pool; those of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`fit`.
+            Type of the weights, see :meth:`fit`.
 
         Returns
         -------
         ndarray (B, n)
         """
         return self.predict_scores(self.scores(X), samples, sample_weight, weight_type)
+
+    def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
+        """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
+        return distributions(self.solve_scores(S, samples, sample_weight, weight_type))
+
+    def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Solution:
+        """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
+        if samples is None:
+            raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
+        how = {"sample_weight": sample_weight, "weight_type": weight_type}
+        return self.solve(self.summarize(S, samples, checks=False, **how))
+
+    def summarize(
+        self,
+        S: Any,
+        samples: Any = None,
+        *,
+        checks: bool = True,
+        labels: Any = None,
+        sample_weight: Any = None,
+        weight_type: str = "survey",
+    ) -> Summary:
+        """Return the values that the method needs of samples of scored items.
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Scores of the pool, as `scores` returns them.
+        samples : Samples or integer array (B, m), default=None
+            The items of each sample; None takes all items as one.
+        checks : bool, default=True
+            Also keep the sums that the fit test needs.
+        labels : array-like (N,), default=None
+            Labels of the pool, None or NaN for unlabelled items: also keep the sums that estimates from labels need.
+        sample_weight, weight_type
+            Weights of the pool and their type, see :meth:`predict_samples`. Groups whose items all have weight zero
+            are left out.
+
+        Returns
+        -------
+        Summary
+        """
+        check_is_fitted(self, "p_train_")
+        S = self._check_scores(S)
+        samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
+        samples = samples.weighted(Weights.of(sample_weight, weight_type, len(S)))
+        means = self.traits.uses_sample_means
+        summary = Summary.of_means(samples, self.embed(S)) if means else Summary.of_items(samples, S)
+        totals = {**summary.totals, **label_totals(self, S, samples, labels)}
+        functions = score_checks(self) if checks and has_held_out(self) else None
+        if functions is not None:
+            totals["checks"] = functions.total(S, samples)
+        return replace(summary, totals=totals)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, weight_type: str = "survey") -> float:
         """Return minus the mean NMD over 100 samples of the given items: for `cross_val_score` and `GridSearchCV`.
@@ -501,91 +338,13 @@ class Quantifier(Fitting):
         y : array-like (N,)
             Their labels; samples consist of the classes that occur.
         sample_weight, weight_type
-            Weights of the items, and what they are, see :meth:`fit`.
+            Weights of the items and their type, see :meth:`fit`.
         """
         S = self.scores(X)
-        S, samples, truth = labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weight_type, len(S)))
+        S, samples, truth = _labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weight_type, len(S)))
         return -float(nmd(truth, clean(self.solve(self.summarize(S, samples, checks=False)).p)).mean())
 
-    def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
-        return distributions(self.solve_scores(S, samples, sample_weight, weight_type))
-
-    def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Solution:
-        """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
-        if samples is None:
-            raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
-        return self.solve(
-            self.summarize(S, samples, checks=False, sample_weight=sample_weight, weight_type=weight_type)
-        )
-
-    def summarize(
-        self,
-        S: Any,
-        samples: Any = None,
-        *,
-        checks: bool = True,
-        labels: Any = None,
-        sample_weight: Any = None,
-        weight_type: str = "survey",
-    ) -> Summary:
-        """Return what the method needs of samples of scored items, see :class:`Summary`.
-
-        Parameters
-        ----------
-        S : array-like (N, n)
-            Scores of the pool, as `scores` gives them.
-        samples : Samples or integer array (B, m), default=None
-            The items of each sample; None takes all items as one.
-        checks : bool, default=True
-            Also keep what the fit test needs.
-        labels : array-like (N,), default=None
-            Labels of the pool, None or NaN for unlabelled items: also keep what estimates from labels need.
-        sample_weight, weight_type
-            Weights of the pool, and what they are, see :meth:`predict_samples`. Groups whose items all have weight zero
-            are left out.
-        """
-        check_is_fitted(self, "p_train_")
-        S = self.check_scores(S)
-        samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
-        samples = samples.weighted(Weights.of(sample_weight, weight_type, len(S)))
-        summary = Summary.of_means(samples, self.embed(S)) if self.on_means else Summary.of_items(samples, S)
-        totals = {**summary.totals, **label_totals(self, S, samples, labels)}
-        functions = self.checks() if checks and hasattr(self, "held_out_") else None
-        if functions is not None:
-            totals["checks"] = functions.total(S, samples)
-        return replace(summary, totals=totals)
-
-    @abstractmethod
-    def solve(self, summary: Summary) -> Solution:
-        """Return the estimates of B summarized samples."""
-
-    @abstractmethod
-    def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
-        """Yield replicates of the estimates P (B, n), whose scatter is that of their errors."""
-
-    def __sklearn_tags__(self) -> Any:
-        """Take what items may look like from the classifier, which is the one that sees them."""
-        tags = super().__sklearn_tags__()
-        if self.on == "scores":
-            items = get_tags(held_out(self.classifier)).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
-        return tags
-
-
-# What users ask a fitted model of any kind: estimates of groups, intervals, a diagnosis.
-
-
-class Services(ABC):
-    """Estimates of groups, intervals and diagnosis, for whatever scores items by a fitted quantifier."""
-
-    @abstractmethod
-    def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
-
-    @abstractmethod
-    def scores(self, X: Any) -> Floats:
-        """Return what the quantifier takes: class scores (N, n), or features."""
+    # Groups, intervals and diagnosis
 
     def predict_groups(
         self,
@@ -696,10 +455,10 @@ class Services(ABC):
         LabelsNeeded
             ``frame()`` gives a table, ``draw(groups)`` the items to label, at random within each group.
         """
-        quantifier, S = self.fitted(), self.scores(X)
+        S = self.scores(X)
         known = [None] * len(S) if labels is None else labels
-        summary = quantifier.summarize(S, group_samples(groups, len(S)), labels=known)
-        return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
+        summary = self.summarize(S, group_samples(groups, len(S)), labels=known)
+        return labels_needed(self, summary, width, quantity, level=level, options=options)
 
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of X as one sample can be trusted.
@@ -715,13 +474,221 @@ class Services(ABC):
         sample_weight, weight_type
             Weights of the items, and what they are, see :meth:`predict_groups`.
         """
-        quantifier = self.fitted()
-        summary = quantifier.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
-        return diagnose(quantifier, summary)
+        summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
+        return diagnose(self, summary)
 
     def _estimate(
         self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
     ) -> Estimates:
-        quantifier, S = self.fitted(), self.scores(X)
-        summary = quantifier.summarize(S, group_samples(groups, len(S)), **how)
-        return replace(estimate(quantifier, summary, level, options), polars=is_polars(X) or is_polars(groups))
+        S = self.scores(X)
+        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options)
+        return replace(found, polars=is_polars(X) or is_polars(groups))
+
+    # Steps that methods implement
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Raise ValueError if a parameter is out of range; called before any expensive step."""
+
+    @abstractmethod
+    def learn(self, held_out: HeldOut) -> HeldOut | None:
+        """Learn from held-out items; return those to store, None for all of them."""
+
+    @abstractmethod
+    def solve(self, summary: Summary) -> Solution:
+        """Return the estimates of B summarized samples."""
+
+    def infer(
+        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+    ) -> Inference:
+        """Return estimates of B summarized samples and, if a level is given, their bounds and covariances.
+
+        By default these come from a bootstrap over the sample and the held-out items. `block` numbers blocks of
+        samples that are estimated one by one.
+        """
+        return infer(self, summary, options, level, block)
+
+    def embed(self, S: Floats) -> Floats | OneHot:
+        """Return the representation f of items with valid scores or features S (N, ...), (N, d)."""
+        return S
+
+    def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+        """Yield replicates of the estimates P (B, n), whose scatter is that of their errors."""
+        if self.traits.uses_sample_means:
+            return of_means(self, summary, P, draws)
+        V = ClassPools.of(self)
+        return of_items([self] * draws.n_models, V, summary, P, draws, Tilt.of(self, V))
+
+    def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
+        """Return the quantifier that other held-out items give, and the change of the class means.
+
+        F (N_V, d) is `embed` of V; `drawn` are n samples of V, one per class. The change is that of the expectation
+        (d, n) of f if f depends on V, else None.
+        """
+        return self, None
+
+    def frequency_width(self, F: Floats | OneHot) -> int | None:
+        """Return the length of the blocks of q that must be frequencies (sum one), None if any q is allowed."""
+        return F.width if isinstance(F, OneHot) else None
+
+    def response_matrix(self) -> Floats | None:
+        """Return M (d, n) with q = M p, or None if the method has none."""
+        return None
+
+    def group_features(self, S: Floats) -> Floats:
+        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
+        return np.asarray(self.embed(S), dtype=np.float64)
+
+    def smoothing(self) -> Smoothing | None:
+        """Return the strength of smoothing, None if the method does not smooth."""
+        return None
+
+    def with_strength(self, value: float) -> Self:
+        """Return the fitted quantifier with another strength of smoothing."""
+        raise TypeError(f"{type(self).__name__} does not smooth.")
+
+    def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
+        """Return the strength of smoothing of each sample and the degrees of freedom that it leaves, (B,) each."""
+        return None
+
+    def adopt(self, fitted: "Quantifier") -> bool:
+        """Take over the representation of a fitted quantifier if it is the same; return whether it is."""
+        return False
+
+    def __sklearn_tags__(self) -> Any:
+        """Take the tags of items from the classifier, which receives them."""
+        tags = super().__sklearn_tags__()
+        if self.traits.input_kind == "scores":
+            items = get_tags(held_out(self.classifier)).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = items.sparse, items.allow_nan
+        return tags
+
+
+def class_distribution(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
+    """Return the (weighted) prevalence of each of n classes, (n,)."""
+    counts = item_counts(codes, n, weights)
+    return np.asarray(counts / counts.sum())
+
+
+def check_every_class(codes: Codes, classes: Array) -> None:
+    """Raise ValueError if codes (N,) leave out a class."""
+    missing = np.bincount(codes, minlength=len(classes)) == 0
+    if missing.any():
+        raise ValueError(
+            f"class {classes[missing.argmax()]} has no training item with an out-of-sample score; "
+            f"M needs every one of the {len(classes)} classes."
+        )
+
+
+def check_items(estimator: Quantifier, X: Any, *, reset: bool) -> Any:
+    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares.
+
+    They are floats if the method works on features.
+    """
+    if X is None or isinstance(X, str):
+        raise TypeError(f"X must be items, one per row, got {X!r}.")
+    if estimator.traits.input_kind == "features":
+        return validate_data(estimator, X, reset=reset, dtype=np.float64)
+    if not reset and hasattr(estimator, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            "Expected 2D array, got 1D array instead: X must have one row per item. Reshape your data, for "
+            "example X.reshape(1, -1) for a single item."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if _num_samples(X) == 0:
+        raise ValueError("X must have at least one item, got none.")
+    if not hasattr(X, "__getitem__") and hasattr(X, "__array__"):
+        return np.asarray(X)
+    return X.tocsr() if issparse(X) else X
+
+
+def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
+    """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+    scores = _matrix(S)
+    if scores.shape[1] != n_classes:
+        raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
+    # Almost always nothing is to be said or done, and two passes show it; comparisons with NaN are false.
+    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) <= 1e-12).all():
+        return scores
+    empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
+    _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
+    total = scores.sum(axis=1)
+    _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
+    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
+    if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():
+        scores = np.where(empty[:, None], scores, np.maximum(scores, 0))
+        total = np.where(empty, 1.0, scores.sum(axis=1))
+        scores = scores / total[:, None]
+    return scores
+
+
+def check_features(X: Any, n_features: int | None) -> Floats:
+    """Return features as finite float64 rows of the expected number."""
+    features = _matrix(X)
+    if n_features is not None and features.shape[1] != n_features:
+        raise ValueError(f"S must have {n_features} features, got {features.shape[1]}.")
+    _refuse(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
+    return features
+
+
+def _matrix(S: Any) -> Floats:
+    try:
+        matrix = real_numbers(S)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"S must be an array of numbers (N, n), got {type(S).__name__}.") from error
+    if matrix.ndim != 2 or len(matrix) == 0:
+        raise ValueError(f"S must have shape (N, n) with at least one row, got {matrix.shape}.")
+    return matrix
+
+
+def _refuse(bad: Mask, S: Floats, what: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
+
+
+def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tuple[Any, Any, Any, Weights | None]:
+    """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
+    weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
+    if weights is None:
+        check_choice("weight_type", kind, KINDS)
+        return X, y, groups, None
+    kept = np.flatnonzero(weights.values)
+    if len(kept) < len(weights.values):
+        check_consistent_length(X, y, groups)
+        X, y, groups = (None if part is None else _safe_indexing(part, kept) for part in (X, y, groups))
+    return X, y, groups, weights.take(kept).scaled()
+
+
+def group_codes(groups: Any, n_items: int) -> Codes | None:
+    """Return the number of each item's group, (N,), or None."""
+    if groups is None:
+        return None
+    keys, codes = Keys.of(groups)
+    if len(codes) != n_items:
+        raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
+    if keys.missing.any():
+        raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
+    return codes
+
+
+def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:
+    """Return APP samples of items with codes (N,), and their (weighted) prevalences (B, n).
+
+    Distributions are uniform over the simplex of the classes that are there, and the same for all quantifiers.
+    """
+    present, own = np.unique(codes, return_inverse=True)
+    counts = APP(SAMPLES, min(SIZE, len(codes)), random_state=SEED).counts(len(present))
+    items = draw_items(own, counts, "replace", streams(SEED)[2], present)
+    samples = Samples(items, np.append(0, np.cumsum(counts.sum(axis=1))), len(codes)).weighted(weights)
+    return samples, samples.average(np.eye(n_classes)[codes])
+
+
+def _labelled_samples(S: Floats, y: Any, classes: Array, weights: Weights | None) -> tuple[Floats, Samples, Floats]:
+    """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
+    _, codes = encode_labels(y, classes)
+    if len(S) != len(codes):
+        raise ValueError(f"y must have one label per item, {len(S)}, got {len(codes)}.")
+    if weights is not None:
+        kept = weights.values > 0
+        S, codes, weights = S[kept], codes[kept], weights.take(kept)
+    return S, *drawn_samples(codes, len(classes), weights)

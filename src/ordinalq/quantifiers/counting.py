@@ -2,24 +2,27 @@
 
 from typing import Any
 
-from ordinalq._utils.validation import Codes, Floats
-from ordinalq.quantifiers.linear import Method, class_distribution
+from ordinalq._utils.validation import Floats
+from ordinalq.inference.model import HeldOut, Traits
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.representations import HardVotes, Posteriors, Representation
 from ordinalq.samples.samples import OneHot
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights
 from ordinalq.solvers.solution import Solution
 
 
-class _Counting(Method):
+class _Counting(Quantifier):
     """The estimate is the mean representation of the sample itself."""
 
-    adjusts = False
     _representation: Representation
 
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
-        """Keep the training distribution; nothing else is needed."""
-        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
+    @property
+    def traits(self) -> Traits:
+        """Traits of a method that does not adjust."""
+        return Traits(needs_posteriors=self._representation.needs_posteriors, adjusts=False)
+
+    def learn(self, held_out: HeldOut) -> None:
+        """Learn nothing: the training distribution is not needed."""
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return votes or posteriors, (N, n)."""
@@ -46,7 +49,6 @@ class CC(_Counting):
 
     paper_name = "CC"
     _representation = HardVotes()
-    needs_posteriors = False
 
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier

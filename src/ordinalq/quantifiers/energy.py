@@ -4,8 +4,7 @@ from typing import Any
 
 from ordinalq._utils.validation import check_choice
 from ordinalq.losses import Energy
-from ordinalq.quantifiers.linear import LinearQuantifier, Parts, smoothed
-from ordinalq.regularizers import NoPenalty
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.representations import MeanDistances
 
 
@@ -29,12 +28,17 @@ class EDy(LinearQuantifier):
         self.distance = distance
         self.solver = solver
 
-    def _parts(self) -> Parts:
+    def check_parameters(self, n_classes: int) -> None:
+        """Raise ValueError if a parameter is out of range."""
         check_choice("distance", self.distance, ("md", "euclidean"))
-        return MeanDistances(self.distance), Energy(), NoPenalty()
+        super().check_parameters(n_classes)
+
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(MeanDistances(self.distance), Energy())
 
 
-class OEDy(EDy):
+class OEDy(LinearQuantifier):
     """o-EDy: EDy plus Tikhonov regularization tau/2 ||C p||^2.
 
     Parameters
@@ -57,8 +61,18 @@ class OEDy(EDy):
         centre: Any = None,
         solver: Any = None,
     ) -> None:
-        super().__init__(classifier, distance=distance, solver=solver)
-        self.tau, self.order, self.centre = tau, order, centre
+        self.classifier = classifier
+        self.distance = distance
+        self.solver = solver
+        self.tau = tau
+        self.order = order
+        self.centre = centre
 
-    def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self.tau, self.order, self.centre)
+    def check_parameters(self, n_classes: int) -> None:
+        """Raise ValueError if a parameter is out of range."""
+        check_choice("distance", self.distance, ("md", "euclidean"))
+        super().check_parameters(n_classes)
+
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return EDy(distance=self.distance).parts().smoothed(self.tau, self.order, self.centre)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.validation import Codes, Floats, check_real
+from ordinalq._utils.validation import Floats, check_real
+from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.group_model import (
     GroupModel,
     GroupSums,
@@ -20,11 +21,13 @@ from ordinalq.inference.group_model import (
     weak,
     with_logits,
 )
+from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.labels import GroupLabels, predict_labelled
-from ordinalq.inference.model import ClosedForm
-from ordinalq.quantifiers.linear import Method, class_distribution
+from ordinalq.inference.model import HeldOut, Inference, Traits
+from ordinalq.inference.options import IntervalOptions
+from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights
+from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 
 # Part of a sample below which a difference of weights is a rounding error.
@@ -33,7 +36,7 @@ ROUNDING = 1e-12
 LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
 
-class GroupBLP(Method):
+class GroupBLP(Quantifier):
     """Best linear prediction of the shares of a group, given the mean of its items' posteriors.
 
     Statisticians know it as the empirical best linear predictor of small-area estimation, physicists as a Wiener
@@ -61,7 +64,6 @@ class GroupBLP(Method):
     """
 
     paper_name = ""
-    uses_labels = True
 
     def __init__(self, classifier: Any = None, *, group_effect: float | None = None) -> None:
         self.classifier = classifier
@@ -72,28 +74,28 @@ class GroupBLP(Method):
         if self.group_effect is not None:
             check_real("group_effect", self.group_effect, low=0, high=1, open_low=True)
 
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
-        """Keep the training distribution; the rest is learned from the items with a score."""
-        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
+    @property
+    def traits(self) -> Traits:
+        """Traits of a method with a model of groups."""
+        model = getattr(self, "group_model_", None)
+        return Traits(has_group_model=True, learned_groups=model is not None and model.source == "learned")
 
-    def keep(self, S: Floats, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
-        """Learn the model of the groups from V, of which only sums are needed."""
-        if groups is not None and self.group_effect is not None:
+    def learn(self, held_out: HeldOut) -> None:
+        """Learn the model of the groups, for which sums over the held-out items suffice."""
+        if held_out.groups is not None and self.group_effect is not None:
             raise ValueError("group_effect must be None with groups, from which the effect is learned.")
         self.uses_logits_ = False
-        model = self._model(S, codes, groups, weights)
-        # What counts is how much the groups tell, not how many there are: most may have a few items only.
-        n_groups = None if groups is None else model.n_groups
-        n_items = len(codes) if weights is None else weights.size
-        self.uses_logits_ = logits_pay(len(self.classes_), n_items, n_groups)
-        self.group_model_: GroupModel = self._model(S, codes, groups, weights) if self.uses_logits_ else model
-        super().keep(S, codes, None, weights)
+        model = self._model(held_out)
+        # The information in the groups counts, not their number: most may have few items.
+        n_groups = None if held_out.groups is None else model.n_groups
+        self.uses_logits_ = logits_pay(len(self.classes_), held_out.size, n_groups)
+        self.group_model_: GroupModel = self._model(held_out) if self.uses_logits_ else model
 
-    def _model(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> GroupModel:
-        """Return the model of groups for the representation of this GroupBLP."""
-        place = np.zeros(len(codes), dtype=np.intp) if groups is None else groups
-        sums = GroupSums.of(self.embed(S), codes, place, len(self.classes_), weights=weights)
-        if groups is not None:
+    def _model(self, V: HeldOut) -> GroupModel:
+        """Return the model of groups for the present representation."""
+        place = np.zeros(len(V.codes), dtype=np.intp) if V.groups is None else V.groups
+        sums = GroupSums.of(self.embed(V.S), V.codes, place, len(self.classes_), weights=V.weights)
+        if V.groups is not None:
             return learn(sums)
         return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
 
@@ -120,25 +122,29 @@ class GroupBLP(Method):
         Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
         return predict_labelled(self.group_model_, Q, n_others, labels, estimand)
 
-    def closed_form(self, summary: Summary, level: float, estimand: str) -> ClosedForm:
-        """Return bounds and covariances by the formula."""
-        prediction = self._prediction(summary, estimand)
-        return ClosedForm(bounds(prediction, level), stated_covariance(prediction, level))
+    def infer(
+        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+    ) -> Inference:
+        """Return estimates with bounds and covariances by the formula of the prediction error."""
+        prediction = self._prediction(summary, "sample")
+        found = Inference(
+            clean(prediction.prevalences), np.ones(len(summary), dtype=bool), self._verdicts(summary, prediction)
+        )
+        if level is None:
+            return found
+        if options.estimand != "sample":
+            prediction = self._prediction(summary, options.estimand)
+        return with_closed_form(found, bounds(prediction, level), stated_covariance(prediction, level))
 
-    def verdicts(self, summary: Summary) -> npt.NDArray[np.str_] | None:
-        """Return which samples are unlike the training groups or single items; None without training groups."""
-        if self.group_model_.source != "learned":
-            return None
+    def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
+        """Return which samples are unlike the training groups or single items; without groups, the fit test."""
+        if not self.traits.learned_groups:
+            return verdicts(self, summary)
         if "labels" in summary.totals:
-            unlike = self._prediction(summary, "sample").unlike
+            unlike = prediction.unlike
         else:
             unlike = is_unlike(self.group_model_, summary.means, summary.sizes)
         return np.where(unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
-
-    @property
-    def knows_groups(self) -> bool:
-        """Whether the model was learned from groups."""
-        return self.group_model_.source == "learned"
 
     def response_matrix(self) -> Floats | None:
         """Return M."""

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ordinalq.losses import CumulativeSquares, Hellinger, MatchDistance
-from ordinalq.quantifiers.linear import LinearQuantifier, Parts, smoothed
-from ordinalq.regularizers import NoPenalty, Tikhonov
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
+from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import Histograms, RankHistogram
 
 
@@ -22,14 +22,14 @@ class HDx(LinearQuantifier):
     """
 
     paper_name = "HDx"
-    on = "features"
 
     def __init__(self, *, n_bins: int = 4, solver: Any = None) -> None:
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self) -> Parts:
-        return Histograms(self.n_bins, on="features"), Hellinger(), NoPenalty()
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(Histograms(self.n_bins, on="features"), Hellinger())
 
 
 class HDy(LinearQuantifier):
@@ -52,11 +52,12 @@ class HDy(LinearQuantifier):
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self) -> Parts:
-        return Histograms(self.n_bins), Hellinger(), NoPenalty()
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(Histograms(self.n_bins), Hellinger())
 
 
-class OHDx(HDx):
+class OHDx(LinearQuantifier):
     """o-HDx: HDx plus Tikhonov regularization tau/2 ||C p||^2 [eq:o-hdx-loss].
 
     Parameters
@@ -72,14 +73,18 @@ class OHDx(HDx):
     def __init__(
         self, *, n_bins: int = 4, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
-        super().__init__(n_bins=n_bins, solver=solver)
-        self.tau, self.order, self.centre = tau, order, centre
+        self.n_bins = n_bins
+        self.solver = solver
+        self.tau = tau
+        self.order = order
+        self.centre = centre
 
-    def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self.tau, self.order, self.centre)
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return HDx(n_bins=self.n_bins).parts().smoothed(self.tau, self.order, self.centre)
 
 
-class OHDy(HDy):
+class OHDy(LinearQuantifier):
     """o-HDy: HDy plus Tikhonov regularization tau/2 ||C p||^2.
 
     Parameters
@@ -102,11 +107,16 @@ class OHDy(HDy):
         centre: Any = None,
         solver: Any = None,
     ) -> None:
-        super().__init__(classifier, n_bins=n_bins, solver=solver)
-        self.tau, self.order, self.centre = tau, order, centre
+        self.classifier = classifier
+        self.n_bins = n_bins
+        self.solver = solver
+        self.tau = tau
+        self.order = order
+        self.centre = centre
 
-    def _parts(self) -> Parts:
-        return smoothed(super()._parts(), self.tau, self.order, self.centre)
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return HDy(n_bins=self.n_bins).parts().smoothed(self.tau, self.order, self.centre)
 
 
 # PDF and its ordinal version o-PDF. Paper: the sections on PDF and o-PDF (sec:OPDF).
@@ -134,8 +144,9 @@ class PDF(LinearQuantifier):
         self.n_bins = n_bins
         self.solver = solver
 
-    def _parts(self) -> Parts:
-        return RankHistogram(self.n_bins), MatchDistance(), NoPenalty()
+    def parts(self) -> Parts:
+        """Return the parts."""
+        return Parts(RankHistogram(self.n_bins), MatchDistance())
 
 
 class OPDF(LinearQuantifier):
@@ -176,7 +187,8 @@ class OPDF(LinearQuantifier):
         self.centre = centre
         self.solver = solver
 
-    def _parts(self) -> Parts:
+    def parts(self) -> Parts:
+        """Return the parts."""
         penalty = Tikhonov(self.tau, order=self.order, centre=self.centre)
         loss = CumulativeSquares(drop_empty=self.span == "data")
-        return RankHistogram(self.n_bins, span=self.span), loss, penalty
+        return Parts(RankHistogram(self.n_bins, span=self.span), loss, penalty)

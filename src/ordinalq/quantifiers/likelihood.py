@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
+from ordinalq._utils.validation import Floats, check_integer, check_real
 from ordinalq.classifiers.calibration import Calibration
-from ordinalq.classifiers.cross_fitting import unscored
-from ordinalq.inference.bootstrap import HeldOut, Tilt, chunks, composition, of_items
-from ordinalq.inference.model import Replicates
+from ordinalq.inference.bootstrap import ClassPools, Tilt, chunks, composition, of_items
+from ordinalq.inference.model import HeldOut, Replicates, Traits
 from ordinalq.inference.options import Draws
 from ordinalq.inference.tuning import Split, Trial
-from ordinalq.quantifiers.linear import SmoothedMethod, check_every_class, class_distribution
+from ordinalq.quantifiers.base import check_every_class
+from ordinalq.quantifiers.linear import SmoothedQuantifier
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Regularizer, Smoother, Tikhonov
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights
 from ordinalq.simplex import clean
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
@@ -31,22 +30,24 @@ RIDGE = 1e-8
 OPEN = 1e-10
 
 
-class _LikelihoodMethod(SmoothedMethod):
+class _LikelihoodMethod(SmoothedQuantifier):
     """Maximises the likelihood of the items' scores under prior probability shift."""
 
-    on_means = False
     calibration: str
     max_iter: int
     tol: float
 
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> None:
+    @property
+    def traits(self) -> Traits:
+        """Traits of a method that needs the scores of all items."""
+        return Traits(uses_sample_means=False)
+
+    def learn(self, held_out: HeldOut) -> None:
         """Fit the calibration."""
-        self.p_train_ = class_distribution(codes, len(self.classes_), weights)
-        scored = ~unscored(S)
-        check_every_class(codes[scored], self.classes_)
-        weights = None if weights is None else weights.take(scored)
-        self.calibration_ = Calibration(self.calibration).fit(S[scored], codes[scored], weights)
+        check_every_class(held_out.codes, self.classes_)
+        self.calibration_ = Calibration(self.calibration).fit(held_out.S, held_out.codes, held_out.weights)
         self.smoother_ = self._smoother()
+        self._tune(held_out)
 
     @abstractmethod
     def _smoother(self) -> Smoother:
@@ -65,10 +66,10 @@ class _LikelihoodMethod(SmoothedMethod):
         """Whether a sample takes a millisecond: its items are all in the likelihood."""
         return True
 
-    def _trials(self, S: Floats, codes: Codes, splits: list[Split], weights: Weights | None = None) -> Iterator[Trial]:
-        """Yield the samples of held-out items; there are no class means that other items would have to give."""
+    def _trials(self, held_out: HeldOut, splits: list[Split]) -> Iterator[Trial]:
+        """Yield samples of held-out items; there are no class means that other items would have to provide."""
         for split in splits:
-            yield Trial(self, Summary.of_items(split.samples, S), split.prevalences, split.weights)
+            yield Trial(self, Summary.of_items(split.samples, held_out.S), split.prevalences, split.weights)
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
@@ -87,7 +88,7 @@ class _LikelihoodMethod(SmoothedMethod):
         as a representation whose class means are measured on V, see :meth:`_adjusted`; smoothed estimates are made
         again of samples that are drawn from V, with calibrations of drawn items.
         """
-        V = HeldOut.of(self)
+        V = ClassPools.of(self)
         smoothing = self.smoothing()
         if smoothing is None or smoothing.value == 0:
             return self._adjusted(V, summary, P, draws)
@@ -101,7 +102,7 @@ class _LikelihoodMethod(SmoothedMethod):
             models.append(model)
         return of_items(models, V, summary, P, draws, Tilt.of(self, V))
 
-    def _adjusted(self, V: HeldOut, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
+    def _adjusted(self, V: ClassPools, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
         """Yield replicates by the class means of the posteriors.
 
         f_i(x) = r_i(x) / sum_j r_j(x) are the posteriors if all classes were equally frequent, r the score ratios.
@@ -121,13 +122,14 @@ class _LikelihoodMethod(SmoothedMethod):
         q = samples.average(self._even_posteriors(S))
         spread = np.empty((n, n - 1, n - 1))
         for i in range(n):
-            D = F[V.classes.index(i)] - H[:, i]
-            spread[i] = (D.T * V.shares[V.classes.index(i)]) @ D
+            off = F[V.classes.index(i)] - H[:, i]
+            spread[i] = (off.T * V.shares[V.classes.index(i)]) @ off
         for rows in chunks(len(P), draws.n_replicates * n):
             p, N = composition(P[rows], summary.sizes[rows]), summary.sizes[rows][:, None]
             Omega = np.tensordot(p / N + p**2 / V.counts, spread, axes=1)
-            if self.group_covariance_ is not None:
-                Omega += self.group_covariance_ * (1 - 1 / N)[:, :, None]
+            D = self.held_out_.group_covariance
+            if D is not None:
+                Omega += D * (1 - 1 / N)[:, :, None]
             if draws.estimand == "population":
                 expected = p @ H.T
                 outer = expected[:, :, None] * expected[:, None, :]

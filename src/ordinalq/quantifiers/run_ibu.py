@@ -6,8 +6,9 @@ from typing import Any, Self
 import numpy as np
 
 from ordinalq._utils.validation import Floats, check_choice, check_integer, check_real, check_vectors
+from ordinalq.inference.model import Traits
 from ordinalq.losses import Loss, Poisson
-from ordinalq.quantifiers.linear import LinearQuantifier, MatrixMethod, Parts, refuse_auto
+from ordinalq.quantifiers.linear import LinearQuantifier, MatrixQuantifier, Parts
 from ordinalq.regularizers import (
     LogTikhonov,
     NoPenalty,
@@ -21,16 +22,10 @@ from ordinalq.representations import HardVotes
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import Data
 from ordinalq.solvers.em import STOPS, em_counts
-from ordinalq.solvers.sensitivity import Move
 from ordinalq.solvers.solution import Solution
 
 # Curvatures below this part of the largest are rounding errors of zero.
 ROUNDING = 1e-12
-# Items of an observed bin that has none, where the curvature of its likelihood is asked for: without any there is none,
-# and empty bins would be the ones that are not smoothed.
-FEWEST = 0.5
-# More iterations than this are no choice of a strength.
-MOST_STEPS = 100
 
 
 class RUN(LinearQuantifier):
@@ -61,7 +56,6 @@ class RUN(LinearQuantifier):
     """
 
     paper_name = "RUN"
-    needs_posteriors = False
 
     def __init__(
         self,
@@ -84,27 +78,26 @@ class RUN(LinearQuantifier):
         self.n_df = n_df
         self.shape = shape
 
-    def _parts(self) -> Parts:
+    def parts(self) -> Parts:
+        """Return the parts; with an acceptance, the regularizer acts on a logarithmic scale."""
         if self.acceptance is None:
-            return HardVotes(), Poisson(), Tikhonov(self.tau, order=self.order, centre=self.centre, shape=self.shape)
-        if self.centre is not None:
-            raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
-        return (
-            HardVotes(),
-            Poisson(),
-            LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance, shape=self.shape),
-        )
+            regularizer: Regularizer = Tikhonov(self.tau, order=self.order, centre=self.centre, shape=self.shape)
+        else:
+            regularizer = LogTikhonov(self.tau, order=self.order, acceptance=self.acceptance, shape=self.shape)
+        return Parts(HardVotes(), Poisson(), regularizer)
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
+        if self.acceptance is not None and self.centre is not None:
+            raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         super().check_parameters(n_classes)
         if self.n_df is not None:
-            check_real("n_df", self.n_df, low=self._unpenalized(n_classes), high=n_classes, open_low=True)
-            if self._parts()[2].is_auto:
+            check_real("n_df", self.n_df, low=self.n_unpenalized(n_classes), high=n_classes, open_low=True)
+            if self.parts().regularizer.is_auto:
                 raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
 
-    def _keep_strength(self) -> None:
-        super()._keep_strength()
+    def _set_strength(self) -> None:
+        super()._set_strength()
         if self.n_df is not None:
             self.tau_: float | None = None  # each sample has its own
 
@@ -114,62 +107,48 @@ class RUN(LinearQuantifier):
         twin.n_df, twin.tau_ = None, value
         return twin
 
-    def _minimize(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None = None) -> Solution:
+    def minimize(self, data: Data, loss: Loss, regularizer: Regularizer, strengths: Floats | None = None) -> Solution:
+        """Return the minimum of likelihood plus regularizer, with the tau of each sample that leaves `n_df`."""
         if self.n_df is None or strengths is not None:
-            return self._with_strengths(loss, regularizer, data, strengths)
-        A, R, solution = self._curvatures(regularizer, data)
+            return self._with_strengths(data, loss, regularizer, strengths)
+        A, R, solution = self.curvatures(data, regularizer)
         tau = tau_for(self.n_df, A, R)
         smoothed = np.flatnonzero(tau > 0)
         if len(smoothed):
             unit, part = regularizer.with_strength(1.0), data.take(smoothed)
-            solution.put(smoothed, self._with_strengths(loss, unit, part, tau[smoothed]))
+            solution.put(smoothed, self._with_strengths(part, loss, unit, tau[smoothed]))
         return solution
 
-    def _with_strengths(self, loss: Loss, regularizer: Regularizer, data: Data, strengths: Floats | None) -> Solution:
+    def _with_strengths(self, data: Data, loss: Loss, regularizer: Regularizer, strengths: Floats | None) -> Solution:
         if strengths is None or regularizer.quadratic(data.n_classes) is None or not (strengths > 0).all():
-            return super()._minimize(loss, regularizer, data, strengths)
-        # The likelihood is proportional to N: where the regularizer does not look at N, it may be changed instead of
-        # the strength, which keeps the two apart in the solver.
-        scaled = super()._minimize(loss, regularizer, replace(data, sizes=data.sizes / strengths))
+            return super().minimize(data, loss, regularizer, strengths)
+        # The likelihood is proportional to N: if the regularizer does not depend on N, it may be changed instead of
+        # the strength, which separates the two in the solver.
+        scaled = super().minimize(replace(data, sizes=data.sizes / strengths), loss, regularizer)
         return replace(scaled, value=scaled.value * strengths)
 
-    def response_strengths(self, data: Data, solution: Solution) -> Floats:
-        """Return the tau of each sample, (B,)."""
-        if self.n_df is None:
-            return super().response_strengths(data, solution)
-        A, R, _ = self._curvatures(self._parts()[2], data)
-        return tau_for(self.n_df, A, R)
-
-    def response_grid(self, data: Data, size: int) -> Floats:
-        """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
-        some = replace(data, Q=np.where(data.Q > 0, data.Q, FEWEST / data.sizes[:, None]))
-        A, R, _ = self._curvatures(self._parts()[2].with_strength(1.0), some)
-        n = data.n_classes
-        steps = np.linspace(n, self._unpenalized(n), size + 2)[1:-1]
-        return np.array([tau_for(n_df, A, R) for n_df in steps])
-
-    def _unpenalized(self, n_classes: int) -> int:
-        """Return the number of directions that the regularizer does not see."""
+    def n_unpenalized(self, n_classes: int) -> int:
+        """Return the number of directions that the regularizer does not penalize."""
         return n_classes - int(np.linalg.matrix_rank(differences(n_classes, self.order, self.shape)))
 
-    def _curvatures(self, regularizer: Regularizer, data: Data) -> tuple[Floats, Floats, Solution]:
-        """Return A (B, d, n) and R (B, m, n), A'A and R'R the Hessians of likelihood and regularizer, and where.
+    def curvatures(self, data: Data, regularizer: Regularizer) -> tuple[Floats, Floats, Solution]:
+        """Return A (B, d, n) and R (B, m, n), A'A and R'R the Hessians of likelihood and regularizer.
 
-        That is the unregularized Solution.
+        They are those at the unregularized Solution, which is returned too.
         """
-        free = super()._minimize(Poisson(), NoPenalty(), data)
+        free = super().minimize(data, Poisson(), NoPenalty())
         rows = np.sqrt(data.Q * data.sizes[:, None]) / np.maximum(data.expected(free.p), 1e-150)
         return rows[:, :, None] * data.M, regularizer.root(free.p, np.asarray(data.sizes, dtype=np.float64)), free
 
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
         """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
         data = Data(summary.means, self.M_, summary.sizes)
-        A, R, _ = self._curvatures(self.smoother_, data)
+        A, R, _ = self.curvatures(data, self.smoother_)
         tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, A, R)
         return tau, degrees_of_freedom(tau, A, R)
 
 
-class IBU(MatrixMethod):
+class IBU(MatrixQuantifier):
     """Iterative Bayesian unfolding: Bayes' theorem on the counts of predictions, with a smoothed prior.
 
     p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start; the last p is not
@@ -196,7 +175,6 @@ class IBU(MatrixMethod):
     """
 
     paper_name = "IBU"
-    needs_posteriors = False
 
     def __init__(
         self,
@@ -219,15 +197,21 @@ class IBU(MatrixMethod):
         self.prior = prior
         self.acceptance = acceptance
 
-    def _set_parts(self) -> None:
-        self.representation_, self.smoother_ = HardVotes(), self._smoothing()
+    @property
+    def traits(self) -> Traits:
+        """Traits of a method on predictions."""
+        return Traits(needs_posteriors=False, shares_representation=True)
 
-    def _smoothing(self) -> PolynomialSmoothing:
+    def _set_parts(self) -> None:
+        self.representation_, self.smoother_ = HardVotes(), self.smoother()
+
+    def smoother(self) -> PolynomialSmoothing:
+        """Return the smoothing, by the parameters."""
         return PolynomialSmoothing(self.order, self.interpolation)
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
-        self._smoothing().check(n_classes)
+        self.smoother().check(n_classes)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
         check_choice("stop", self.stop, tuple(STOPS))
@@ -238,18 +222,11 @@ class IBU(MatrixMethod):
             if prior.shape != (n_classes,) or not (prior > 0).all():
                 raise ValueError(f"prior must be {n_classes} numbers > 0, got {self.prior!r:.80}.")
 
-    def solve_response(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
-        """Return the estimate for q = M p + background; numbers of items change its likelihood, not the iteration."""
-        self.check_parameters(data.M.shape[1])
-        smoothing = self._smoothing()
-        refuse_auto(smoothing)
-        return self._iterate(data, smoothing, strengths)
-
     def _solve_data(self, data: Data) -> Solution:
-        return self._iterate(data, self.smoother_)
+        return self.iterate(data, self.smoother_)
 
-    def _iterate(self, data: Data, smoothing: PolynomialSmoothing, iterations: Floats | None = None) -> Solution:
-        """Iterate as often as the parameters say, or a number of times that each sample has of its own (B,)."""
+    def iterate(self, data: Data, smoothing: PolynomialSmoothing, iterations: Floats | None = None) -> Solution:
+        """Iterate until the parameters say so, or a separate number of times for each sample, (B,)."""
         known: dict[str, Any] = {"smoothing": smoothing, "start": self._first_shares(data.n_classes)}
         if iterations is not None:
             return em_counts(data, max_iter=iterations.astype(np.int64), **known)
@@ -265,24 +242,6 @@ class IBU(MatrixMethod):
         for part in (self.prior, self.acceptance):
             observed = observed if part is None else observed * np.asarray(part, dtype=np.float64)
         return np.asarray(observed / observed.sum())
-
-    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
-        """Return how the estimates move with the data, through all iterations: the difference of two runs."""
-        smoothing = self._smoothing()
-
-        def move(ahead: Data, behind: Data) -> Floats:
-            return self._iterate(ahead, smoothing, strengths).p - self._iterate(behind, smoothing, strengths).p
-
-        return move
-
-    def response_grid(self, data: Data, size: int) -> Floats:
-        """Return ever fewer iterations, (size, B) at most."""
-        steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
-        return np.tile(steps[:, None], (1, len(data)))
-
-    def response_strengths(self, data: Data, solution: Solution) -> Floats:
-        """Return the numbers of iterations (B,)."""
-        return solution.n_iter.astype(np.float64)
 
 
 def degrees_of_freedom(tau: Any, A: Floats, R: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from copy import copy
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,8 +13,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ordinalq._utils.parallel import Watched
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.classifiers.cross_fitting import fit_weighted, held_out, last_step, usable_weights
+from ordinalq.inference.model import HeldOut, Traits
 from ordinalq.losses import LeastSquares
-from ordinalq.quantifiers.linear import Method, check_every_class, class_distribution
+from ordinalq.quantifiers.base import Quantifier, check_every_class, check_items, class_distribution
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.samples.samples import OneHot, Samples, class_means
@@ -26,19 +27,23 @@ from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution
 
 
-class _TreeMethod(Method):
-    """Binary classifiers "left or right", grown on one part of the training items and judged on the other.
+class _TreeQuantifier(Quantifier):
+    """A tree of binary classifiers over the classes.
 
     A tree is an int, the class of a leaf, or a tuple (t, left, right): the classes up to t go left, the others right.
     """
 
-    fits_scores = False
+    classifier: Any
     held_out: float
     random_state: Any
 
-    def learn(self, S: Floats, codes: Codes, weights: Weights | None = None) -> NoReturn:
-        """Refuse: the method fits classifiers of its own, so that scores of another cannot replace its items."""
-        raise TypeError(f"{type(self).__name__} learns from items: use fit(X, y).")
+    @property
+    def traits(self) -> Traits:
+        """Traits of a method that fits its own classifiers."""
+        return Traits(accepts_scores=False)
+
+    def learn(self, held_out: HeldOut) -> None:
+        """Learn nothing: `fit` grows the tree on items."""
 
     @abstractmethod
     def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:
@@ -55,7 +60,7 @@ class _TreeMethod(Method):
     def scores(self, X: Any) -> Floats:
         """Return the class scores of the tree, (N, n)."""
         check_is_fitted(self, "p_train_")
-        return self._class_scores(self.check_items(X, reset=False))
+        return self._class_scores(check_items(self, X, reset=False))
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters out of range."""
@@ -67,7 +72,7 @@ class _TreeMethod(Method):
         """Return n: q is a distribution."""
         return len(self.classes_)
 
-    def fit_items(self, X: Any, codes: Codes, groups: Codes | None = None, weights: Weights | None = None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
         """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
         # Imported here for the reason that `ordinalq.classifiers.cross_fitting` gives.
         from sklearn.model_selection import GroupShuffleSplit, train_test_split
@@ -94,10 +99,10 @@ class _TreeMethod(Method):
         self.p_train_ = class_distribution(codes, n, weights)
         S = self._class_scores(_safe_indexing(X, kept))
         groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
-        self.keep(S, codes[kept], groups, parts[1])
+        self._store(HeldOut(S, codes[kept], parts[1], groups, float(len(codes))))
 
 
-class OQT(_TreeMethod):
+class OQT(_TreeQuantifier):
     """Ordinal quantification tree (Da San Martino et al., 2016): the most reliable binary quantifiers come first.
 
     For each threshold j a classifier g_j of "y <= j" is fitted; D_j, the Kullback-Leibler divergence between the
@@ -177,7 +182,7 @@ class OQT(_TreeMethod):
         return Solution.closed_form(summary.means)
 
 
-class ARC(_TreeMethod):
+class ARC(_TreeQuantifier):
     """ARC (Esuli, 2016): hard decisions down a tree that halves the items, then a correction per class.
 
     A node splits its classes where the fraction of its items on the left is nearest to one half (ties: the first), and

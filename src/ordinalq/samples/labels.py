@@ -55,7 +55,7 @@ def encode_known_labels(y: Any, classes: Array) -> Codes:
     known = ~pd.isna(values)
     codes = np.full(len(values), -1, dtype=np.intp)
     if known.any():
-        codes[known] = encode_labels(values[known], classes, name="labelled")[1]
+        codes[known] = encode_labels(values[known], classes, name="labels")[1]
     return codes
 
 

@@ -184,7 +184,7 @@ def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_
         task.reading.groups.saw(whole.strings)
         order = task.reading.groups.order(keys)[0]
         keys, n_items = keys[order], n_items[order]
-    of_items = not task.quantifier.on_means
+    of_items = not task.quantifier.traits.uses_sample_means
     if of_items and n_items.max() > max_items:
         name = keys[[int(n_items.argmax())]].labels()[0]
         raise ValueError(
@@ -216,7 +216,7 @@ def example(task: Task) -> pd.DataFrame:
     """Return a table of estimates without groups, whose columns are those of any."""
     quantifier = task.quantifier
     n = len(quantifier.classes_)
-    S = np.full((1, n), 1 / n) if quantifier.on == "scores" else np.zeros((1, quantifier.n_features_in_))
+    S = np.full((1, n), 1 / n) if quantifier.traits.input_kind == "scores" else np.zeros((1, quantifier.n_features_in_))
     labels = None if task.reading.labels is None else [None]
     weight = None if task.reading.weight is None else [0.5]
     summary = quantifier.summarize(S, labels=labels, sample_weight=weight)
@@ -226,5 +226,6 @@ def example(task: Task) -> pd.DataFrame:
 
 def _on_means() -> str:
     """Name some methods that need means only."""
-    methods = [(entry.name, entry.cls()) for entry in catalog()]
-    return ", ".join([name for name, one in methods if one.on_means and one.on == "scores" and one.adjusts][:6])
+    methods = [(entry.name, entry.cls().traits) for entry in catalog()]
+    plain = [name for name, t in methods if t.uses_sample_means and t.input_kind == "scores" and t.adjusts]
+    return ", ".join(plain[:6])

@@ -14,6 +14,7 @@ from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.model import has_held_out
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors
@@ -77,7 +78,7 @@ def sample_errors(P: Floats, samples: Samples, measure: str) -> Floats:
     """Return the error of each estimate (B, n), (B,); "mean_class" is that of the mean class, in classes."""
     assert samples.prevalences is not None
     if measure != "mean_class":
-        return errors(P, samples.prevalences, measure)
+        return errors(samples.prevalences, P, measure)
     return np.asarray(np.abs((P - samples.prevalences) @ np.arange(1.0, P.shape[1] + 1)))
 
 
@@ -163,21 +164,22 @@ def compare_table(
     else is as in :func:`evaluate_table`.
     """
     quantifier = fitted_quantifier(model)
-    if quantifier.on != "scores" or not hasattr(quantifier, "held_out_"):
+    if quantifier.traits.input_kind != "scores" or not has_held_out(quantifier):
         raise ValueError(f"methods need the scores of a classifier, which {type(quantifier).__name__} does not have.")
     others = checked_methods(methods)
     for name, method in others.items():
-        if method.on == "features" or not method.fits_scores:
-            why = "needs the columns themselves" if method.on == "features" else "has models of its own"
+        if method.traits.input_kind == "features" or not method.traits.accepts_scores:
+            why = "needs the columns themselves" if method.traits.input_kind == "features" else "has models of its own"
             raise ValueError(f"methods must share the scores of the model, but {name} {why}: fit a model with it.")
-    V, codes = quantifier.held_out_
+    V = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)
     found = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
     for name, method in each("method", list(others.items())):
         if name not in found:
-            found[name] = method.fit_scores(V, codes, np.arange(len(quantifier.classes_))).predict_scores(S, samples)
+            method.fit_scores(V.S, V.codes, classes=np.arange(len(quantifier.classes_)))
+            found[name] = method.predict_scores(S, samples)
     kind = "samples" if how.get("by") is None else "groups"
-    by_name = {name: errors(P, samples.prevalences, measure) for name, P in found.items()}
+    by_name = {name: errors(samples.prevalences, P, measure) for name, P in found.items()}
     return MethodComparison(measure, by_name, len(quantifier.classes_), f"{len(samples):,} {kind}")
 
 
@@ -235,7 +237,7 @@ def _labelled(
 
 def _warn_of_training_items(quantifier: Quantifier, codes: Codes, table: str) -> None:
     """Warn of labels that are those of the training items, in their order."""
-    if hasattr(quantifier, "held_out_") and np.array_equal(quantifier.held_out_[1], codes):
+    if has_held_out(quantifier) and np.array_equal(quantifier.held_out_.codes, codes):
         warnings.warn(
             f"{table} seems to be the table that the model was fitted on: errors on new items will be larger.",
             UserWarning,
@@ -246,7 +248,7 @@ def _warn_of_training_items(quantifier: Quantifier, codes: Codes, table: str) ->
 def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:
     """Return the estimates of the model (B, n), unless they are given, and simple ones to compare with."""
     estimates = {type(quantifier).__name__: quantifier.predict_scores(S, samples) if found is None else found}
-    if quantifier.on == "scores":
+    if quantifier.traits.input_kind == "scores":
         estimates.setdefault("CC", samples.average(np.eye(S.shape[1])[S.argmax(axis=1)]))
         estimates.setdefault("PCC", samples.average(S))
     return estimates | {NOTHING_CHANGED: np.tile(quantifier.p_train_, (len(samples), 1))}

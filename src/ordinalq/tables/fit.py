@@ -53,7 +53,11 @@ def build_quantifier(
     how: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if "classifier" not in takes:
         if classifier is not None:
-            reason = "looks at the columns themselves" if entry.cls.on == "features" else "has models of its own"
+            reason = (
+                "looks at the columns themselves"
+                if entry.cls().traits.input_kind == "features"
+                else "has models of its own"
+            )
             raise ValueError(f"{method} {reason} and uses no classifier; give none.")
         seeds = {name: value for name, value in how.items() if name in takes}
         bare: Quantifier = entry.cls(**seeds | parameters)

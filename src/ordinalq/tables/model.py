@@ -306,8 +306,8 @@ class _Answers:
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
         """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
-        labelled = how.pop("labelled", None)
-        known = [None] * len(frame) if labelled is None else labelled
+        labels = how.pop("labels", None)
+        known = [None] * len(frame) if labels is None else labels
         return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
@@ -497,7 +497,7 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
             f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."
         )
     words = [name for name, kind in kinds.items() if kind == "text"]
-    if words and quantifier.on == "features":
+    if words and quantifier.traits.input_kind == "features":
         raise ValueError(
             f"{type(quantifier).__name__} compares histograms of columns and cannot take the text in "
             f"{words[0]!r}; use another method, such as HDy, or name other columns with features=[...]."

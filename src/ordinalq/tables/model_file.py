@@ -43,7 +43,7 @@ from ordinalq.version import __version__
 
 
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
-FORMAT = 3
+FORMAT = 4
 META = "meta.json"
 
 
@@ -83,7 +83,7 @@ def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
         parameters={name: repr(value) for name, value in quantifier.get_params(deep=False).items()},
         classes=plain_labels(quantifier.classes_),
         p_train=quantifier.p_train_.tolist(),
-        n_held_out=None if held_out is None else len(held_out[1]),
+        n_held_out=None if held_out is None else len(held_out.codes),
         columns=dict(columns),
         target=getattr(model, "target_", None),
     )
@@ -778,7 +778,7 @@ def _pack(model: Any, quantifier: Quantifier) -> tuple[Any, list[str]]:
     """Return a copy in which dictionaries of the quantifier with keys that JSON lacks are lists of pairs, and which."""
     odd = [
         name
-        for name, value in quantifier.__getstate__().items()
+        for name, value in vars(quantifier).items()
         if isinstance(value, dict) and not all(isinstance(key, str) for key in value)
     ]
     if not odd:

@@ -9,6 +9,7 @@ from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.solvers.sensitivity import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
+from ordinalq.unfolding.response_model import response_model
 
 # Part of a standard deviation by which data are moved to see how the estimate does: small for its curvature, large
 # beside rounding errors.
@@ -79,15 +80,16 @@ class Unfolder:
 
     def __init__(self, method: Quantifier, measurement: Measurement, shifts: Sequence[Shift] = ()) -> None:
         self.method = method
+        self.model = response_model(method)
         self.measurement = measurement
         self.shifts = shifts
 
     def solve(self, G: Floats, strengths: Floats | None = None) -> Fit:
         """Return estimates for the histograms G (B, d), with strengths (B,) or those that the method says."""
         data = self.measurement.data(G)
-        solution = self.method.solve_response(data, strengths=strengths)
+        solution = self.model.solve(data, strengths=strengths)
         if strengths is None:
-            strengths = self.method.response_strengths(data, solution)
+            strengths = self.model.strengths(data, solution)
         T = self.measurement.spectrum(solution.p, G)
         return Fit(G, solution.p, T, strengths, solution.n_iter, solution.converged)
 
@@ -95,7 +97,7 @@ class Unfolder:
         """Return by how much the estimates move along K shifts, to first order, (K, B, n)."""
         known = self.measurement
         a, S = known.acceptance, known.signal(fit.G)
-        move = self.method.linearize(known.data(fit.G), fit.P, fit.strengths)
+        move = self.model.linearize(known.data(fit.G), fit.P, fit.strengths)
         moves = []
         for shift in shifts:
             ahead, behind = (

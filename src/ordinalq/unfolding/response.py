@@ -13,6 +13,7 @@ from ordinalq.quantifiers.run_ibu import RUN
 from ordinalq.samples.weights import effective_counts
 from ordinalq.simplex import Data
 from ordinalq.solvers.solution import distributions
+from ordinalq.unfolding.response_model import response_model
 
 # Histograms of `hist` and `boost_histogram`, in and out of `ordinalq.solve`.
 
@@ -185,8 +186,8 @@ def solve(
     known, signal = (None, total) if background is None else read_background(background, total, Q.shape)
     worth = signal if unit is None else signal * unit
     data = Data(Q * (total / signal)[:, None], R, worth, background=known)
-    P = distributions(chosen.solve_response(data, sizes_known=sizes is not None))
-    if unit is None and N is None and sizes is not None and chosen.counts_items:
+    P = distributions(response_model(chosen).solve(data, sizes_known=sizes is not None))
+    if unit is None and N is None and sizes is not None and chosen.traits.counts_items:
         _note_of_weights(q)
     if a is not None:
         P = P / a

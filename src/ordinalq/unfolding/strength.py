@@ -48,7 +48,7 @@ class Strengths:
 def scan(unfolder: Unfolder, G: Floats) -> Strengths:
     """Return estimates for the histograms G (B, d) with strengths from weak to strong."""
     known = unfolder.measurement
-    grid = unfolder.method.response_grid(known.data(G), N_STRENGTHS)
+    grid = unfolder.model.grid(known.data(G), N_STRENGTHS)
     K, B = grid.shape
     fit = unfolder.solve(np.tile(G, (K, 1)), grid.ravel())
     J = unfolder.jacobian(fit)
@@ -91,7 +91,7 @@ def lcurve(of: Strengths) -> Floats:
     K, B, n = of.T.shape
     S = np.tile(known.signal(of.G), K)
     P = (of.T * known.acceptance).reshape(K * B, n) / S[:, None]
-    rough = of.unfolder.method.roughness(P, S / known.weight).reshape(K, B)
+    rough = of.unfolder.model.roughness(P, S / known.weight).reshape(K, B)
     s = np.log(np.maximum(of.strengths, 1e-300))
     curvature = np.empty((K, B))
     for b in range(B):

@@ -182,7 +182,11 @@ class _Reader:
             if value < 1:
                 raise self._error(key, f"must be at least 1, got {value}", "samples")
         # Only methods on the scores of a classifier can have in-sample ones.
-        scored = [name for name, cls in classes.items() if cls and cls.fits_scores and cls.on != "features"]
+        scored = [
+            name
+            for name, cls in classes.items()
+            if cls and cls().traits.accepts_scores and cls().traits.input_kind != "features"
+        ]
         gridded = dict.fromkeys(CLASSIFIERS) if kind == "classifiers" else classes
         return Config(
             name=self.path.stem,

@@ -300,7 +300,7 @@ class _Run:
             P = part[names].to_numpy()
             columns = {name: row[name] for name in ("method", "protocol", "measure")} | {
                 "sample": np.arange(len(P)),
-                "error": errors(P, battery.truth[index], row["measure"]),
+                "error": errors(battery.truth[index], P, row["measure"]),
                 "converged": part["converged"].to_numpy(),
             }
             tables.append(pd.DataFrame(columns | dict(zip(names, P.T, strict=True))))

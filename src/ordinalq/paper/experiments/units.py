@@ -342,8 +342,8 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
         grid = config.grids.get(method, entry.grid(n_classes, config.settings))
         trials[method] = tuple(Trial(method, parameters, path) for parameters in configurations_of(grid))
         classes[method] = entry.cls
-    featured = [method for method, cls in classes.items() if cls.on == "features"]
-    fitted = [method for method, cls in classes.items() if not cls.fits_scores]
+    featured = [method for method, cls in classes.items() if cls().traits.input_kind == "features"]
+    fitted = [method for method, cls in classes.items() if not cls().traits.accepts_scores]
     scored = tuple(trial for method in trials if method not in (*featured, *fitted) for trial in trials[method])
     for method in featured:
         yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))

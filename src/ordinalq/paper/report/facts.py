@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.metrics import p_against_best
 from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
@@ -65,11 +65,11 @@ def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, di
     """Return what the paper prints of each method, if anything: mean, std, and whether it is bold."""
     cells: dict[str, Any] = {}
     if not compares_classifiers(outcome):
-        table, data = reference.results(), outcome.about["experiment"].get("paper")
+        table, data = published.results(), outcome.about["experiment"].get("paper")
         for method in outcome.methods:
             cells[method] = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper())
     elif (protocol, measure) == ("APP", "nmd"):
-        table = reference.ordinal_classifiers()
+        table = published.ordinal_classifiers()
         for method in outcome.methods:
             classifier, quantifier = split_pair(method)
             cells[method] = table.get(classifier, {}).get(quantifier)

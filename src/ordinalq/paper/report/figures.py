@@ -13,7 +13,7 @@ import pandas as pd
 
 from ordinalq._utils.text import cut
 from ordinalq._utils.validation import Floats
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.metrics import nmd
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
 from ordinalq.paper.report import facts
@@ -283,7 +283,7 @@ def paper_pictures() -> tuple[Picture, ...]:
 
 
 def _paper_pictures() -> Iterator[Picture]:
-    examples = {name.partition("_")[0]: p for name, p in reversed(reference.example_distributions().items())}
+    examples = {name.partition("_")[0]: p for name, p in reversed(published.example_distributions().items())}
     named = {i: f"{SIGMA}{SUBSCRIPTS[i]}" for i in range(1, 6)}
     yield _bars_picture(
         {named[i]: examples[f"sigma{i}"] for i in (1, 2)},
@@ -303,7 +303,7 @@ def _paper_pictures() -> Iterator[Picture]:
         fits=True,
     )
     yield _bars_picture(
-        {entry.name: entry.p for entry in reference.amazon_categories()},
+        {entry.name: entry.p for entry in published.amazon_categories()},
         "amazon_categories",
         "Star distributions of 28 categories of Amazon reviews",
         "Real ordinal distributions are smooth: every category is far below the mean ξ₁ of uniformly drawn "
@@ -311,7 +311,7 @@ def _paper_pictures() -> Iterator[Picture]:
         across=7,
     )
     yield _bars_picture(
-        {"Crab nebula, FACT telescope": reference.fact_spectrum().p},
+        {"Crab nebula, FACT telescope": published.fact_spectrum().p},
         "fact_spectrum",
         "Expected energies of gamma rays from the Crab nebula",
         "Flux times effective area in 12 bins of log10(energy / GeV) from 2.4 to 4.2: the distribution behind the "
@@ -368,21 +368,21 @@ def _bars_picture(
 def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
     """Return smallest, mean and largest xi_1 of real distributions: name -> (min, mean, max)."""
     found = {}
-    for name, row in reference.yougov_jaggedness().items():
+    for name, row in published.yougov_jaggedness().items():
         survey, _, rest = name.partition(" (n=")
         classes, _, count = rest.rstrip(")").partition(", ")
         label = f"YouGov, {survey.capitalize()}: {count.split()[0]}, n = {classes}"
         found[label] = (row["min"], row["mean"], row["max"])
-    xi = [float(jaggedness(entry.p)) for entry in reference.amazon_categories()]
+    xi = [float(jaggedness(entry.p)) for entry in published.amazon_categories()]
     found[f"Amazon reviews: {len(xi)}, n = 5"] = (min(xi), float(np.mean(xi)), max(xi))
-    crab = float(jaggedness(reference.fact_spectrum().p))
+    crab = float(jaggedness(published.fact_spectrum().p))
     return found | {"FACT, Crab nebula: 1, n = 12": (crab, crab, crab)}
 
 
 def _ranges_picture() -> Picture:
     """Draw the range of the jaggedness of the real distributions that the paper has looked at."""
     ranges = jaggedness_ranges()
-    printed = reference.protocols()
+    printed = published.protocols()
     uniform = {5: printed["Amazon-OQ-BK"]["APP"]["xi1"], 12: printed["Fact-OQ"]["APP"]["xi1"]}
     with sheet(7.6, 1.0 + 0.34 * len(ranges)) as (figure, save):
         axes = figure.subplots()

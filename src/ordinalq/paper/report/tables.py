@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats, check_distributions
-from ordinalq.datasets import published as reference
+from ordinalq.datasets import published
 from ordinalq.metrics import nmd, wilcoxon
 from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome
@@ -394,7 +394,7 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
 
 def paper_rankings() -> dict[tuple[str, str], Ranking]:
     """Rank the methods by the paper's printed means, a data set being a block."""
-    table = reference.results()
+    table = published.results()
     printed = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
     found = {}
     for protocol in ("APP", "APP-OQ", "real"):
@@ -484,11 +484,11 @@ def sample_facts(outcome: Outcome) -> pd.DataFrame:
     """Return one row per protocol: number of test samples, mean jaggedness, mean shift from the training set."""
     p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     data = str(outcome.about["experiment"].get("paper"))
-    printed = reference.protocols().get(data, {})
+    printed = published.protocols().get(data, {})
     rows = []
     for protocol in outcome.protocols:
         P = outcome.true_distributions(protocol)
-        name = f"APP-OQ({reference.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
+        name = f"APP-OQ({published.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
         paper = printed.get(name, {})
         rows.append(
             {
@@ -601,16 +601,16 @@ def protocol_table(
     ['data', 'protocol', 'xi1', 'xi1_paper', 'nmd', 'nmd_paper']
     """
     size: dict[str, Any] = {"n_samples": n_draws, "sample_size": sample_size, "random_state": random_state}
-    p_L = {"Amazon-OQ-BK": reference.amazon_training()}
+    p_L = {"Amazon-OQ-BK": published.amazon_training()}
     if fact_training is not None:
         p_L["Fact-OQ"] = check_distributions("fact_training", fact_training)
         if p_L["Fact-OQ"].shape != (12,):
             raise ValueError(f"fact_training must have one entry per class, 12, got shape {p_L['Fact-OQ'].shape}.")
-    real = {"Fact-OQ": RealPrevalences(reference.fact_spectrum().p, **size, poisson=True).counts(12) / sample_size}
+    real = {"Fact-OQ": RealPrevalences(published.fact_spectrum().p, **size, poisson=True).counts(12) / sample_size}
     if amazon_vectors is not None:
         real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size
     rows = []
-    for data, printed in reference.protocols().items():
+    for data, printed in published.protocols().items():
         app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
         # A mirrored distribution is as likely and as jagged, and shifted the other way: half of the noise is gone.
         app = np.concatenate([app, app[:, ::-1]])
@@ -681,7 +681,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
     Methods that are not in the paper are there if they were run, with what was tried.
     """
-    printed = reference.grids()["quantifier_paper"]
+    printed = published.grids()["quantifier_paper"]
     known = known_methods()
     names = [name for name, entry in known.items() if entry.group != BEYOND or name in outcome.methods]
     rows = []
@@ -769,7 +769,7 @@ def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]],
         if trees is not None:
             values = {"n_estimators": [trees]} | values
         family = "logistic" if "C" in values else "forest"
-        return [(CLASSIFIERS[family], reference.classifier_grid(family), values)]
+        return [(CLASSIFIERS[family], published.classifier_grid(family), values)]
     found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
     for name in dict.fromkeys(map(group_of, outcome.methods)):
         values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
@@ -790,7 +790,7 @@ def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
 
 def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
     """Return one row per method and parameter, the grids as text."""
-    paper = reference.grids()["quantifier_paper"]
+    paper = published.grids()["quantifier_paper"]
     rows = []
     for (method, parameter), part in facts.groupby(["method", "parameter"], sort=False):
         first = part.iloc[0]

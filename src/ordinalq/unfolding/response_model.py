@@ -1,0 +1,184 @@
+"""Methods at work on a given response matrix: q = M p + background, with a strength of smoothing for each sample."""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ordinalq._utils.validation import Floats
+from ordinalq.losses import Loss
+from ordinalq.quantifiers.linear import LinearQuantifier
+from ordinalq.quantifiers.run_ibu import IBU, RUN, tau_for
+from ordinalq.regularizers import Regularizer, Smoother
+from ordinalq.simplex import Data
+from ordinalq.solvers.objectives import LinearObjective
+from ordinalq.solvers.sensitivity import Move, tangent_inverse
+from ordinalq.solvers.solution import Solution
+
+# Items of an empty observed bin when the curvature of its likelihood is needed: with none it would be zero, and empty
+# bins would be the ones that are not smoothed.
+FEWEST = 0.5
+# Largest number of iterations that a scan tries.
+MOST_STEPS = 100
+
+
+class ResponseModel(ABC):
+    """A method that solves q = M p + background."""
+
+    @abstractmethod
+    def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
+        """Return the Solution; `strengths` (B,) replace the strength of the method, unknown sizes are ones."""
+
+    @abstractmethod
+    def strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the strength of smoothing with which each sample was solved, (B,)."""
+
+    @abstractmethod
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return the change of the estimates P (B, n) between two data next to these."""
+
+    def grid(self, data: Data, size: int) -> Floats:
+        """Return strengths of smoothing from weak to strong for each sample, (size, B) or fewer."""
+        raise TypeError(f"{type(self).__name__} has no strength to choose.")
+
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
+        raise TypeError(f"{type(self).__name__} has no penalty.")
+
+
+class LinearModel(ResponseModel):
+    """A loss plus a regularizer."""
+
+    def __init__(self, method: LinearQuantifier) -> None:
+        self.method = method
+
+    def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
+        """Return the minimum."""
+        loss, regularizer = self._parts(data, strengths)
+        if loss.needs_distances:
+            raise _unsuitable(self.method)
+        if loss.needs_sizes and not sizes_known:
+            raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
+        return self.method.minimize(data, loss, regularizer, strengths)
+
+    def _parts(self, data: Data, strengths: Floats | None) -> tuple[Loss, Regularizer]:
+        """Return loss and regularizer, the latter of unit strength if each sample has a separate one."""
+        self.method.check_parameters(data.n_classes)
+        _, loss, regularizer = self.method.parts()
+        if strengths is not None and regularizer.strength is not None:
+            return loss, regularizer.with_strength(1.0)
+        _check_number(regularizer)
+        return loss, regularizer
+
+    def strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the strength of the regularizer for each sample, (B,)."""
+        regularizer = self.method.parts().regularizer
+        return np.full(len(data), 0.0 if regularizer.strength is None else getattr(regularizer, regularizer.strength))
+
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Return the regularizer per unit of strength, (B,)."""
+        regularizer = self.method.parts().regularizer
+        if regularizer.strength is None:
+            raise TypeError(f"{type(self.method).__name__} has no penalty.")
+        return np.asarray(regularizer.with_strength(1.0).derivatives(P, sizes).value)
+
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return the change of the estimates by the implicit function theorem."""
+        loss, regularizer = self._parts(data, strengths)
+        rows = np.arange(len(data))
+        inverse = tangent_inverse(LinearObjective(loss, regularizer, data, strengths), P)
+
+        def move(ahead: Data, behind: Data) -> Floats:
+            pull = [LinearObjective(loss, regularizer, moved, strengths).gradient(P, rows) for moved in (ahead, behind)]
+            return -np.asarray(np.matmul(inverse, (pull[0] - pull[1])[:, :, None])[:, :, 0])
+
+        return move
+
+    def grid(self, data: Data, size: int) -> Floats:
+        """Raise TypeError: only RUN and IBU have strengths to scan."""
+        raise TypeError(f"{type(self.method).__name__} has no strength to choose.")
+
+
+class RunModel(LinearModel):
+    """RUN, whose strength may be given by degrees of freedom."""
+
+    method: RUN
+
+    def strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the tau of each sample, (B,)."""
+        if self.method.n_df is None:
+            return super().strengths(data, solution)
+        A, R, _ = self.method.curvatures(data, self.method.parts().regularizer)
+        return tau_for(self.method.n_df, A, R)
+
+    def grid(self, data: Data, size: int) -> Floats:
+        """Return tau that leave ever fewer degrees of freedom, ascending, (size, B)."""
+        some = replace(data, Q=np.where(data.Q > 0, data.Q, FEWEST / data.sizes[:, None]))
+        A, R, _ = self.method.curvatures(some, self.method.parts().regularizer.with_strength(1.0))
+        n = data.n_classes
+        steps = np.linspace(n, self.method.n_unpenalized(n), size + 2)[1:-1]
+        return np.array([tau_for(n_df, A, R) for n_df in steps])
+
+
+class IterationModel(ResponseModel):
+    """IBU, whose strength is the number of iterations."""
+
+    def __init__(self, method: IBU) -> None:
+        self.method = method
+
+    def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
+        """Return the estimate; numbers of items change its likelihood, not the iteration."""
+        self.method.check_parameters(data.M.shape[1])
+        smoothing = self.method.smoother()
+        _check_number(smoothing)
+        return self.method.iterate(data, smoothing, strengths)
+
+    def strengths(self, data: Data, solution: Solution) -> Floats:
+        """Return the numbers of iterations (B,)."""
+        return solution.n_iter.astype(np.float64)
+
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+        """Return the change of the estimates through all iterations: the difference of two runs."""
+        smoothing = self.method.smoother()
+
+        def move(ahead: Data, behind: Data) -> Floats:
+            return (
+                self.method.iterate(ahead, smoothing, strengths).p - self.method.iterate(behind, smoothing, strengths).p
+            )
+
+        return move
+
+    def grid(self, data: Data, size: int) -> Floats:
+        """Return ever fewer iterations, (size, B) at most."""
+        steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
+        return np.tile(steps[:, None], (1, len(data)))
+
+    def roughness(self, P: Floats, sizes: Floats) -> Floats:
+        """Raise TypeError: IBU has no penalty."""
+        raise TypeError(f"{type(self.method).__name__} has no penalty.")
+
+
+def response_model(method: Any) -> ResponseModel:
+    """Return the model of a method; raise TypeError if it does not solve q = M p."""
+    for kind, model in ((RUN, RunModel), (IBU, IterationModel), (LinearQuantifier, LinearModel)):
+        if isinstance(method, kind):
+            return model(method)
+    raise _unsuitable(method)
+
+
+def _unsuitable(method: Any) -> TypeError:
+    return TypeError(
+        f"method must be one that solves q = M p (ACC, PACC, HDx, HDy, PDF, RUN, IBU, their o-forms, or a "
+        f"ComposedQuantifier), got {type(method).__name__}."
+    )
+
+
+def _check_number(smoother: Smoother) -> None:
+    """Raise ValueError if a strength is "auto": there are no training items to choose it on."""
+    if smoother.is_auto:
+        name = smoother.strength
+        raise ValueError(
+            f"{name} must be a number here, got 'auto': there are no training items to choose it on; "
+            f"give a number, for example the {name}_ of a fitted quantifier."
+        )
