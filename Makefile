@@ -37,7 +37,7 @@ help:
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 	@echo "make site    the documentation as a site, docs/_build/html/index.html"
 	@echo "make lowest  the test suite with the oldest versions that pyproject.toml allows"
-	@echo "make release  sdist and wheel in dist/, checked and tried in a fresh environment"
+	@echo "make release  sdist and wheel in dist/, checked and tried in a fresh environment, without and with extras"
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(BENCH_STAMP): pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt -e .
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt -e ".[all]"
 	touch $@
 
 $(SITE_STAMP): pyproject.toml constraints.txt
@@ -59,7 +59,7 @@ test: $(STAMP)
 
 $(CLUSTER_STAMP): pyproject.toml constraints.txt
 	test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv $(CLUSTER)
-	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,dask,spark]"
+	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	touch $@
 
 # Spark needs a Java runtime; where there is none and none can be installed, that is an error.
@@ -135,8 +135,10 @@ release:
 	$(RELEASE)/bin/python -m build --outdir dist .
 	$(RELEASE)/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv --clear $(RELEASE)
+	cp .ci/smoke.py .ci/smoke_core.py $(RELEASE)/
 	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	cp .ci/smoke.py $(RELEASE)/smoke.py
+	cd $(RELEASE) && bin/python smoke_core.py
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[all]"
 	cd $(RELEASE) && bin/python smoke.py
 
 clean:

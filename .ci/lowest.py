@@ -2,11 +2,28 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-# What the tests use beside the dependencies, in versions of their time: scikit-learn 1.7 reads the columns of polars in
-# a way of which polars 1.40 warns, and gives pytest 9 a generator of checks, of which it warns.
+# Packages of the tests, in versions of that time: scikit-learn 1.7 reads the columns of polars in a way of which polars
+# 1.40 warns, and gives pytest 9 a generator of checks, of which it warns.
 COMPANIONS = ["polars<1.40", "pytest<9"]
+
+
+def requirements(project: dict[str, Any], extra: str | None = None) -> Iterator[str]:
+    """Yield the requirements of the core, or those of an extra and of the extras in it.
+
+    >>> extras = {"all": ["ordinalq[plot]", "rich>=13.8"], "plot": ["matplotlib>=3.10"]}
+    >>> list(requirements({"dependencies": ["numpy>=2.0"], "optional-dependencies": extras}, "all"))
+    ['matplotlib>=3.10', 'rich>=13.8']
+    """
+    for requirement in project["dependencies"] if extra is None else project["optional-dependencies"][extra]:
+        if inner := re.fullmatch(r"ordinalq\[(.+)\]", requirement):
+            for one in inner[1].split(","):
+                yield from requirements(project, one)
+        else:
+            yield requirement
 
 
 def lowest(requirements: list[str]) -> list[str]:
@@ -20,4 +37,5 @@ def lowest(requirements: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    print("\n".join([*lowest(project["dependencies"]), *COMPANIONS]))
+    everything = sorted({*requirements(project), *requirements(project, "all")})
+    print("\n".join([*lowest(everything), *COMPANIONS]))

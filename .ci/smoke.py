@@ -1,4 +1,4 @@
-"""A package that was installed from a wheel works, away from the source tree: fit, estimate, save, the command line."""
+"""Check that ordinalq[all] works where it is installed from a wheel: fit, estimate, save, the command line."""
 
 import subprocess
 import sys
