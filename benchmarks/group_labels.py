@@ -91,11 +91,11 @@ def labels(name, data: Groups, numbers, *, pooled=1, n_unlabelled=800, quantifie
         others = np.array([rng.choice(rows, n_unlabelled) for rows in groups])
         known = np.array([rng.choice(rows, m) for rows in groups], dtype=np.intp).reshape(len(groups), m)
         items = drawn(data, known, others)
-        got = estimates(quantifier, items, of="population", basis="model")
+        got = estimates(quantifier, items, estimand="population", basis="model")
         inside, mean, width = covered(got.bounds, truth)
         cells = [f"{nmd(got.prevalences, truth).mean():.4f}", both(inside, mean), f"{width.mean():.3f}"]
         if m:
-            design = estimates(quantifier, items, of="population", basis="labels")
+            design = estimates(quantifier, items, estimand="population", basis="labels")
             S = items.S.reshape(len(groups), -1, n)
             ends = np.array(
                 [prediction_powered(np.eye(n)[data.z[k]], s[:m], s[m:]) for k, s in zip(known, S, strict=True)]
@@ -107,7 +107,7 @@ def labels(name, data: Groups, numbers, *, pooled=1, n_unlabelled=800, quantifie
             ppi = S[:, m:].mean(axis=1) + np.eye(n)[data.z[known]].mean(axis=1) - S[:, :m].mean(axis=1)
             cells += [f"{nmd(ppi, truth).mean():.4f}"]
             cells += [f"{((low <= truth) & (truth <= high)).mean():.1%}", f"{(high - low).mean():.3f}"]
-            either = estimates(quantifier, items, of="population")
+            either = estimates(quantifier, items, estimand="population")
             inside, mean, _ = covered(either.bounds, truth)
             cells += [f"{(either.basis == 'labels').mean():.0%}", both(inside, mean)]
         print(f"| {name} | {m} | " + " | ".join(cells + [""] * (12 - len(cells))) + " |", flush=True)

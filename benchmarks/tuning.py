@@ -75,7 +75,7 @@ def main():
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(TARGETS))
-    parser.add_argument("--weight-type", nargs="*", default=["none"], choices=list(WEIGHTS))
+    parser.add_argument("--weights", nargs="*", default=["none"], choices=list(WEIGHTS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--tiny", action="store_true", help="one method, few trees and samples")
     arguments = parser.parse_args()

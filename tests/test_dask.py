@@ -93,7 +93,7 @@ def test_columns_and_versions_are_checked(data):
     models, _, there = data
     with pytest.raises(ValueError, match="the table: 1 of 3 columns are missing: 'x'"):
         oq.dask.predict_groups(models["PACC"], there.drop(columns="x"), "shop")
-    with pytest.raises(TypeError, match="labelled must be the name of a column"):
+    with pytest.raises(TypeError, match="labels must be the name of a column"):
         oq.dask.predict_groups(models["PACC"], there, "shop", labels=[1, 2])
     task = engines.prepared(models["PACC"], there.columns, "shop")
     versions, content = engines.payload(task)

@@ -193,8 +193,8 @@ def test_test_is_derived_once_and_again_after_another_fit(rng, monkeypatch):
     first = estimate(q, summary).fit
     assert_array_equal(estimate(q, summary).fit, first)
     assert len(made) == 1
-    assert "_derived" in vars(q)
-    assert "_derived" not in vars(pickle.loads(pickle.dumps(q)))
+    assert "_derived" in vars(q.held_out_)
+    assert "_derived" not in vars(pickle.loads(pickle.dumps(q)).held_out_)
     other = fitted(rng, q)
     assert_array_equal(score_checks(other).rank_edges, ScoreChecks.of(other.held_out_).rank_edges)
     estimate(other, other.summarize(*groups(rng, 5, 60)))

@@ -14,7 +14,7 @@ from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.io import delimited, json_lines
+from ordinalq.io import csv, jsonl
 from ordinalq.io.files import Wanted
 from ordinalq.io.table import open_table
 
@@ -171,9 +171,9 @@ def test_mixtures_are_refused(tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_a_block_gives_the_same_rows_in_another_process(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(delimited, "BLOCK", 300)
-    monkeypatch.setattr(delimited, "HEADER", 300)
-    monkeypatch.setattr(json_lines, "BLOCK", 300)
+    monkeypatch.setattr(csv, "BLOCK", 300)
+    monkeypatch.setattr(csv, "HEADER", 300)
+    monkeypatch.setattr(jsonl, "BLOCK", 300)
     frame = rows(200).assign(note='a "quoted", cell\nof two lines, ä')
     path = tmp_path / f"t.{kind}"
     if kind == "csv":

@@ -14,7 +14,7 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
-from ordinalq.io import delimited
+from ordinalq.io import csv
 from ordinalq.io.table import open_table
 from ordinalq.tables.aggregate import Finished
 
@@ -123,14 +123,14 @@ SLOW = """
 import sys, time
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.tables import reading
-scores = reading.scores_of
+from ordinalq.tables import aggregate
+scores = aggregate.scores_of
 def slowly(model, frame):
     time.sleep(0.15)
     return scores(model, frame)
-reading.scores_of = slowly
-from ordinalq.io import delimited
-delimited.BLOCK = delimited.HEADER = 4000
+aggregate.scores_of = slowly
+from ordinalq.io import csv
+csv.BLOCK = csv.HEADER = 4000
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -142,8 +142,8 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(folder, tmp_path, monke
             *("--by", "shop", "--interval", "0.9", "--out", str(out), *more),
         ]
 
-    monkeypatch.setattr(delimited, "BLOCK", 4000)
-    monkeypatch.setattr(delimited, "HEADER", 4000)
+    monkeypatch.setattr(csv, "BLOCK", 4000)
+    monkeypatch.setattr(csv, "HEADER", 4000)
     run("predict", *command(tmp_path / "whole.csv")[4:])
     out, kept = tmp_path / "killed.csv", tmp_path / "killed.csv.parts"
     for moment in range(3):

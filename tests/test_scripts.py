@@ -12,12 +12,14 @@ import ordinalq
 ROOT = Path(__file__).parent.parent
 SOURCES = Path(ordinalq.__file__).parent.parent
 MODULES = sorted(ROOT.glob("benchmarks/*.py"))
-SCRIPTS = [path for path in MODULES if "__main__" in path.read_text()] + sorted(ROOT.glob("examples/*.py"))
+SCRIPTS = [path for path in MODULES if '__name__ == "__main__"' in path.read_text()] + sorted(
+    ROOT.glob("examples/*.py")
+)
 # What they need besides --tiny: two versions to compare, files to write.
 ARGUMENTS = {
     "side_by_side.py": [[SOURCES, SOURCES, "--tiny"], [SOURCES, SOURCES, "--tiny", "--speed"]],
     "groups.py": [["--tiny"], ["--tiny", "--strings", "--portions", "3", "--level", "0.9", "--replicates", "20"]],
-    "coverage.py": [["--tiny"], ["--tiny", "--weight-type", "1"]],
+    "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
     "make_reviews.py": [["reviews"]],
     "unfold_fact.py": [["pictures"]],
     "unfold_spectrum.py": [["spectrum.png"]],
