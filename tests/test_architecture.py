@@ -25,9 +25,11 @@ FOREIGN = {
 }
 # Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
 LAZY = {
+    ("ordinalq.__main__", "ordinalq.cli"): "typer, which the extra `cli` installs",
     ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "public names; scikit-learn's linear models, SVMs: 0.1 s",
     ("ordinalq.classifiers.registry", "ordinalq.classifiers.ordinal"): "scikit-learn's linear models and SVMs",
     ("ordinalq.datasets.amazon", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.datasets.files", "ordinalq.io.table"): "pyarrow, which the extra `tables` installs",
     ("ordinalq.inference.diagnosis", "ordinalq.plot"): "a plot of the result; matplotlib",
     ("ordinalq.inference.estimates", "ordinalq.plot"): "a plot of the result; matplotlib",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a plot of the result; matplotlib",

@@ -16,6 +16,7 @@ import zipfile
 import h5py
 import numpy as np
 import pandas as pd
+import platformdirs
 import pytest
 from hostile_archives import tar_of, zip_of
 from numpy.testing import assert_allclose, assert_array_equal
@@ -223,6 +224,21 @@ def test_wrong_checksum_is_refused_and_deletes_nothing_else(server, cache):
         fetch(f"{server.url}/a.bin", "a.bin", sha256(b"something else"))
     assert [p.name for p in cache.iterdir()] == ["b.bin"]
     assert (cache / "b.bin").read_bytes() == b"another file"
+
+
+def test_damaged_file_in_the_cache_is_fetched_again(server, cache):
+    server.files["a.bin"] = CONTENT
+    cache.mkdir()
+    (cache / "a.bin").write_bytes(CONTENT[:1000])
+    assert fetch(f"{server.url}/a.bin", "a.bin", sha256(CONTENT).upper().replace("SHA256", "sha256")) == cache / "a.bin"
+    assert (cache / "a.bin").read_bytes() == CONTENT
+    assert [p.name for p in cache.iterdir()] == ["a.bin"]
+
+
+def test_cache_is_the_folder_of_the_system_unless_named(cache, monkeypatch):
+    assert download.cache_folder() == cache
+    monkeypatch.delenv("ORDINALQ_CACHE")
+    assert download.cache_folder() == platformdirs.user_cache_path("ordinalq")
 
 
 def test_absent_file_and_absent_network_say_what_to_put_where(server):

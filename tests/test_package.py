@@ -15,7 +15,7 @@ import pytest
 import ordinalq as oq
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("matplotlib", "rich", "jinja2", "pooch", "skops", "typer", "torch", "polars")
+CORE = {"joblib", "numpy", "pandas", "scipy", "sklearn", "threadpoolctl"}
 
 
 def loaded_modules(statement):
@@ -27,10 +27,19 @@ def test_import_and_command_line_start_without_numpy():
     assert not {"numpy", "pandas", "sklearn"} & loaded_modules("import ordinalq.cli")
 
 
-def test_names_load_nothing_heavy_beyond_scikit_learn():
-    added = loaded_modules("import ordinalq; ordinalq.PACC") - loaded_modules("import sklearn")
+def test_public_names_load_only_core_dependencies():
+    # pandas loads pyarrow, and scikit-learn rich, if they are installed.
+    core = loaded_modules(f"import {', '.join(sorted(CORE))}, sklearn.pipeline")
+    added = loaded_modules("import ordinalq\nfor name in ordinalq.__all__: getattr(ordinalq, name)") - core
     assert "ordinalq.quantifiers" in added
-    assert not {name.partition(".")[0] for name in added} & set(HEAVY)
+    packages = {name.partition(".")[0] for name in added} - set(sys.stdlib_module_names)
+    assert {name for name in packages if not name.startswith("_")} <= {*CORE, "ordinalq"}
+
+
+def test_a_quantifier_loads_no_tables_and_no_plots():
+    added = loaded_modules("import ordinalq; ordinalq.PACC")
+    assert "ordinalq.quantifiers.adjusted" in added
+    assert not {"ordinalq.plot", "ordinalq.tables.model", "ordinalq.io.table", "ordinalq.datasets"} & added
 
 
 def test_public_names_are_sorted_and_exist():
@@ -149,20 +158,90 @@ def test_random_data_of_the_tests_follow_the_seed():
         assert not own or path.name in FIXED, f"{path.name}: take the fixture rng, or seeds.generator"
 
 
+# Extras whose packages the modules of a package may import besides the core dependencies.
+EXTRAS = {
+    "_utils": ("cli", "tables"),
+    "app": ("app",),
+    "cli": ("cli", "dask", "spark"),
+    "dask": ("dask",),
+    "datasets": ("fact", "paper", "text"),
+    "io": ("tables",),
+    "paper": ("dask", "paper"),
+    "plot": ("plot",),
+    "samples": ("tables",),
+    "spark": ("spark",),
+    "tables": ("tables",),
+}
+# Modules that import packages of an extra at their top: they can be imported only if it is installed.
+AT_THE_TOP = {
+    **dict.fromkeys(("io.csv", "io.jsonl", "io.parquet", "io.table"), "tables"),
+    **dict.fromkeys(("cli.fit", "cli.main", "cli.options", "cli.paper", "cli.predict"), "cli"),
+    **dict.fromkeys(("app.actions", "app.pages", "app.server", "app.uploads"), "app"),
+    **dict.fromkeys(("paper.experiments.store", "paper.report.html"), "paper"),
+    "spark": "spark",
+}
+# Names of packages that are imported under another name, and packages that come with a declared one.
+IMPORTED_AS = {"scikit-learn": "sklearn", "python-multipart": "python_multipart"}
+INCLUDED = {"starlette": "anyio", "pyspark": "py4j", "jinja2": "markupsafe"}
+# Callers bring them: they pass such objects, or name such a backend.
+BROUGHT = {"polars", "ray", "joblibspark"}
+
+
+def declared(project, extra=None):
+    """Return the packages that an extra installs, None for the core, as they are imported."""
+    found = set()
+    for requirement in project["dependencies"] if extra is None else project["optional-dependencies"][extra]:
+        name, _, inner = re.fullmatch(r"([\w-]+)(\[([\w,]+)\])?.*", requirement).groups()
+        if name == "ordinalq":
+            found |= set().union(*(declared(project, one) for one in inner.split(",")))
+        else:
+            found |= {IMPORTED_AS.get(name, name)} | ({INCLUDED[name]} if name in INCLUDED else set())
+    return found
+
+
+def imported_packages(tree):
+    """Yield (package of others, whether it is imported when the module is) of all imports but those for types."""
+    waiting = [(node, True) for node in tree.body]
+    while waiting:
+        node, at_the_top = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += [(child, at_the_top) for child in node.orelse]
+            continue
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        for name in {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"ordinalq"}:
+            yield name, at_the_top
+        inside = at_the_top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
 def test_every_package_that_is_imported_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(name for extra in extras.keys() - {"dev", "site"} for name in extras[extra])]
-    # Callers bring the first four; starlette, pyspark and jinja2 the others.
-    others = {"boost_histogram", "polars", "ray", "joblibspark", "anyio", "py4j", "markupsafe"}
-    known = {re.split(r"[\[><=]", name)[0] for name in wanted} | others
-    names = {"scikit-learn": "sklearn", "python-multipart": "python_multipart"}
-    allowed = {names.get(name, name) for name in known} | set(sys.stdlib_module_names) | {"ordinalq"}
-    used = set()
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                used |= {(alias.name.partition(".")[0], path.name) for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                used.add((node.module.partition(".")[0], path.name))
-    assert sorted((name, where) for name, where in used if name not in allowed) == []
+    core, source = declared(project), ROOT / "src" / "ordinalq"
+    undeclared, at_the_top = set(), {}
+    for path in source.rglob("*.py"):
+        module = ".".join(path.relative_to(source).with_suffix("").parts)
+        extras = EXTRAS.get(module.partition(".")[0], ())
+        allowed = core.union(BROUGHT, *(declared(project, extra) for extra in extras))
+        for name, is_at_the_top in imported_packages(ast.parse(path.read_text(encoding="utf-8"))):
+            if name not in allowed:
+                undeclared.add((module, name))
+            if name not in core and is_at_the_top:
+                at_the_top.setdefault(module, set()).add(name)
+    assert sorted(undeclared) == []
+    assert at_the_top.keys() == AT_THE_TOP.keys()
+    for module, names in at_the_top.items():
+        assert names <= declared(project, AT_THE_TOP[module]), module
+
+
+def test_extras_include_those_that_they_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert declared(project) == CORE
+    packages = {extra: declared(project, extra) for extra in project["optional-dependencies"]}
+    assert packages["cli"] >= packages["plot"] | packages["tables"]
+    assert packages["paper"] >= packages["plot"] | packages["tables"]
+    assert packages["app"] >= packages["cli"]
+    assert packages["all"] == set().union(*(packages[one] for one in ("app", "cli", "hist", "paper", "plot", "tables")))
+    assert not packages["all"] & {"dask", "distributed", "pyspark", "torch", "transformers"}
+    assert packages["dev"] >= packages["all"]
+    assert packages["site"] >= packages["all"]

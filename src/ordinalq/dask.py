@@ -1,6 +1,6 @@
 """Estimates of groups on a Dask cluster: ``oq.dask.predict_groups(model, frame, by="product")``.
 
-Needs the package dask, ``pip install ordinalq[dask]``, and ordinalq on the workers.
+Needs the package dask, ``pip install "ordinalq[dask]"``, and ordinalq on the workers.
 """
 
 from collections.abc import Callable, Sequence

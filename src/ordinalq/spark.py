@@ -1,6 +1,6 @@
 """Estimates of groups on a Spark cluster: ``oq.spark.predict_groups(model, frame, by="product")``.
 
-Needs the package pyspark, ``pip install ordinalq[spark]``, a Java runtime, and ordinalq on the executors.
+Needs the package pyspark, ``pip install "ordinalq[spark]"``, a Java runtime, and ordinalq on the executors.
 """
 
 import re
@@ -10,14 +10,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow as pa
 
+from ordinalq._utils.extras import require_extra
 from ordinalq.io.table import nullable
 from ordinalq.samples.keys import with_period
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables import engines as core
 from ordinalq.tables.aggregate import together
 from ordinalq.tables.grouping import By
+
+with require_extra("spark", "ordinalq.spark"):
+    import pyarrow as pa
 
 if TYPE_CHECKING:
     from ordinalq.io.table import Table

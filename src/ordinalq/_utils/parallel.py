@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -96,10 +97,12 @@ def n_workers(n_jobs: Any) -> int:
 
 def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any:
     """Run one call in a worker, with one thread."""
-    import pyarrow as pa
     from threadpoolctl import threadpool_limits
 
-    pa.set_cpu_count(1)
+    with suppress(ModuleNotFoundError):  # not installed without the extra `tables`
+        import pyarrow as pa
+
+        pa.set_cpu_count(1)
     with threadpool_limits(1):
         return function(_shared(path), *call)
 

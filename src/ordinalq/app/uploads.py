@@ -16,8 +16,7 @@ from starlette.requests import Request
 
 from ordinalq._utils.text import plain
 from ordinalq.app.work import Table
-from ordinalq.io.files import packing
-from ordinalq.io.table import ENDINGS
+from ordinalq.io.files import ENDINGS, packing
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30

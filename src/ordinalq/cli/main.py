@@ -20,8 +20,11 @@ VERBS = (
 )
 app.registered_commands.sort(key=lambda verb: VERBS.index(verb.callback))
 
-# Wrong files, options and values: what the caller can put right.
-CALLERS_MISTAKES = (ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError)
+# Wrong files, options and values, and missing extras: what the caller can put right.
+CALLERS_MISTAKES = (
+    *(ValueError, TypeError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError),
+    ImportError,
+)
 
 # What typer makes of Ctrl-C.
 INTERRUPTED = 130

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import percent
 from ordinalq.cli.options import (
     EncodingOption,
@@ -249,10 +250,7 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
     # Sums are few and come here, where all else is the same as on one machine.
     reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
     task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.traits.uses_sample_means)
-    try:
-        found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
-    except ImportError as error:
-        raise ValueError(f"--engine {where.engine} needs a package that is not installed: {error.name}.") from error
+    found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     if isinstance(found, Estimates):
         assert found.keys is not None
         return replace(found, keys=groups.order(found.keys)[1])
@@ -269,7 +267,8 @@ def _on_dask(task: Any, job: "Job", where: Where) -> Any:
 @contextmanager
 def _client(where: Where, n_jobs: int) -> Iterator[None]:
     """Connect to a cluster, or start workers on this machine."""
-    from distributed import Client
+    with require_extra("dask", "--engine dask"):
+        from distributed import Client
 
     from ordinalq._utils.parallel import n_workers
 
@@ -291,6 +290,8 @@ def _on_spark(task: Any, job: "Job", where: Where) -> Any:
     from ordinalq import spark
     from ordinalq._utils.parallel import n_workers
 
+    with require_extra("spark", "--engine spark"):
+        import pyspark  # noqa: F401
     return spark.read_table(task, job.file, spark.session(where.address or f"local[{n_workers(job.n_jobs)}]"))
 
 
@@ -658,12 +659,6 @@ def page(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:
     """Serve a page for this machine alone: tables in, distributions with error bars out, in the browser."""
-    try:
+    with require_extra("app", "the web app"):
         from ordinalq.app.server import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "ordinalq":
-            raise
-        raise ValueError(
-            f"the page needs {error.name}: install ordinalq with the extra `app`, ordinalq[app]."
-        ) from error
     serve(port, lambda address: say(f"{address}\nCtrl-C ends it and removes all its files."), browser=not no_browser)

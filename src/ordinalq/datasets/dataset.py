@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 from sklearn.base import clone
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Floats, Index, check_choice, check_distributions, check_integer, check_real
 from ordinalq.io.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
@@ -178,12 +178,16 @@ def check_folder(folder: Path) -> list[Path]:
 
 
 def _sample_table(samples: Samples) -> Any:
+    import pyarrow as pa
+
     items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
     return pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
 
 
 def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
     """Yield the rows of a part as Arrow tables of one schema."""
+    import pyarrow as pa
+
     if hasattr(items.X, "iloc"):  # at once: the type of a column of objects follows from all of its rows
         yield pa.table(
             {label: items.y.astype(np.int32)} | {name: _arrow_column(items.X[name]) for name in feature_names}
@@ -204,6 +208,8 @@ def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> It
 
 
 def _arrow_column(column: Any) -> Any:
+    import pyarrow as pa
+
     try:
         return pa.array(column, from_pandas=True)
     except pa.ArrowException as error:
@@ -214,7 +220,8 @@ def _arrow_column(column: Any) -> Any:
 
 
 def _write_rows(path: Path, tables: Iterator[Any]) -> None:
-    import pyarrow.parquet as pq
+    with require_extra("tables", "writing a data set"):
+        import pyarrow.parquet as pq
 
     first = next(tables)
     with pq.ParquetWriter(path, first.schema) as writer:

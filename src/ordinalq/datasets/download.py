@@ -12,7 +12,6 @@ import json
 import logging
 import lzma
 import os
-import shutil
 import stat
 import struct
 import sys
@@ -25,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.parallel import try_lock
 from ordinalq.io.columns import short
 from ordinalq.io.writing import replacing, write_bytes
@@ -42,9 +42,12 @@ OPENML = "https://www.openml.org/api/v1/json/data"
 
 def cache_folder() -> Path:
     """Return the folder of downloaded files: ORDINALQ_CACHE, or the place that the system has for caches."""
-    import pooch
+    if folder := os.environ.get("ORDINALQ_CACHE"):
+        return Path(folder)
+    with require_extra("paper", "the cache of data sets"):
+        import platformdirs
 
-    return Path(os.environ.get("ORDINALQ_CACHE") or pooch.os_cache("ordinalq"))
+    return Path(platformdirs.user_cache_dir("ordinalq"))
 
 
 def cached_copy(source: Path, name: str) -> Path:
@@ -90,44 +93,58 @@ def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | N
     is ``"sha256:..."`` or ``"md5:..."``, None where none is published; `advice` says what to do without the network,
     None names the folder ORDINALQ_DATA and `data`.
     """
-    import pooch
-    import requests
+    with require_extra("paper", "downloading data sets"):
+        import requests
 
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-
-    def transfer(url: str, output_file: str, _: Any) -> None:
-        part = folder / f"{file_name}.part"
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                _transfer(url, part)
-                break
-            except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-                if attempt == ATTEMPTS:
-                    raise
-                logger.info("%s: the transfer broke (%s), attempt %d follows", file_name, error, attempt + 1)
-        shutil.move(part, output_file)
+    path, part = folder / file_name, folder / f"{file_name}.part"
+    with _lock(folder / f"{file_name}.lock"):
+        if path.is_file() and _has_checksum(path, checksum):
+            return path
+        try:
+            _transfer_in_attempts(url, part)
+        except requests.RequestException as error:
+            raise _unreachable(url, error, advice or _put(file_name)) from error
         _validator_file(part).unlink(missing_ok=True)
+        if not _has_checksum(part, checksum):
+            part.unlink()
+            raise ValueError(
+                f"{url}: the file does not have the expected checksum {checksum} and was refused; fetch it again, or, "
+                f"if its publisher has changed it, put a copy that you trust as {file_name} into the folder named by "
+                "ORDINALQ_DATA."
+            )
+        part.replace(path)
+        return path
 
-    pooch.get_logger().setLevel(logging.WARNING)  # it would report each step and the sum of each file
-    try:
-        with _lock(folder / f"{file_name}.lock"):
-            return Path(pooch.retrieve(url, checksum, fname=file_name, path=folder, downloader=transfer))
-    except requests.RequestException as error:
-        raise _unreachable(url, error, advice or _put(file_name)) from error
-    except ValueError as error:
-        if checksum is None:
-            raise
-        raise ValueError(
-            f"{url}: the file does not have the expected checksum {checksum} and was refused; fetch it again, or, if "
-            f"its publisher has changed it, put a copy that you trust as {file_name} into the folder named by "
-            "ORDINALQ_DATA."
-        ) from error
+
+def _has_checksum(path: Path, checksum: str | None) -> bool:
+    """Return whether a file has the checksum ``"ALGORITHM:DIGEST"``, True if it is None."""
+    if checksum is None:
+        return True
+    algorithm, _, digest = checksum.partition(":")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest() == digest.lower()
+
+
+def _transfer_in_attempts(url: str, part: Path) -> None:
+    """Download `url` to `part`; resume after a broken transfer, at most ATTEMPTS times in all."""
+    import requests
+
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _transfer(url, part)
+            break
+        except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+            if attempt == ATTEMPTS:
+                raise
+            logger.info("%s: the transfer broke (%s), attempt %d follows", part.stem, error, attempt + 1)
 
 
 def fetch_json(url: str, advice: str) -> Any:
     """Get a JSON document; `advice` says what to do without the network."""
-    import requests
+    with require_extra("paper", "downloading data sets"):
+        import requests
 
     try:
         with requests.get(url, timeout=TIMEOUT) as response:
@@ -195,9 +212,10 @@ def _lock(path: Path) -> Iterator[None]:
 
 def _transfer(url: str, part: Path) -> None:
     """Download `url` to `part`, continuing what is there if the server confirms that it is the same file."""
-    import requests
-    from rich.console import Console
-    from rich.progress import Progress
+    with require_extra("paper", "downloading data sets"):
+        import requests
+        from rich.console import Console
+        from rich.progress import Progress
 
     validator_file = _validator_file(part)
     # The sum of the file may be unknown: only address and validator keep halves of two versions apart.

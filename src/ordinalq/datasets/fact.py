@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import published
 from ordinalq.datasets.binning import bin_target
@@ -97,10 +98,8 @@ def _read_table(path: Path) -> Floats:
 
 def _read_hdf5(path: Path) -> Floats:
     """Read the columns of the group `events`."""
-    try:
+    with require_extra("fact", "reading HDF5 files"):
         import h5py
-    except ImportError as error:
-        raise ImportError("the FACT events are an HDF5 file: install ordinalq[fact], which adds h5py.") from error
     try:
         file = h5py.File(path, "r")
     except OSError as error:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from ordinalq._utils.validation import Floats
 from ordinalq.io.columns import natural, place, require_columns, short
-from ordinalq.io.table import open_table
 
 logger = logging.getLogger("ordinalq")
 
@@ -88,6 +87,8 @@ def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
     path = Path(path)
     if path.suffix.lower() == ".arff" and path.is_file():
         return read_arff(path)
+    from ordinalq.io.table import open_table
+
     return natural(open_table(path).read(nested=nested))
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import check_integer, check_random_state
 
 logger = logging.getLogger("ordinalq")
@@ -158,9 +159,7 @@ class RobertaVectors(TransformerMixin, BaseEstimator):
 
 
 def _import_text_extra() -> tuple[Any, Any]:
-    try:
+    with require_extra("text", "encoding text with RoBERTa"):
         import torch
         import transformers
-    except ImportError as error:
-        raise ImportError("RoBERTa vectors need torch and transformers: install ordinalq[text].") from error
     return torch, transformers

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from pyarrow import compute
 
 from ordinalq._utils.text import first_of, percent
 from ordinalq._utils.validation import Array, Floats, Index, Mask, check_choice
@@ -195,17 +193,30 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
 
 def parsed_numbers(column: "pd.Series[Any]") -> Floats:
     """Return the numbers in a column of words or objects (N,), NaN where there is none; true and false are none."""
-    try:
-        # Fast, where nothing but empty cells stands in the way.
-        words = compute.utf8_trim_whitespace(pa.array(column, type=pa.string(), from_pandas=True))
-        return np.asarray(compute.cast(words, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
+    if (fast := _parsed_by_arrow(column)) is not None:
+        return fast
     read = pd.to_numeric(column.astype(object), errors="coerce")
     values: Floats = read.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     if column.dtype == object:
         values[[isinstance(value, bool | np.bool_) for value in column]] = np.nan
     return values
+
+
+def _parsed_by_arrow(column: "pd.Series[Any]") -> Floats | None:
+    """Return the numbers of :func:`parsed_numbers` if all cells are numbers or missing and pyarrow is installed.
+
+    It is fast, but not necessary: frames are read without the extra `tables`, only files are not.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import compute
+    except ModuleNotFoundError:
+        return None
+    try:
+        words = compute.utf8_trim_whitespace(pa.array(column, type=pa.string(), from_pandas=True))
+        return np.asarray(compute.cast(words, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
 
 
 def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:

@@ -15,17 +15,23 @@ import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Index
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STDIN = "-"
 CHUNK = 1 << 20
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
+# The format of a table by its file extension.
+ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
 # Endings of packed files.
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -49,6 +55,9 @@ def packing(name: str) -> str:
 def unpacked(raw: IO[bytes], ending: str) -> Any:
     """Return what an open file holds, as a file; `ending` says how it is packed."""
     if ending == ".zst":
+        with require_extra("tables", "reading .zst files"):
+            import pyarrow as pa
+
         stream: Any = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
         return io.BufferedReader(stream)
     if ending == ".gz":
@@ -386,6 +395,6 @@ class Block(NamedTuple):
 class Part(NamedTuple):
     """Some rows of a file."""
 
-    table: pa.Table | pd.DataFrame
+    table: "pa.Table | pd.DataFrame"
     lines: Any  # of the file (or rows, counted from 0, in Parquet), of each row
     seen: frozenset[str] | None = None  # columns that have a value in some row, where rows may lack columns

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import pandas as pd
-import pyarrow as pa
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.progress import along
 from ordinalq._utils.validation import check_choice
 from ordinalq.io.columns import require_columns
-from ordinalq.io.csv import Delimited
 from ordinalq.io.files import (
+    ENDINGS,
+    FORMATS,
     PACKED,
     STDIN,
     Block,
@@ -33,11 +34,14 @@ from ordinalq.io.files import (
     is_utf8,
     packing,
 )
-from ordinalq.io.jsonl import JsonLines
-from ordinalq.io.parquet import Parquet
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
-ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
+with require_extra("tables", "reading tables"):
+    import pyarrow as pa
+
+    from ordinalq.io.csv import Delimited
+    from ordinalq.io.jsonl import JsonLines
+    from ordinalq.io.parquet import Parquet
+
 QUOTING = ("auto", "minimal", "none")
 
 # A portion has at most this many bytes, in the columns that are read, and this many rows.

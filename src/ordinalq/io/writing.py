@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq.io.table import ENDINGS
+from ordinalq.io.files import ENDINGS
 
 PICTURES = ("png", "svg", "pdf")
 # The files of a table in a folder.

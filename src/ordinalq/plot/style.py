@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import cut
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def bar() -> str:
 
 def new_figure(size: tuple[float, float]) -> Any:
     """Return a new figure, of a size in inches, that pyplot does not know."""
-    from matplotlib.figure import Figure
+    with require_extra("plot", "plotting"):
+        from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained")
 

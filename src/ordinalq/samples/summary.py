@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples
@@ -359,7 +360,9 @@ def _on_disk(array: Array) -> Array:
 def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
     """Return keys as an Arrow stream: it knows all types that they may have."""
     import pandas as pd
-    import pyarrow as pa
+
+    with require_extra("tables", "saving a summary of groups"):
+        import pyarrow as pa
 
     table = pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False)
     stream = io.BytesIO()
@@ -370,7 +373,9 @@ def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
 
 def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     import pandas as pd
-    import pyarrow as pa
+
+    with require_extra("tables", "loading a summary of groups"):
+        import pyarrow as pa
 
     frame = pa.ipc.open_stream(stream.tobytes()).read_pandas()
     return Keys([Column(pd.Index(frame[name]), str(name)) for name in frame.columns])

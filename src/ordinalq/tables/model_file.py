@@ -31,6 +31,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import first_of, plain
 from ordinalq.io.columns import short
 from ordinalq.io.writing import check_output, replacing
@@ -63,7 +64,8 @@ class ModelInfo:
 
 def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
     """Return what the file of a model will say."""
-    import skops
+    with require_extra("tables", "saving a model"):
+        import skops
 
     names = dict.fromkeys(map(str, getattr(model, "feature_names_in_", ())), "")
     columns = getattr(model, "kinds_", names)  # those of a table model
@@ -670,7 +672,8 @@ def load_model(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
 
 def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tuple[Any, ModelInfo]:
     """Read a model with what its file says about it, see :func:`load_model`."""
-    import skops.io
+    with require_extra("tables", "loading a model"):
+        import skops.io
 
     path = Path(path)
     if isinstance(trusted, str):

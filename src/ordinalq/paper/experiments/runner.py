@@ -23,6 +23,7 @@ from joblib.parallel import BACKENDS, EXTERNAL_BACKENDS
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.parallel import Watched, n_workers, watch
 from ordinalq._utils.text import percent
 from ordinalq.metrics import errors
@@ -71,20 +72,19 @@ def check_workers(backend: str, n_jobs: int) -> None:
 
 def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
     """Connect to a cluster, where the backend needs one."""
-    try:
-        if backend == "dask":
+    if backend == "dask":
+        with require_extra("dask", "backend 'dask'"):
             import dask
             from distributed import Client, get_client
 
-            try:
-                get_client()  # that of the caller
-            except ValueError:
-                address = dask.config.get("scheduler-address", None)
-                local = (
-                    {} if address else {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": None}
-                )
-                stack.enter_context(Client(address, **local))  # type: ignore[no-untyped-call]
-        elif backend == "ray":
+        try:
+            get_client()  # that of the caller
+        except ValueError:
+            address = dask.config.get("scheduler-address", None)
+            local = {} if address else {"n_workers": n_processes, "threads_per_worker": 1, "dashboard_address": None}
+            stack.enter_context(Client(address, **local))  # type: ignore[no-untyped-call]
+    try:
+        if backend == "ray":
             from ray.util.joblib import register_ray
 
             register_ray()

@@ -21,8 +21,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.parallel import try_lock
 from ordinalq.io.writing import write_bytes
+
+with require_extra("paper", "running experiments"):
+    import pyarrow.parquet  # noqa: F401 - pandas writes Parquet files with it
 
 logger = logging.getLogger("ordinalq")
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.paper.experiments.config import split_pair
@@ -18,6 +19,10 @@ from ordinalq.paper.report.facts import data_name, display_name, failures, parse
 from ordinalq.paper.report.figures import Picture
 from ordinalq.paper.report.formats import Table, short
 from ordinalq.paper.report.tables import claim_sentences, result_facts
+
+with require_extra("paper", "writing a report"):
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
 # What an experiment shows, in plain words: what was done, what is best, which conclusions of the paper hold.
 
@@ -318,9 +323,6 @@ def duration(seconds: float) -> str:
 
 
 def _render(**content: Any) -> str:
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     text = (files("ordinalq") / "paper" / "report" / "template.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     # The drawings are our own, and matplotlib escapes the text in them.
