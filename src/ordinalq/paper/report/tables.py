@@ -1,4 +1,7 @@
-"""All tables of an experiment. A new one is a function in `MAKERS`; files and page take whatever these make."""
+"""The tables of an experiment.
+
+Claims about pairs of methods; errors; ranks; samples and protocols; parameters. A new table is a function in `MAKERS`.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,11 +53,10 @@ from ordinalq.protocols import APP, RealPrevalences, streams
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
 from ordinalq.simplex import jaggedness
 
-# The paper's claims about pairs of methods, tested on the errors of a run and set beside the printed figures.
+# Claims about pairs of methods, tested on the errors of a run
 #
-# The message of the paper is that the regularized form of a method is better than the plain one; of its comparison of
-# classifiers, that logistic regression is almost always best. Both are claims about pairs on the same test samples.
-
+# The paper claims that the regularized form of a method is better than the plain one, and that logistic regression is
+# almost always the best classifier. Both are claims about pairs on the same test samples.
 
 # Each plain method of the paper and its regularized form.
 REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
@@ -70,12 +72,13 @@ def table_name(outcome: Outcome) -> str:
     return "logistic_regression" if compares_classifiers(outcome) else "plain_and_regularized"
 
 
-class Claim(NamedTuple):
-    """What the paper says of a pair: the error of ``better`` is smaller than that of ``worse``.
+def claim_sides(outcome: Outcome) -> tuple[str, str]:
+    """Return the names of the first and the second method of a pair."""
+    return ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
 
-    ``first`` and ``second`` are the same two in the order in which they are compared: the change is from the first to
-    the second.
-    """
+
+class Claim(NamedTuple):
+    """A pair of methods, and the one of them whose error is smaller according to the paper."""
 
     first: str
     second: str
@@ -110,7 +113,7 @@ def claim_facts(outcome: Outcome) -> pd.DataFrame:
 def claim_table(outcome: Outcome) -> Table:
     """Return the pairs with their errors, the change from one to the other, and whether the claim holds."""
     facts = claim_facts(outcome)
-    first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
+    first, second = claim_sides(outcome)
     columns, rows = lay_out(
         facts,
         rows=["measure", "pair"],
@@ -138,12 +141,8 @@ def claim_table(outcome: Outcome) -> Table:
             "The printed EDy and PDF had in-sample predictions, o-EDy and o-PDF held-out ones, so that their printed "
             "change is not that of regularization alone (departure 12)."
         )
-    title = (
-        f"Logistic regression and the other classifiers on {data_name(outcome)}"
-        if compares_classifiers(outcome)
-        else f"Plain and regularized methods on {data_name(outcome)}"
-    )
-    return Table(table_name(outcome), title, columns, rows, facts, tuple(notes))
+    what = "Logistic regression and the other classifiers" if first == LOGISTIC else "Plain and regularized methods"
+    return Table(table_name(outcome), f"{what} on {data_name(outcome)}", columns, rows, facts, tuple(notes))
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
@@ -236,8 +235,7 @@ def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> fl
     return float(jaggedness(P_hat).mean() / jaggedness(P).mean())
 
 
-# The tables of errors: of the methods, on one data set or on several, and of classifiers in quantifiers.
-
+# Errors of the methods, on one data set or on several, and of classifiers in quantifiers
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {
@@ -251,9 +249,15 @@ FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
 OURS = mean_and_std(shade="log")
 METHOD = words("method", "method", display_name)
+PROTOCOL = words("protocol", "protocol")
 CLASSIFIER_COLUMNS = ["classifier", "quantifier", "protocol", "measure", "mean", "std", "n_samples", "p_value", "bold",
                       "percent_vs_lr", "paper_mean", "paper_bold", "classifier_parameters", "parameters",
                       "unconverged"]  # fmt: skip
+
+
+def method_group(fact: Any) -> str:
+    """Return the group of the method of a fact."""
+    return group_of(fact["method"])
 
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
@@ -281,7 +285,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
         cells=[OURS, PRINTED, Show("ratio", "ratio", number(2), needs="paper_mean")],
         across=["protocol"],
         above=lambda fact: str(fact["protocol"]),
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     title = f"{measure.upper()} on {data_name(outcome)}"
     return Table(measure, title, columns, rows, facts, (*notes, *missing_notes(outcome, [measure])))
@@ -309,7 +313,7 @@ def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
         cells=[OURS, Show("paper", "paper_mean", number(4), bold="paper_bold", needs="paper_mean")],
         across=["position", "protocol"],  # two data sets may have the same name
         above=lambda fact: f"{fact['data']}, {fact['protocol']}",
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Mean and standard deviation over the test samples of each data set.",
@@ -364,8 +368,7 @@ def ordinal_classifier_table(outcome: Outcome) -> Table:
     return Table("ordinal_classifiers", title, columns, rows, facts, notes)
 
 
-# Average ranks of methods, over data sets or over test samples, beside those of the paper.
-
+# Average ranks of methods, over data sets or over test samples, and those of the paper
 
 RANK_COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
            "paper_rank", "paper_n_blocks", "bold"]  # fmt: skip
@@ -378,17 +381,16 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
     Methods without a result in some outcome are left out.
     """
     found: dict[tuple[str, str], Ranking] = {}
-    for measure in outcomes[0].measures:
-        for protocol in outcomes[0].protocols:
-            if not all(protocol in one.protocols and measure in one.measures for one in outcomes):
-                continue
-            errors = [results(outcome, protocol, measure) for outcome in outcomes]
-            blocks: dict[str, Any] = dict(errors[0])
-            if len(outcomes) > 1:
-                common = [method for method in errors[0] if all(method in one for one in errors)]
-                blocks = {method: [float(np.mean(one[method])) for one in errors] for method in common}
-            if blocks:
-                found[protocol, measure] = rank(blocks)
+    for measure, protocol in product(outcomes[0].measures, outcomes[0].protocols):
+        if not all(protocol in one.protocols and measure in one.measures for one in outcomes):
+            continue
+        errors = [results(outcome, protocol, measure) for outcome in outcomes]
+        blocks: dict[str, Any] = dict(errors[0])
+        if len(outcomes) > 1:
+            common = [method for method in errors[0] if all(method in one for one in errors)]
+            blocks = {method: [float(np.mean(one[method])) for one in errors] for method in common}
+        if blocks:
+            found[protocol, measure] = rank(blocks)
     return found
 
 
@@ -444,14 +446,14 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["method"],
-        heads=[words("method", "method", display_name)],
+        heads=[METHOD],
         cells=[
             Show("rank", "rank", number(2), bold="bold", shade="linear"),
             Show("paper", "paper_rank", number(2), needs="paper_rank"),
         ],
         across=["protocol", "measure"],
         above=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     blocks = "data sets" if len(outcomes) > 1 else "test samples"
     notes = [f"Rank: average over {blocks}, 1 is best; bold: within the critical difference of the best."]
@@ -474,8 +476,7 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
     return Table("ranking", title, columns, rows, facts.drop(columns="bold"), tuple(notes), section="ranking")
 
 
-# The tables about samples: those of a run, and the protocols of the paper.
-
+# Samples of a run, and the protocols of the paper
 
 N_FACT = 12  # classes of Fact-OQ
 
@@ -509,7 +510,7 @@ def samples_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["protocol"],
-        heads=[words("protocol", "protocol")],
+        heads=[PROTOCOL],
         cells=[
             Show("test samples", "n_samples"),
             Show("jaggedness", "xi1", number(4)),
@@ -518,10 +519,8 @@ def samples_table(outcome: Outcome) -> Table:
             Show("shift, paper", "nmd_to_training_paper", number(4), needs="xi1_paper"),
         ],
     )
-    notes = (
-        "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample.",
-    )
-    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, notes, section="run")
+    note = "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample."
+    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, (note,), section="run")
 
 
 def protocols_table(outcome: Outcome) -> Table:
@@ -539,7 +538,7 @@ def protocols_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["data", "protocol"],
-        heads=[words("protocol", "protocol")],
+        heads=[PROTOCOL],
         cells=[
             Show("ours", "xi1", number(4), above="jaggedness xi_1"),
             Show("paper", "xi1_paper", number(4), above="jaggedness xi_1"),
@@ -638,8 +637,7 @@ def protocol_table(
     return pd.DataFrame(rows)
 
 
-# The tables of parameters: what was selected, and which values were tried, beside those of the paper.
-
+# Parameters: the selected ones, and the values that were tried, with those of the paper
 
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")
@@ -659,14 +657,14 @@ def selected_table(outcome: Outcome) -> Table:
         facts,
         rows=KEYS,
         heads=[
-            words("method", "method", display_name),
-            words("protocol", "protocol"),
+            METHOD,
+            PROTOCOL,
             words("measure", "measure", str.upper),
             words("classifier", "classifier", _settings),
             words("parameters", "parameters", _settings),
         ],
         cells=[Show("validation error", "error", number(4)), Show("smoothing", "smoothing", number(2))],
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Validation error: mean over the validation samples, which differ from the test samples.",
@@ -716,14 +714,14 @@ def hyperparameter_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         _one_row_each(facts),
         rows=["method", "parameter"],
-        heads=[words("method", "method", display_name), words("parameter", "parameter")],
+        heads=[METHOD, words("parameter", "parameter")],
         cells=[
             words("printed", "printed"),
             words("settings paper", "paper"),
             words("settings reference", "reference"),
             words("this run", "run", _list),
         ],
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Settings paper: as the text says. Settings reference: as the authors' program did.",
