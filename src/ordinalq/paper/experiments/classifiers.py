@@ -34,6 +34,7 @@ from ordinalq.paper.experiments.config import (
     classifier_grid,
     split_pair,
 )
+from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.units import POOLS, Material, ScoredUnit, Setup, Trial, Unit
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import OneHot, Samples
@@ -228,8 +229,7 @@ class ClassifierUnit(Unit):
                     assert P is not None
                 else:
                     P, _ = estimate(quantifier, scored, pool, getattr(material, pool).samples)
-                columns = {f"p_{i + 1}": P[:, i] for i in range(material.n_classes)}
-                table = pd.DataFrame({"pool": pool, "method": method} | columns)
+                table = pd.DataFrame({"pool": pool, "method": method} | prevalence_columns(P))
                 tables.append(table.assign(estimating=time.perf_counter() - begin))
         return pd.concat(tables, ignore_index=True).assign(seconds=seconds, message="")
 

@@ -69,11 +69,11 @@ class Outcome:
 
     def distributions(self, method: str, protocol: str, measure: str) -> tuple[Floats, Floats]:
         """Return the estimates and the true distributions of the test samples, each (B, n)."""
-        return shares(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
+        return read_prevalences(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
 
     def true_distributions(self, protocol: str) -> Floats:
         """Return the true distributions of the test samples of a protocol, (B, n)."""
-        return shares(self.truth[self.truth["protocol"] == protocol])
+        return read_prevalences(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
         """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
@@ -91,7 +91,12 @@ def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd
     return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
 
 
-def shares(table: pd.DataFrame) -> Floats:
+def prevalence_columns(P: Floats, prefix: str = "p") -> dict[str, Floats]:
+    """Return the columns ``p_1``..``p_n`` of a table, from P (B, n)."""
+    return {f"{prefix}_{i}": column for i, column in enumerate(P.T, start=1)}
+
+
+def read_prevalences(table: pd.DataFrame) -> Floats:
     """Return the columns ``p_1``..``p_n`` of a table, (B, n), in the order of the samples."""
     columns = [name for name in table.columns if name.startswith("p_")]
     return np.asarray(table.sort_values("sample")[columns], dtype=np.float64)

@@ -24,6 +24,7 @@ from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
 from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
@@ -239,7 +240,7 @@ class Unit(ABC):
         for trial, result in zip(self.trials, estimates, strict=True):
             P = np.empty((0, n)) if result.message else result.P
             head = {"sample": np.arange(len(P)), "converged": result.converged}
-            tables.append(pd.DataFrame(self._names(trial) | head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
+            tables.append(pd.DataFrame(self._names(trial) | head | prevalence_columns(P)))
         return pd.concat(tables, ignore_index=True)
 
 
@@ -265,9 +266,7 @@ class ScoredUnit(Unit):
             message = ""
         except Exception as error:  # the experiment goes on, and the table tells
             scores, message = {"train": np.full((1, n), np.nan)}, describe(error)
-        tables = [
-            pd.DataFrame({"part": part} | {f"s_{i + 1}": S[:, i] for i in range(n)}) for part, S in scores.items()
-        ]
+        tables = [pd.DataFrame({"part": part} | prevalence_columns(S, "s")) for part, S in scores.items()]
         table = pd.concat(tables, ignore_index=True)
         return table.assign(seconds=time.perf_counter() - start, message=message)
 
