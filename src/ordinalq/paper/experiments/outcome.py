@@ -1,7 +1,6 @@
 """What an experiment has found: all that tables, figures and the report need, and nothing else."""
 
 import io
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.paper.experiments.store import FORMAT, MARK, Store, to_json
+from ordinalq.paper.experiments.store import FORMAT, MARK, Store, read_mark, to_json
 
 # The tables of an outcome, each a file of the folder.
 TABLES = ("validation", "selected", "estimates", "truth")
@@ -106,14 +105,12 @@ def read_outcome(folder: str | Path) -> Outcome:
     """Read what a finished experiment has written into its folder."""
     folder = Path(folder)
     try:
-        about = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if about["format"] != FORMAT:
-            raise ValueError(f"its format is {about['format']!r}")
+        about = read_mark(folder)
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} must be the folder of an experiment, but it has no {MARK}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / MARK} is not the description of an experiment: {error}.") from error
-    if about.get("experiment", {}).get("kind") == "collection":
+    if about["experiment"].get("kind") == "collection":
         raise ValueError(f"{folder} holds a collection of experiments; name the folders in it.")
     if "versions" not in about or not all((folder / f"{name}.parquet").exists() for name in TABLES):
         raise ValueError(f"{folder} holds an experiment that is not finished; run it again.")

@@ -163,13 +163,18 @@ def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
         raise FileExistsError(f"{folder} holds another experiment ({', '.join(different)}); name another folder.")
 
 
+def read_mark(folder: Path) -> dict[str, Any]:
+    """Return the description of an experiment; errors of files, JSON and keys are those of Python."""
+    found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    if found["format"] != FORMAT:
+        raise ValueError(f"its format is {found['format']!r}")
+    return {**found, "experiment": dict(found["experiment"])}
+
+
 def _mark(folder: Path) -> dict[str, Any]:
     """Return what the folder says of itself."""
     try:
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"its format is {found['format']!r}")
-        return {**found, "experiment": dict(found["experiment"])}
+        return read_mark(folder)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileExistsError(
             f"{folder / MARK} is damaged, or ordinalq did not write it; name another folder, or restore it. ({error})"

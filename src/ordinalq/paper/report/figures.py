@@ -536,7 +536,7 @@ def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
     if not errors:
         return None
     highlighted = _best_of_groups(errors)[:3]
-    best = min(errors, key=lambda method: float(np.mean(errors[method])))
+    best = facts.best_of(errors)
     looks = looks_of(outcome.methods)
     classes = [str(name) for name in outcome.about["data"]["classes"]]
     shown = np.unique(np.linspace(0, len(classes) - 1, min(len(classes), MAX_CLASSES)).astype(int))
@@ -671,7 +671,7 @@ def _best_of_groups(errors: Errors) -> list[str]:
     groups: dict[str, list[str]] = {}
     for method in errors:
         groups.setdefault(group_of(method), []).append(method)
-    return [min(group, key=lambda method: float(np.mean(errors[method]))) for group in groups.values()]
+    return [facts.best_of(errors, group) for group in groups.values()]
 
 
 def _outer_labels(panels: Any, number: int, across: int, below: str, left: str) -> None:
