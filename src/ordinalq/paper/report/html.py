@@ -105,14 +105,11 @@ def _new_methods(outcome: Outcome) -> Iterator[str]:
     groups = {facts.group_of(method) for method in outcome.methods}
     if not best or NEW not in groups or groups == {NEW}:
         return
-    lost = {column: method for column, method in best.items() if facts.group_of(method) != NEW}
-    text = (
-        "The paper's conclusion that its regularized methods outperform the existing ones holds for the best mean "
-        f"error in {len(best) - len(lost)} of {len(best)} columns"
-    )
+    others = {column: method for column, method in best.items() if facts.group_of(method) != NEW}
+    lost = [f"; {_unbroken(method)} is best under {m.upper()}, {p}" for (m, p), method in others.items()]
     yield (
-        "; ".join([text, *(f"{_unbroken(method)} is best under {m.upper()}, {p}" for (m, p), method in lost.items())])
-        + "."
+        "The paper's conclusion that its regularized methods outperform the existing ones holds for the best mean "
+        f"error in {len(best) - len(lost)} of {len(best)} columns{''.join(lost)}."
     )
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,36 +77,23 @@ def claim_sides(outcome: Outcome) -> tuple[str, str]:
     return ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
 
 
-class Claim(NamedTuple):
-    """A pair of methods, and the one of them whose error is smaller according to the paper."""
+def claims(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return the pairs of methods that were run: a plain method and its regularized form, or LR and another classifier.
 
-    first: str
-    second: str
-    better: str
-
-
-def claims(outcome: Outcome) -> list[Claim]:
-    """Return the claims about methods that were run."""
+    The paper claims that the regularized form is better, and that LR is better.
+    """
     if not compares_classifiers(outcome):
-        pairs = [(plain, smooth) for plain, smooth in REGULARIZED.items() if {plain, smooth} <= set(outcome.methods)]
-        return [Claim(plain, smooth, smooth) for plain, smooth in pairs]
-    split = [(method, *split_pair(method)) for method in outcome.methods]
-    return [
-        Claim(f"{LOGISTIC}-{quantifier}", method, f"{LOGISTIC}-{quantifier}")
-        for method, classifier, quantifier in split
-        if classifier != LOGISTIC and f"{LOGISTIC}-{quantifier}" in outcome.methods
-    ]
+        return [pair for pair in REGULARIZED.items() if set(pair) <= set(outcome.methods)]
+    pairs = [(f"{LOGISTIC}-{split_pair(method)[1]}", method) for method in outcome.methods]
+    return [(first, second) for first, second in pairs if first != second and first in outcome.methods]
 
 
 def claim_facts(outcome: Outcome) -> pd.DataFrame:
     """Return one row per measure, protocol and claim: means, change in per cent, p-value, printed change, result."""
-    rows = [
-        _tested(claim, outcome, protocol, measure, errors, printed)
-        for measure in outcome.measures
-        for protocol in outcome.protocols
-        for errors, printed in [(results(outcome, protocol, measure), printed_cells(outcome, protocol, measure))]
-        for claim in claims(outcome)
-    ]
+    rows = []
+    for measure, protocol in product(outcome.measures, outcome.protocols):
+        errors, printed = results(outcome, protocol, measure), printed_cells(outcome, protocol, measure)
+        rows += [_test_claim(pair, outcome, protocol, measure, errors, printed) for pair in claims(outcome)]
     return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
@@ -190,41 +177,42 @@ def _failure(fact: Any) -> str:
     return f"{fact['pair']} under {where}: {fact['change']:+.1f} %, p = {p_text(fact['p_value'])}"
 
 
-def _tested(
-    claim: Claim,
+def _test_claim(
+    pair: tuple[str, str],
     outcome: Outcome,
     protocol: str,
     measure: str,
     errors: dict[str, Any],
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; what cannot be known is NaN, and its result is empty."""
+    """Return the row of one claim; unknown numbers are NaN, and the result is empty if there is no test."""
+    first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
-        "pair": f"{display_name(claim.first)} → {display_name(claim.second)}",
-        "first": claim.first,
-        "second": claim.second,
+        "pair": f"{display_name(first)} → {display_name(second)}",
+        "first": first,
+        "second": second,
         "protocol": protocol,
         "measure": measure,
-        "paper_first": float(printed.get(claim.first, {}).get("mean", np.nan)),
-        "paper_second": float(printed.get(claim.second, {}).get("mean", np.nan)),
+        "paper_first": float(printed.get(first, {}).get("mean", np.nan)),
+        "paper_second": float(printed.get(second, {}).get("mean", np.nan)),
         "result": "",
     }
     row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
-    if claim.first in errors and claim.second in errors:
-        a, b = errors[claim.first], errors[claim.second]
+    if first in errors and second in errors:
+        a, b = errors[first], errors[second]
         p = wilcoxon(a, b)
         # The test is one of ranks: where it and the means point to different sides, nothing is decided.
         falls = np.sign(b.mean() - a.mean()) + np.sign(np.median(b - a))
-        better = claim.second if falls < 0 else claim.first
+        is_as_claimed = (falls > 0) == compares_classifiers(outcome)
         decided = p < LEVEL and falls != 0
         row |= {
             "first_mean": float(a.mean()),
             "second_mean": float(b.mean()),
             "change": percent_change(a.mean(), b.mean()),
             "p_value": p,
-            "result": OPEN if not decided else HOLDS if better == claim.better else FAILS,
-            "first_smoothing": _smoothing(outcome, claim.first, protocol, measure),
-            "second_smoothing": _smoothing(outcome, claim.second, protocol, measure),
+            "result": OPEN if not decided else HOLDS if is_as_claimed else FAILS,
+            "first_smoothing": _smoothing(outcome, first, protocol, measure),
+            "second_smoothing": _smoothing(outcome, second, protocol, measure),
         }
     return row
 
@@ -755,25 +743,22 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
 
 
-def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
-    """Return the name of each classifier, its printed grid, and the values that were tried.
+def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """Yield the name of each classifier, its published grid, and the values that were tried.
 
-    No grid is printed for the comparison of ordinal classifiers.
+    No grid is published for the comparison of ordinal classifiers.
     """
     tried = outcome.validation
-    if not compares_classifiers(outcome):
-        values = _values(tried["classifier"])
-        trees = outcome.about["experiment"].get("n_estimators")
-        if trees is not None:
-            values = {"n_estimators": [trees]} | values
-        family = "logistic" if "C" in values else "forest"
-        return [(CLASSIFIERS[family], published.classifier_grid(family), values)]
-    found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
-    for name in dict.fromkeys(map(group_of, outcome.methods)):
-        values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
-        values.pop("name", None)  # of the classifier itself
-        found.append((name, {}, values))
-    return found
+    if compares_classifiers(outcome):
+        for name in dict.fromkeys(map(group_of, outcome.methods)):
+            values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
+            yield name, {}, {key: found for key, found in values.items() if key != "name"}
+        return
+    values = _values(tried["classifier"])
+    trees = outcome.about["experiment"].get("n_estimators")
+    family = "logistic" if "C" in values else "forest"
+    own = {} if trees is None else {"n_estimators": [trees]}
+    yield CLASSIFIERS[family], published.classifier_grid(family), own | values
 
 
 def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
