@@ -36,8 +36,8 @@ PARTIAL = ".partial-"  # beginning of the name of a file that is being written
 DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
-# What shows results and does not compute any.
-SHOWING = ("cli", "plot", "report", "tables", "terminal.py", "text.py")
+# Beginnings of the paths of our files that show results and do not compute any.
+SHOWING = ("app/", "cli/", "paper/report/", "plot/", "tables/", "_utils/text.py")
 
 
 class Store:
@@ -196,7 +196,7 @@ def versions() -> dict[str, str]:
     package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in SHOWING:
+        if not path.relative_to(package).as_posix().startswith(SHOWING):
             digest.update(path.read_bytes())
     own = {"ordinalq": version("ordinalq"), "code": digest.hexdigest()[:DIGITS]}
     return own | {name: version(name) for name in PACKAGES}
