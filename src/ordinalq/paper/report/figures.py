@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -420,11 +420,11 @@ Errors = Mapping[str, Floats]
 def all_pictures(outcome: Outcome) -> Iterator[Picture]:
     """Draw every figure that applies to an outcome."""
     for number, measure in enumerate(outcome.measures):
-        first = [draw(outcome, measure) for draw in (error_picture, claim_picture)]
-        trends = [trend_picture(outcome, measure, trend) for trend in TRENDS]
-        for picture in filter(None, (*first, *trends, smoothing_picture(outcome, measure))):
-            folded = number > 0 and picture.section == "figures"
-            yield replace(picture, fold=f"The same for {measure.upper()}") if folded else picture
+        for draw in (error_picture, claim_picture, shift_picture, jaggedness_picture, smoothing_picture):
+            picture = draw(outcome, measure)
+            if picture is not None:
+                folded = number > 0 and picture.section == "figures"
+                yield replace(picture, fold=f"The same for {measure.upper()}") if folded else picture
     yield from filter(None, (prevalence_picture(outcome, protocol) for protocol in outcome.protocols))
     yield from rank_pictures(rankings([outcome]), f"{facts.data_name(outcome)}, over test samples")
     yield from paper_pictures()
@@ -470,27 +470,6 @@ class Trend(NamedTuple):
     label: str
     caption: str
     coordinate: Callable[[Floats, Floats], Any]  # of p_train and P, returns (B,)
-
-
-TRENDS = (
-    Trend(
-        "shift",
-        "prior shift",
-        "prior shift, NMD of training set and sample",
-        "The test samples are sorted by how far their true distribution is from that of the training set, and cut into "
-        "groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift "
-        "does not disturb.",
-        nmd,
-    ),
-    Trend(
-        "jaggedness",
-        "jaggedness",
-        "jaggedness of the truth, ξ₁",
-        "As before, the samples sorted by the jaggedness of their true distribution. Methods that assume smoothness "
-        "gain on the left and pay on the right.",
-        lambda p_train, P: jaggedness(P),
-    ),
-)
 
 
 def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
@@ -630,6 +609,27 @@ def trend_picture(outcome: Outcome, measure: str, trend: Trend) -> Picture | Non
             f"{measure.upper()} against {trend.title}",
             f"{trend.caption} Coloured: the best method of each group; grey: all others.",
         )
+
+
+SHIFT = Trend(
+    "shift",
+    "prior shift",
+    "prior shift, NMD of training set and sample",
+    "The test samples are sorted by how far their true distribution is from that of the training set, and cut into "
+    "groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift does "
+    "not disturb.",
+    nmd,
+)
+JAGGEDNESS = Trend(
+    "jaggedness",
+    "jaggedness",
+    "jaggedness of the truth, ξ₁",
+    "As before, the samples sorted by the jaggedness of their true distribution. Methods that assume smoothness gain "
+    "on the left and pay on the right.",
+    lambda p_train, P: jaggedness(P),
+)
+shift_picture = partial(trend_picture, trend=SHIFT)
+jaggedness_picture = partial(trend_picture, trend=JAGGEDNESS)
 
 
 def _draw_errors(
