@@ -18,7 +18,7 @@ from ordinalq.metrics import errors
 from ordinalq.model_selection import Attempt
 from ordinalq.paper.experiments.config import config_folder, config_names, load_config
 from ordinalq.paper.experiments.outcome import read_outcome
-from ordinalq.paper.experiments.runner import LogFile, Progress, Terminal, identity, parallel, run, select
+from ordinalq.paper.experiments.runner import Progress, identity, parallel, run, select
 from ordinalq.paper.experiments.store import Store, check_folder, content_hash, key_of, open_store
 from ordinalq.paper.experiments.units import ItemUnit, ScoredUnit, Setup, prepare, units_of
 from ordinalq.paper.report import write_report
@@ -578,7 +578,7 @@ def test_progress_reaches_the_end_of_every_stage(finished, tmp_path):
 
 def test_log_file_tells_each_unit(tmp_path):
     (tmp_path / "run.json").touch()
-    log = LogFile(tmp_path / "log.txt")
+    log = Progress(tmp_path / "log.txt")
     log.stage("validation", 2, "2 units")
     log.advance(1, "ARC (max_depth=4)")
     lines = (tmp_path / "log.txt").read_text().splitlines()
@@ -592,7 +592,7 @@ def test_terminal_shows_stage_and_share(terminal, monkeypatch):
     stream = io.StringIO()
     stream.isatty = lambda: terminal
     monkeypatch.setattr("ordinalq.paper.experiments.runner.SECONDS_BETWEEN_LINES", 0)
-    shown = Terminal(stream)
+    shown = Progress(stream=stream)
     shown.stage("validation", 4, "4 units")
     shown.advance(1, "ARC")
     shown.close()

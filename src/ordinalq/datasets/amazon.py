@@ -1,4 +1,8 @@
-"""Amazon-OQ-BK from the raw book reviews: filtered, split, and turned into vectors here."""
+"""Amazon-OQ-BK: stars of book reviews.
+
+Either from the raw reviews, which are filtered, split and encoded here, or as the published RoBERTa vectors with their
+samples, which are converted from text once.
+"""
 
 import gzip
 import hashlib
@@ -26,6 +30,7 @@ from ordinalq.datasets.download import (
     complete_folder,
     fetch,
     find_local,
+    first_match,
     members,
     too_large,
     zenodo_archive,
@@ -36,6 +41,8 @@ from ordinalq.io.files import open_binary
 from ordinalq.samples.samples import Samples
 
 logger = logging.getLogger("ordinalq")
+
+# Raw reviews
 
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 REVIEW_FILES = ("Books.json.gz", "Books.json", "reviews_Books.json.gz", "Books_5.json.gz", "reviews_Books_5.json.gz")
@@ -122,13 +129,10 @@ def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
 
 def book_prevalences(data: str | Path | None = None) -> Floats:
     """Return the star distributions of 8873 books with at least 100 useful reviews, (8873, 5)."""
-    local = None if data is None else next((p for f in PREVALENCE_FILES if (p := Path(data) / f).is_file()), None)
+    local = None if data is None else first_match(Path(data), PREVALENCE_FILES)
     advice = f"put it as {PREVALENCE_FILES[1]} beside the reviews or into the folder named by ORDINALQ_DATA"
-    path = (
-        local
-        or find_local(PREVALENCE_FILES)
-        or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
-    )
+    path = local or find_local(PREVALENCE_FILES)
+    path = path or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
     P = read_shares(path.read_text(encoding="utf-8").splitlines(), str(path))
     if len(P) == 0 or np.abs(P.sum(axis=1) - 1).max() > 1e-3:
         raise ValueError(f"{path}: expected star fractions that sum to one in each line.")
@@ -167,16 +171,12 @@ def read_reviews(path: Path, max_reviews: int, seed: int) -> Reviews:
         if counts["read"] == GIVE_UP and not texts:
             break  # no file of reviews
         counts["read"] += 1
-        text = review.get("reviewText")
+        text, votes = review.get("reviewText"), _useful_votes(review)
         if not isinstance(text, str) or len(text) < MIN_LENGTH:
             counts["short"] += 1
             continue
-        votes = _useful_votes(review)
-        if votes is None:
-            counts["unreadable"] += 1
-            continue
-        if votes < 1:
-            counts["unvoted"] += 1
+        if votes is None or votes < 1:
+            counts["unreadable" if votes is None else "unvoted"] += 1
             continue
         star = review.get("overall")
         if star not in (1, 2, 3, 4, 5):
@@ -249,10 +249,7 @@ def _useful_votes(review: dict[str, Any]) -> int | None:
         return None
 
 
-# Amazon-OQ-BK as published: RoBERTa vectors of book reviews with their samples, converted from text once.
-
-
-logger = logging.getLogger("ordinalq")
+# Published RoBERTa vectors and samples
 
 # Under our name, or as the record names its only archive.
 VECTOR_FILES = (

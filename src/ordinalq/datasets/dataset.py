@@ -1,4 +1,7 @@
-"""A data set: labelled training items, two pools, and the protocols that draw samples from the pools."""
+"""A data set: labelled training items, two pools, and the protocols that draw samples from the pools.
+
+The module also splits items into the three parts, and writes a data set as a folder of Parquet files.
+"""
 
 import json
 import shutil
@@ -18,8 +21,7 @@ from ordinalq.io.encoder import encoded_names, table_encoder
 from ordinalq.protocols import APP, Protocol, RealPrevalences
 from ordinalq.samples.samples import Samples
 
-# Items of a data set, and how they are split into training, validation and test.
-
+# Split into training, validation and test
 
 N_TRAIN = 20_000
 SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
@@ -111,8 +113,7 @@ def take(X: Any, index: Index) -> Any:
     return X.iloc[index] if hasattr(X, "iloc") else X[index]
 
 
-# A data set as a folder of Parquet files that any program can read.
-
+# A data set as a folder of Parquet files that any program can read
 
 CHUNK_ROWS = 2**14  # rows written to Parquet at once
 PARTIAL = ".ordinalq-"  # beginning of the name of the folder in which files are written before they are moved
@@ -229,6 +230,8 @@ def _write_rows(path: Path, tables: Iterator[Any]) -> None:
         for table in tables:
             writer.write_table(table)
 
+
+# The data set
 
 POOLS = ("validation", "test")
 

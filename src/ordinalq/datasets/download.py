@@ -1,6 +1,7 @@
-"""Fetching public files: local copies first, resumed downloads, checked sums, archives that stay in their folder.
+"""Fetch public files and read archives.
 
-Nothing that was fetched is executed or unpickled; it is read as numbers and text only.
+Local copies are found first. Downloads are resumed and their checksums verified. Members of an archive cannot leave
+their folder. Downloaded content is never executed or unpickled; it is read as numbers and text only.
 """
 
 import bz2
@@ -12,6 +13,7 @@ import json
 import logging
 import lzma
 import os
+import shutil
 import stat
 import struct
 import sys
@@ -67,22 +69,20 @@ def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path 
         path = Path(data)
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file or folder.")
-        found = path if path.is_file() else _first_match(path, patterns)
+        found = path if path.is_file() else first_match(path, patterns)
         if found is None:
             raise FileNotFoundError(f"{path}: the folder must hold one of {', '.join(patterns)}, but has none of them.")
         return found
     folder = os.environ.get("ORDINALQ_DATA")
     if folder and not Path(folder).is_dir():
         raise FileNotFoundError(f"ORDINALQ_DATA must name a folder, but {folder!r} is none.")
-    found = _first_match(Path(folder), patterns) if folder else None
-    return found or _first_match(cache_folder(), patterns)
+    found = first_match(Path(folder), patterns) if folder else None
+    return found or first_match(cache_folder(), patterns)
 
 
-def _first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
-    for pattern in patterns:
-        for path in sorted(folder.glob(pattern)):
-            return path
-    return None
+def first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
+    """Return the first file or folder in `folder` that matches a pattern, in the order of the patterns."""
+    return next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
 
 
 def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | None = None) -> Path:
@@ -196,12 +196,12 @@ def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Wait until no other process or thread holds the lock, and hold it; the system frees it when a process dies."""
-    waiting = False
-    while (file := try_lock(path)) is None:
-        if not waiting:
-            logger.warning("%s is being fetched by another process: waiting for it", path.with_suffix(""))
-            waiting = True
+    file = try_lock(path)
+    if file is None:
+        logger.warning("%s is being fetched by another process: waiting for it", path.with_suffix(""))
+    while file is None:
         time.sleep(POLL_SECONDS)
+        file = try_lock(path)
     try:
         yield
     finally:
@@ -253,11 +253,10 @@ def _validator_file(part: Path) -> Path:
     return part.with_name(part.name + ".json")
 
 
-# Archives: members that stay in their folder, and no more of them than such an archive can hold.
+# Archives: zip and tar, with limits on names, sizes and numbers of members
 #
-# Nothing in them is executed or unpickled. Tar headers are read here: the standard reader takes them into memory
-# whatever their size, and follows chains of them by recursion.
-
+# Tar headers are read here, because the standard reader loads them whatever their size, follows chains of them by
+# recursion, and takes a damaged header for the end of the archive.
 
 COPY_BYTES = 2**16  # copied at once
 # What an archive may unpack to: this many bytes, this many times its size. Tables of numbers shrink to a thirtieth at
@@ -311,12 +310,11 @@ def extract(archive: Path, name: str, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as partial:
         found = False
-        for member, stream in members(archive):
+        for member, stream in members(archive):  # to the end, which checks all members
             if member.name == name and not found:
                 found = True
                 with partial.open("wb") as file:
-                    while chunk := stream.read(COPY_BYTES):
-                        file.write(chunk)
+                    shutil.copyfileobj(stream, file, COPY_BYTES)
         if not found:
             raise ValueError(f"{archive}: expected an archive with {name}, but it has none.")
     return path

@@ -1,5 +1,6 @@
-"""The Friedman #1 function, regenerated: ten features of which five matter, and the noise is known.
+"""The regression data of the paper: fried, Yolanda, BlogFeedback and Online News Popularity.
 
+"fried" is the Friedman #1 function, regenerated: ten features of which five matter, and known noise.
 y = 10 sin(pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + e, x uniform in [0, 1]^10, e ~ N(0, 1) (Friedman, 1991).
 The file that OpenML publishes as "fried" follows this formula: 40,768 items, three decimals, residuals of mean .001 and
 standard deviation .997.
@@ -15,6 +16,10 @@ from ordinalq._utils.validation import Floats
 from ordinalq.datasets.download import ARCHIVES, cached_copy, extract, fetch, find_local, openml_file, openml_target
 from ordinalq.datasets.files import numeric_columns, read_numbers, read_table
 from ordinalq.datasets.tables import Regression
+
+logger = logging.getLogger("ordinalq")
+
+# The Friedman #1 function
 
 N_ITEMS = 40_768
 N_FEATURES = 10
@@ -46,8 +51,7 @@ FRIED = Regression(
 )
 
 
-# Tables of OpenML: fried as published, and Yolanda.
-
+# Tables of OpenML: fried as published, and Yolanda
 
 FRIED_FILES = ("fried.parquet", "fried.csv", "dataset_564.pq", "fried.arff")
 # OpenML names them X1..X10 and Y; other copies of the same file have the second set of names.
@@ -82,10 +86,7 @@ YOLANDA = Regression(
 )
 
 
-# Tables of the UCI repository: BlogFeedback and Online News Popularity.
-
-
-logger = logging.getLogger("ordinalq")
+# Tables of the UCI repository: BlogFeedback and Online News Popularity
 
 UCI = "https://archive.ics.uci.edu/static/public"
 

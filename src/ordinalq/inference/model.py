@@ -56,6 +56,11 @@ class Traits:
     counts_items: bool = False
     has_group_model: bool = False
 
+    @property
+    def learns_from(self) -> str:
+        """What the method is fitted on: "scores", "features", or "items" if it fits its own classifiers."""
+        return self.input_kind if self.accepts_scores else "items"
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:

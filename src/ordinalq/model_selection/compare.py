@@ -169,7 +169,7 @@ def compare_methods(
     check_consistent_length(X, codes)
     numbers = None if groups is None else Keys.of(groups)[1]
     S = None
-    if any(_takes(method) == "scores" for method in found.values()):
+    if any(method.traits.learns_from == "scores" for method in found.values()):
         scorer = held_out(CrossFitted(random_state=random_state) if classifier is None else classifier)
         S = clone(scorer).fit(X, codes, ordered, numbers).held_out_scores_
         kept = np.flatnonzero(~unscored(S))
@@ -188,11 +188,11 @@ def compare_methods(
         given: dict[str, Any] = {"classes": labels, "groups": None if numbers is None else numbers[taught]}
         for key, method in found.items():
             twin: Quantifier = clone(method)
-            if _takes(method) == "items":
+            if method.traits.learns_from == "items":
                 twin.fit(_safe_indexing(X, taught), codes[taught], **given)
                 P = twin.predict_samples(_safe_indexing(X, judged), samples)
             else:
-                V: Any = S if _takes(method) == "scores" else np.asarray(X, dtype=np.float64)
+                V: Any = S if method.traits.learns_from == "scores" else np.asarray(X, dtype=np.float64)
                 P = twin.fit_scores(V[taught], codes[taught], **given).predict_scores(V[judged], samples)
             parts[key].append(errors(samples.prevalences, P, measure))
     joined = {key: np.concatenate(values) for key, values in parts.items()}
@@ -211,13 +211,8 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
     for name, method in methods.items():
         if not isinstance(method, Quantifier):
             raise TypeError(f"methods[{name!r}] must be a quantifier, such as PACC(), got {type(method).__name__}.")
-        if _takes(method) == "scores" and getattr(method, "classifier", None) is not None:
+        if method.traits.learns_from == "scores" and getattr(method, "classifier", None) is not None:
             raise ValueError(
                 f"methods[{name!r}] must have no classifier of its own; all methods share one: give classifier=..."
             )
     return dict(methods)
-
-
-def _takes(method: Quantifier) -> str:
-    """Return what a method learns from: "scores", "features", or "items" for classifiers of its own."""
-    return method.traits.input_kind if method.traits.accepts_scores else "items"

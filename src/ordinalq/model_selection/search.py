@@ -256,7 +256,7 @@ def units(task: Task) -> list[tuple[str, list[int]]]:
     """Return the configurations that are treated together: how they see items ("scores", ...), and their positions."""
     found: list[tuple[str, dict[str, Any], list[int]]] = []
     for i, quantifier in enumerate(task.quantifiers):
-        kind = quantifier.traits.input_kind if quantifier.traits.accepts_scores else "items"
+        kind = quantifier.traits.learns_from
         part = classifier_part(task.configurations[i]) if kind == "scores" else {}
         for other_kind, other_part, chosen in found:
             if kind != "items" and kind == other_kind and same_parameters(part, other_part):

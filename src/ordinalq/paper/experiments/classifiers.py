@@ -1,4 +1,4 @@
-"""The comparison of classifiers, some of which know the order of the classes.
+"""The comparison of ordinal and other classifiers in quantifiers.
 
 LR, OLR-AT, OLR-IT, ORidge and LAD in CC, PCC, ACC, PACC and SLD, under APP. A method is a pair, such as "OLR-AT-PACC".
 Settings "paper" take the quantifiers of the paper's own sections, on a cross-fitted classifier, as its main tables do.
@@ -34,6 +34,7 @@ from ordinalq.paper.experiments.config import (
     classifier_grid,
     split_pair,
 )
+from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.units import POOLS, Material, ScoredUnit, Setup, Trial, Unit
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import OneHot, Samples
@@ -209,8 +210,7 @@ class ClassifierUnit(Unit):
     def score(self, material: Material) -> pd.DataFrame:
         """Fit the classifier on both parts of L: one row per pool, trial and sample, or item in the case of SLD."""
         start = time.perf_counter()
-        given = dict(self.classifier)
-        classifier = make_classifier(given.pop("name"), given, random_state=self.setup.seed)
+        classifier = _unfitted_classifier(self)
         split = hold_out(material.dataset.train.y, self.setup.seed)
         quantifiers = {trial.method: split_pair(trial.method)[1] for trial in self.trials}
         try:
@@ -228,8 +228,7 @@ class ClassifierUnit(Unit):
                     assert P is not None
                 else:
                     P, _ = estimate(quantifier, scored, pool, getattr(material, pool).samples)
-                columns = {f"p_{i + 1}": P[:, i] for i in range(material.n_classes)}
-                table = pd.DataFrame({"pool": pool, "method": method} | columns)
+                table = pd.DataFrame({"pool": pool, "method": method} | prevalence_columns(P))
                 tables.append(table.assign(estimating=time.perf_counter() - begin))
         return pd.concat(tables, ignore_index=True).assign(seconds=seconds, message="")
 
@@ -258,9 +257,7 @@ class CrossFittedUnit(ScoredUnit):
 
     def make_classifier(self) -> Any:
         """Return the unfitted classifier in ten folds."""
-        given = dict(self.classifier)
-        model = make_classifier(given.pop("name"), given, random_state=self.setup.seed)
-        return CrossFitted(model, cv=N_FOLDS, n_jobs=1, random_state=self.setup.seed)
+        return CrossFitted(_unfitted_classifier(self), cv=N_FOLDS, n_jobs=1, random_state=self.setup.seed)
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial: "OLR-AT-PACC" is PACC on the scores of OLR-AT."""
@@ -268,6 +265,12 @@ class CrossFittedUnit(ScoredUnit):
         grids = {name: find_method(name).grid(material.n_classes, "paper") for name in inner}
         trials = tuple(Trial(name, {key: values[0] for key, values in grids[name].items()}) for name in inner)
         return ScoredUnit.estimate(replace(self, trials=trials), material, scores, pool)
+
+
+def _unfitted_classifier(unit: Unit) -> Any:
+    """Return the unfitted classifier of a unit, which is named in its parameters."""
+    parameters = {name: value for name, value in unit.classifier.items() if name != "name"}
+    return make_classifier(unit.classifier["name"], parameters, random_state=unit.setup.seed)
 
 
 def _predictions(model: Any, parts: Mapping[str, Any]) -> dict[str, Predictions]:

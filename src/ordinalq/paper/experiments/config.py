@@ -1,7 +1,7 @@
-"""What an experiment is made of, read from TOML: data set, methods, classifier grid, samples.
+"""The configuration of an experiment, read from TOML: data set, methods, classifier grid, samples.
 
 The experiments of the paper are files in `configs/`, one per data set; own ones are files of the same form. A table
-``[quick]`` holds what the profile "quick" changes.
+``[quick]`` holds the changes of the profile "quick".
 """
 
 import inspect
@@ -19,8 +19,7 @@ from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.metrics import MEASURES
 from ordinalq.quantifiers.catalog import BEYOND, import_method, known_methods
 
-# The methods of the comparison of ordinal classifiers: a classifier with a quantifier each, such as "OLR-AT-PACC".
-
+# Methods of the comparison of ordinal classifiers: pairs such as "OLR-AT-PACC"
 
 # Classifier -> the parameter that sets the strength of its penalty.
 CLASSIFIERS = {"LR": "C", "OLR-AT": "alpha", "OLR-IT": "alpha", "ORidge": "alpha", "LAD": "C"}
@@ -58,6 +57,8 @@ def classifier_grid(name: str) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {CLASSIFIERS[name]: list(STRENGTHS), "class_weight": ["none", "balanced"]}
     return grid | ({"normalize": [False, True]} if name == "ORidge" else {})
 
+
+# Configurations
 
 PROFILES = ("full", "quick")
 KINDS = ("quantifiers", "classifiers", "collection")
@@ -182,11 +183,7 @@ class _Reader:
             if value < 1:
                 raise self._error(key, f"must be at least 1, got {value}", "samples")
         # Only methods on the scores of a classifier can have in-sample ones.
-        scored = [
-            name
-            for name, cls in classes.items()
-            if cls and cls().traits.accepts_scores and cls().traits.input_kind != "features"
-        ]
+        scored = [name for name, cls in classes.items() if cls and cls().traits.learns_from == "scores"]
         gridded = dict.fromkeys(CLASSIFIERS) if kind == "classifiers" else classes
         return Config(
             name=self.path.stem,

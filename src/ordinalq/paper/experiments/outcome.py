@@ -1,7 +1,6 @@
 """What an experiment has found: all that tables, figures and the report need, and nothing else."""
 
 import io
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.paper.experiments.store import FORMAT, MARK, Store, to_json
+from ordinalq.paper.experiments.store import FORMAT, MARK, Store, read_mark, to_json
 
 # The tables of an outcome, each a file of the folder.
 TABLES = ("validation", "selected", "estimates", "truth")
@@ -69,11 +68,11 @@ class Outcome:
 
     def distributions(self, method: str, protocol: str, measure: str) -> tuple[Floats, Floats]:
         """Return the estimates and the true distributions of the test samples, each (B, n)."""
-        return shares(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
+        return read_prevalences(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
 
     def true_distributions(self, protocol: str) -> Floats:
         """Return the true distributions of the test samples of a protocol, (B, n)."""
-        return shares(self.truth[self.truth["protocol"] == protocol])
+        return read_prevalences(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
         """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
@@ -91,7 +90,12 @@ def rows_of(table: pd.DataFrame, method: str, protocol: str, measure: str) -> pd
     return table[(table["method"] == method) & (table["protocol"] == protocol) & (table["measure"] == measure)]
 
 
-def shares(table: pd.DataFrame) -> Floats:
+def prevalence_columns(P: Floats, prefix: str = "p") -> dict[str, Floats]:
+    """Return the columns ``p_1``..``p_n`` of a table, from P (B, n)."""
+    return {f"{prefix}_{i}": column for i, column in enumerate(P.T, start=1)}
+
+
+def read_prevalences(table: pd.DataFrame) -> Floats:
     """Return the columns ``p_1``..``p_n`` of a table, (B, n), in the order of the samples."""
     columns = [name for name in table.columns if name.startswith("p_")]
     return np.asarray(table.sort_values("sample")[columns], dtype=np.float64)
@@ -101,14 +105,12 @@ def read_outcome(folder: str | Path) -> Outcome:
     """Read what a finished experiment has written into its folder."""
     folder = Path(folder)
     try:
-        about = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if about["format"] != FORMAT:
-            raise ValueError(f"its format is {about['format']!r}")
+        about = read_mark(folder)
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} must be the folder of an experiment, but it has no {MARK}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / MARK} is not the description of an experiment: {error}.") from error
-    if about.get("experiment", {}).get("kind") == "collection":
+    if about["experiment"].get("kind") == "collection":
         raise ValueError(f"{folder} holds a collection of experiments; name the folders in it.")
     if "versions" not in about or not all((folder / f"{name}.parquet").exists() for name in TABLES):
         raise ValueError(f"{folder} holds an experiment that is not finished; run it again.")

@@ -1,16 +1,16 @@
-"""Runs an experiment: all configurations on validation samples, the selected ones on test samples.
+"""Run an experiment: all configurations on validation samples, the selected ones on test samples.
 
-The results of a unit are stored before anything counts on them. That is why a killed run can go on; and since units do
-not depend on each other, the number of workers does not matter.
+The results of a unit are stored before anything depends on them, so that a killed run can be continued. Units do not
+depend on each other, so that the number of workers does not matter. The module also has the workers and the progress
+of a run.
 """
 
 import inspect
 import os
 import shlex
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,45 +29,42 @@ from ordinalq._utils.text import percent
 from ordinalq.metrics import errors
 from ordinalq.paper.experiments.classifiers import classifier_units
 from ordinalq.paper.experiments.config import Config
-from ordinalq.paper.experiments.outcome import Outcome
+from ordinalq.paper.experiments.outcome import Outcome, prevalence_columns
 from ordinalq.paper.experiments.store import MARK, Store, digest, key_of, machine, open_store, to_json, versions
 from ordinalq.paper.experiments.units import POOLS, Material, Setup, Unit, prepare, units_of
 from ordinalq.quantifiers.catalog import import_method
 
-# Workers: processes of this machine, or of a cluster, through the backends of joblib.
+# Workers: processes of this machine or of a cluster, through the backends of joblib
 #
 # "loky" (processes, the default), "threading", "multiprocessing" and "sequential" come with joblib. "dask" is a cluster
 # of dask: the one that dask's own settings name (DASK_SCHEDULER_ADDRESS), or workers on this machine. "ray" and "spark"
 # are those of their packages. Any other name must have been registered with joblib.
-
 
 Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 @contextmanager
 def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
-    """Give a function that runs delayed calls in `n_jobs` workers and yields results in the order in which they end."""
-    check_workers(backend, n_jobs)
+    """Yield a function that runs delayed calls in `n_jobs` workers and yields results in the order in which they end.
+
+    An unknown backend, or a number of workers that makes no sense, is a ValueError.
+    """
+    n_processes = n_workers(n_jobs)
+    known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
+    if backend not in known:
+        raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
     with ExitStack() as stack:
-        _prepare(backend, n_workers(n_jobs), stack)
+        _prepare(backend, n_processes, stack)
         first = {"initializer": watch, "initargs": (os.getpid(),)} if backend == "loky" else {}
         stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs, **first))
-        yield _run
+        yield _run_calls
 
 
-def _run(calls: Iterable[Any]) -> Iterable[Any]:
+def _run_calls(calls: Iterable[Any]) -> Iterable[Any]:
     """Run delayed calls; yield their results in the order in which they end."""
     watched = ((Watched(function), *arguments) for function, *arguments in calls)
     results: Iterable[Any] = Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(watched)
     return results
-
-
-def check_workers(backend: str, n_jobs: int) -> None:
-    """Refuse a backend that nobody knows, and a number of workers that makes no sense."""
-    n_workers(n_jobs)
-    known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
-    if backend not in known:
-        raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
 
 
 def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
@@ -96,71 +93,32 @@ def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
         raise ValueError(f"backend {backend!r} needs a package that is not installed: {error.name}.") from error
 
 
-# Who wants to know what a run does: nobody, a log file, or a terminal.
+# Progress of a run, in a log file and on a terminal
 
-
-SECONDS_BETWEEN_LINES = 15  # where the output is no terminal
+SECONDS_BETWEEN_LINES = 15  # if the output is not a terminal
 
 
 class Progress:
-    """Tells what goes on to those who listen. Stages have a total amount of work, of which parts are done."""
+    """Reports the stages of a run to a log file and to a stream, if they are given.
 
-    def __init__(self, listeners: Sequence["Progress"] = ()) -> None:
-        self.listeners = listeners
+    A stage has a total amount of work. A terminal shows a bar with percent and time left, any other stream a line from
+    time to time. The log file gets a line for each step, once the folder is that of an experiment.
+    """
 
-    def stage(self, name: str, total: float, detail: str = "") -> None:
-        """Begin a stage."""
-        for one in self.listeners:
-            one.stage(name, total, detail)
-
-    def advance(self, amount: float, detail: str = "") -> None:
-        """Note that a part of the stage is done."""
-        for one in self.listeners:
-            one.advance(amount, detail)
-
-    def close(self) -> None:
-        """End the last stage."""
-        for one in self.listeners:
-            one.close()
-
-
-class LogFile(Progress):
-    """Appends a line for each step to a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-
-    def stage(self, name: str, total: float, detail: str = "") -> None:
-        """Begin a stage."""
-        self._line(f"{name}: {detail}" if detail else name)
-
-    def advance(self, amount: float, detail: str = "") -> None:
-        """Note that a part of the stage is done."""
-        self._line(f"  done: {detail}")
-
-    def _line(self, text: str) -> None:
-        if (self.path.parent / MARK).exists():  # the run has the right to write there
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-
-
-class Terminal(Progress):
-    """A bar with percent and time left; where the output is no terminal, a line from time to time."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__()
-        self.stream = sys.stderr if stream is None else stream
+    def __init__(self, log: Path | None = None, stream: TextIO | None = None) -> None:
+        self.log, self.stream = log, stream
         self.bar: Any = None
-        self.name, self.total, self.done, self.start, self.last = "", 0.0, 0.0, 0.0, 0.0
 
     def stage(self, name: str, total: float, detail: str = "") -> None:
         """Begin a stage."""
         self.close()
-        self.name, self.total, self.done, self.start, self.last = name, total, 0.0, time.monotonic(), time.monotonic()
+        self.name, self.total, self.done = name, total, 0.0
+        self.start = self.last = time.monotonic()
+        self._write_log(f"{name}: {detail}" if detail else name)
+        if self.stream is None:
+            return
         if not self.stream.isatty():
-            self.stream.write(f"{name}{': ' + detail if detail else ''}\n")
-            self.stream.flush()
+            print(f"{name}{': ' + detail if detail else ''}", file=self.stream, flush=True)
             return
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -175,16 +133,16 @@ class Terminal(Progress):
         self.task = self.bar.add_task(name, total=max(total, 1e-9), detail=detail)
 
     def advance(self, amount: float, detail: str = "") -> None:
-        """Note that a part of the stage is done."""
+        """Report that a part of the stage is done."""
         self.done += amount
+        self._write_log(f"  done: {detail}")
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, detail=detail)
-        elif time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+        elif self.stream is not None and time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            share = min(self.done / self.total, 1.0)
-            left = (self.last - self.start) * (1 - share) / share
-            self.stream.write(f"{self.name}: {percent(share, 0)}, about {left:.0f} s left\n")
-            self.stream.flush()
+            part = min(self.done / self.total, 1.0)
+            left = (self.last - self.start) * (1 - part) / part
+            print(f"{self.name}: {percent(part, 0)}, about {left:.0f} s left", file=self.stream, flush=True)
 
     def close(self) -> None:
         """End the bar of the last stage."""
@@ -193,6 +151,13 @@ class Terminal(Progress):
             self.bar.stop()
             self.bar = None
 
+    def _write_log(self, text: str) -> None:
+        if self.log is not None and (self.log.parent / MARK).exists():  # the run has the right to write there
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+# The run
 
 IDENTITY = ("name", "kind", "profile", "settings", "seed")
 
@@ -214,9 +179,8 @@ def run(
     nor on the backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder
     still belongs to this run, for example to write a report there.
     """
-    check_workers(backend, n_jobs)  # before the work, not after it
     progress = progress or Progress()
-    with open_store(folder, identity(config)) as store, parallel(backend, n_jobs) as workers:
+    with parallel(backend, n_jobs) as workers, open_store(folder, identity(config)) as store:
         progress.stage("data", 1)
         material = prepare(config, data)
         store.identify({"data": material.digest})
@@ -288,7 +252,7 @@ class _Run:
     ) -> Outcome:
         """Put together what was found."""
         battery = self.material.test
-        names = [f"p_{i + 1}" for i in range(self.material.n_classes)]
+        names = list(prevalence_columns(battery.truth))
         by_trial = dict(iter(estimates.groupby(["method", "classifier", "parameters"])))
         tables = []
         for _, row in selected.iterrows():
@@ -296,20 +260,15 @@ class _Run:
             found = by_trial.get((row["method"], row["classifier"], row["parameters"]))
             if found is None:  # it failed on the test samples, and the tables have a dash
                 continue
-            part = found.sort_values("sample").iloc[index]
-            P = part[names].to_numpy()
-            columns = {name: row[name] for name in ("method", "protocol", "measure")} | {
-                "sample": np.arange(len(P)),
-                "error": errors(battery.truth[index], P, row["measure"]),
-                "converged": part["converged"].to_numpy(),
-            }
-            tables.append(pd.DataFrame(columns | dict(zip(names, P.T, strict=True))))
+            part = (
+                found.sort_values("sample").iloc[index].assign(**row[["protocol", "measure"]], sample=range(len(index)))
+            )
+            part["error"] = errors(battery.truth[index], part[names].to_numpy(), row["measure"])
+            tables.append(part[["method", "protocol", "measure", "sample", "error", "converged", *names]])
         if not tables:
             raise ValueError("every selected configuration failed on the test samples.")
         truth = [
-            pd.DataFrame({"protocol": name, "sample": np.arange(len(index))}).join(
-                pd.DataFrame(battery.truth[index], columns=names)
-            )
+            pd.DataFrame({"protocol": name, "sample": range(len(index))} | prevalence_columns(battery.truth[index]))
             for name, index in battery.rows.items()
         ]
         return Outcome(

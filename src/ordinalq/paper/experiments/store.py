@@ -36,8 +36,8 @@ PARTIAL = ".partial-"  # beginning of the name of a file that is being written
 DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
-# What shows results and does not compute any.
-SHOWING = ("cli", "plot", "report", "tables", "terminal.py", "text.py")
+# Beginnings of the paths of our files that show results and do not compute any.
+SHOWING = ("app/", "cli/", "paper/report/", "plot/", "tables/", "_utils/text.py")
 
 
 class Store:
@@ -163,13 +163,18 @@ def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
         raise FileExistsError(f"{folder} holds another experiment ({', '.join(different)}); name another folder.")
 
 
+def read_mark(folder: Path) -> dict[str, Any]:
+    """Return the description of an experiment; errors of files, JSON and keys are those of Python."""
+    found = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    if found["format"] != FORMAT:
+        raise ValueError(f"its format is {found['format']!r}")
+    return {**found, "experiment": dict(found["experiment"])}
+
+
 def _mark(folder: Path) -> dict[str, Any]:
     """Return what the folder says of itself."""
     try:
-        found = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"its format is {found['format']!r}")
-        return {**found, "experiment": dict(found["experiment"])}
+        return read_mark(folder)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileExistsError(
             f"{folder / MARK} is damaged, or ordinalq did not write it; name another folder, or restore it. ({error})"
@@ -191,7 +196,7 @@ def versions() -> dict[str, str]:
     package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in SHOWING:
+        if not path.relative_to(package).as_posix().startswith(SHOWING):
             digest.update(path.read_bytes())
     own = {"ordinalq": version("ordinalq"), "code": digest.hexdigest()[:DIGITS]}
     return own | {name: version(name) for name in PACKAGES}

@@ -1,8 +1,8 @@
-"""Units of work: what is fitted and scored together.
+"""The material of an experiment, and its units of work: trials that are fitted and scored together.
 
-A unit belongs to one classifier configuration: the classifier is fitted once, and its scores serve all methods and all
-their parameters. Methods on features, such as HDx, need no classifier and are units of their own; so are those that fit
-classifiers of their own, such as OQT. Units do not depend on each other, and each is deterministic.
+A unit belongs to one classifier configuration. The classifier is fitted once, and its scores serve all methods and all
+their parameters. Methods on features, such as HDx, and methods that fit their own classifiers, such as OQT, are
+separate units. Units do not depend on each other, and each is deterministic.
 """
 
 import inspect
@@ -24,13 +24,14 @@ from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
 from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.samples.samples import Samples, smoothest_mask
 from ordinalq.simplex import jaggedness
 
-# What an experiment works on: the items of a data set, and the samples of its protocols.
+# Material: the items of a data set, and the samples of its protocols
 
 
 class Battery(NamedTuple):
@@ -115,6 +116,9 @@ def _dataset(config: Config, data: str | Path | None) -> Dataset:
     sampling = Sampling(**numbers)
     table = about["table"] if data is None else data
     return make_dataset(table, about["target"], sampling=sampling, random_state=config.seed, **given)
+
+
+# Units
 
 
 class Trial(NamedTuple):
@@ -239,7 +243,7 @@ class Unit(ABC):
         for trial, result in zip(self.trials, estimates, strict=True):
             P = np.empty((0, n)) if result.message else result.P
             head = {"sample": np.arange(len(P)), "converged": result.converged}
-            tables.append(pd.DataFrame(self._names(trial) | head | {f"p_{i + 1}": P[:, i] for i in range(n)}))
+            tables.append(pd.DataFrame(self._names(trial) | head | prevalence_columns(P)))
         return pd.concat(tables, ignore_index=True)
 
 
@@ -265,9 +269,7 @@ class ScoredUnit(Unit):
             message = ""
         except Exception as error:  # the experiment goes on, and the table tells
             scores, message = {"train": np.full((1, n), np.nan)}, describe(error)
-        tables = [
-            pd.DataFrame({"part": part} | {f"s_{i + 1}": S[:, i] for i in range(n)}) for part, S in scores.items()
-        ]
+        tables = [pd.DataFrame({"part": part} | prevalence_columns(S, "s")) for part, S in scores.items()]
         table = pd.concat(tables, ignore_index=True)
         return table.assign(seconds=time.perf_counter() - start, message=message)
 
@@ -334,28 +336,28 @@ class ItemUnit(Unit):
 def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
     """Yield the units of the main experiment, in the order of the classifier grid."""
     setup = Setup.of(config)
-    trials: dict[str, tuple[Trial, ...]] = {}
-    classes: dict[str, Any] = {}
+    scored: list[Trial] = []
+    fitted: list[Trial] = []
+    alone: list[Trial] = []  # with a classifier of their own: fitted once, not for each classifier of the experiment
     for method in config.methods:
         path = config.outside.get(method, "")
         entry = find_method(path or method)
         grid = config.grids.get(method, entry.grid(n_classes, config.settings))
-        trials[method] = tuple(Trial(method, parameters, path) for parameters in configurations_of(grid))
-        classes[method] = entry.cls
-    featured = [method for method, cls in classes.items() if cls().traits.input_kind == "features"]
-    fitted = [method for method, cls in classes.items() if not cls().traits.accepts_scores]
-    scored = tuple(trial for method in trials if method not in (*featured, *fitted) for trial in trials[method])
-    for method in featured:
-        yield FeatureUnit({}, trials[method], setup, 2.0 * len(trials[method]))
-    # What brings its own classifier is fitted once, not for each configuration of that of the experiment.
-    alone = [method for method in fitted if "classifier" not in inspect.signature(classes[method]).parameters]
-    for trial in (trial for method in alone for trial in trials[method]):
+        trials = tuple(Trial(method, parameters, path) for parameters in configurations_of(grid))
+        kind = entry.cls().traits.learns_from
+        if kind == "features":
+            yield FeatureUnit({}, trials, setup, 2.0 * len(trials))
+        elif kind == "scores":
+            scored += trials
+        else:
+            (fitted if "classifier" in inspect.signature(entry.cls).parameters else alone).extend(trials)
+    for trial in alone:
         yield ItemUnit({}, (trial,), setup, 30.0)
     for classifier in configurations_of(config.classifier["grid"]):
         cost = _classifier_cost(setup, classifier)
         if scored:
-            yield ScoredUnit(classifier, scored, setup, cost + 10)
-        for trial in (trial for method in fitted if method not in alone for trial in trials[method]):
+            yield ScoredUnit(classifier, tuple(scored), setup, cost + 10)
+        for trial in fitted:
             yield ItemUnit(classifier, (trial,), setup, cost * (n_classes - 1) / 3)
 
 

@@ -76,6 +76,11 @@ def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, di
     return {method: cell for method, cell in cells.items() if cell}
 
 
+def best_of(errors: Mapping[str, Floats], methods: Iterable[str] | None = None) -> str:
+    """Return the method of the smallest mean error, among `methods` if they are given."""
+    return min(errors if methods is None else methods, key=lambda method: float(np.mean(errors[method])))
+
+
 def competing(methods: Iterable[str]) -> list[str]:
     """Return the methods that compete for the best: the paper's, or all of them if none is the paper's."""
     methods = list(methods)
@@ -88,7 +93,7 @@ def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
         return {}
     inside = competing(errors)
     found = p_against_best({method: errors[method] for method in inside})
-    best = min(inside, key=lambda method: float(np.mean(errors[method])))
+    best = best_of(errors, inside)
     for method in errors.keys() - found.keys():
         found[method] = p_against_best({best: errors[best], method: errors[method]})[method]
     return {method: found[method] for method in errors}

@@ -1,12 +1,16 @@
-"""The figures of an experiment: errors, what they depend on, smoothing, estimates against the truth."""
+"""The figures of an experiment.
+
+Files of a figure and the look of methods; the paper's claims; critical-difference diagrams; the paper's example
+distributions; errors, trends, smoothing and prevalences of an experiment.
+"""
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,9 +21,9 @@ from ordinalq.datasets import published
 from ordinalq.metrics import nmd
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
 from ordinalq.paper.report import facts
-from ordinalq.paper.report.facts import compares_classifiers, display_name, group_of
+from ordinalq.paper.report.facts import display_name, group_of
 from ordinalq.paper.report.significance import Ranking
-from ordinalq.paper.report.tables import FAILS, HOLDS, OPEN, claim_facts, rankings, table_name
+from ordinalq.paper.report.tables import FAILS, HOLDS, OPEN, claim_facts, claim_sides, rankings, table_name
 from ordinalq.plot.distributions import bars
 from ordinalq.plot.style import (
     BLUE,
@@ -42,8 +46,7 @@ from ordinalq.plot.style import (
 )
 from ordinalq.simplex import jaggedness
 
-# A figure as files, the sheet that it is drawn on, and how methods look; no global state of matplotlib is used.
-
+# A figure as SVG and PNG, without global state of matplotlib
 
 DPI = 150
 # On a page that may be light or dark, colours of lines and text are those of the page.
@@ -125,8 +128,7 @@ def looks_of(methods: Sequence[str]) -> dict[str, Look]:
     return {method: LOOKS[groups.index(group_of(method)) % len(LOOKS)] for method in methods}
 
 
-# The figure of the paper's main claim: each method with and without regularization, joined by a line.
-
+# The paper's claims: two methods of a pair, joined by a line
 
 # By the result of the test: colour and marker.
 LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}
@@ -139,15 +141,10 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
     if facts.empty:
         return None
     pairs, protocols = list(dict.fromkeys(facts["pair"])), list(dict.fromkeys(facts["protocol"]))
+    first, second = claim_sides(outcome)
     with sheet(2.2 + 3.2 * len(protocols), 1.5 + 0.3 * len(pairs)) as (figure, save):
-        panels = figure.subplots(1, len(protocols), sharey=True, squeeze=False)[0]
-        for axes, protocol in zip(panels, protocols, strict=True):
+        for axes, protocol in _row_panels(figure, protocols, pairs, measure):
             _draw_pairs(axes, facts[facts["protocol"] == protocol], pairs)
-            axes.set_title(protocol)
-            axes.set_xlabel(measure.upper())
-        panels[0].set_yticks(range(len(pairs)), pairs)
-        panels[0].set_ylim(len(pairs) - 0.4, -0.6)
-        first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
         hollow: Any = handle(first, INK, "o")
         hollow.set(markerfacecolor="white", markeredgewidth=1.2)
         handles = [hollow, *(handle(f"{second}, claim {result}", *look) for result, look in LOOK.items())]
@@ -167,6 +164,19 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
         )
 
 
+def _row_panels(figure: "Figure", protocols: Iterable[str], rows: Sequence[str], measure: str) -> Iterator[Any]:
+    """Yield the axes of each protocol, side by side, with the same named rows; then label them."""
+    protocols = list(protocols)
+    panels = figure.subplots(1, len(protocols), sharey=True, squeeze=False)[0]
+    for axes, protocol in zip(panels, protocols, strict=True):
+        yield axes, protocol
+        axes.set_title(protocol)
+        axes.set_xlabel(measure.upper())
+        axes.tick_params(length=0)
+    panels[0].set_yticks(range(len(rows)), rows)
+    panels[0].set_ylim(len(rows) - 0.4, -0.6)
+
+
 def _draw_pairs(axes: "Axes", facts: pd.DataFrame, pairs: Sequence[str]) -> None:
     """Draw the rows of one panel."""
     drawn: list[float] = []
@@ -183,11 +193,9 @@ def _draw_pairs(axes: "Axes", facts: pd.DataFrame, pairs: Sequence[str]) -> None
         drawn += ends
     tidy(axes)
     number_axis(axes.xaxis, drawn)
-    axes.tick_params(length=0)
 
 
-# Critical-difference diagrams: methods on an axis of ranks; bars join those that do not differ (Demsar, 2006).
-
+# Critical-difference diagrams: methods on an axis of ranks; bars join those that do not differ (Demsar, 2006)
 
 WIDTH, STEP = 9.6, 0.065  # inches
 # Heights below the axis of ranks: the first bar, and the distances of bars and of names.
@@ -269,8 +277,7 @@ def _name(method: str) -> str:
     return cut(display_name(method), NAME_LENGTH)
 
 
-# The paper's example distributions, and the real ones it shows, with their jaggedness.
-
+# The paper's example distributions, and the real ones it shows, with their jaggedness
 
 SIGMA, SUBSCRIPTS = "\N{GREEK SMALL LETTER SIGMA}", "₀₁₂₃₄₅"
 FOLD = "The paper's example distributions, and how smooth real ones are"
@@ -279,30 +286,25 @@ FOLD = "The paper's example distributions, and how smooth real ones are"
 @cache
 def paper_pictures() -> tuple[Picture, ...]:
     """Draw the example distributions of the paper, and the real ones it shows, with their jaggedness."""
-    return tuple(_paper_pictures())
-
-
-def _paper_pictures() -> Iterator[Picture]:
-    examples = {name.partition("_")[0]: p for name, p in reversed(published.example_distributions().items())}
-    named = {i: f"{SIGMA}{SUBSCRIPTS[i]}" for i in range(1, 6)}
-    yield _bars_picture(
-        {named[i]: examples[f"sigma{i}"] for i in (1, 2)},
+    found = {name.partition("_")[0]: p for name, p in reversed(published.example_distributions().items())}
+    examples = {f"{SIGMA}{SUBSCRIPTS[i]}": found[f"sigma{i}"] for i in range(1, 6)}
+    smooth_and_jagged = _bars_picture(
+        dict(list(examples.items())[:2]),
         "examples_smooth_and_jagged",
         "A smooth and a jagged distribution",
         f"{SIGMA}₁ and {SIGMA}₂ of the paper. Jaggedness ξ₁ sums the squared second differences: small on the left, "
         "where neighbouring classes agree, large on the right.",
     )
-    yield _bars_picture(
-        {named[i]: examples[f"sigma{i}"] for i in (3, 4, 5)},
+    orders = _bars_picture(
+        dict(list(examples.items())[2:]),
         "examples_orders",
         "Three orders of jaggedness",
         f"{SIGMA}₃ to {SIGMA}₅ of the paper, with the constant, the straight line and the parabola that fit them best. "
         f"ξ₀ is zero for constant shapes, ξ₁ for straight lines ({SIGMA}₄), ξ₂ for parabolas ({SIGMA}₅, which is "
         "printed with a sum of .985).",
         orders=(0, 1, 2),
-        fits=True,
     )
-    yield _bars_picture(
+    amazon = _bars_picture(
         {entry.name: entry.p for entry in published.amazon_categories()},
         "amazon_categories",
         "Star distributions of 28 categories of Amazon reviews",
@@ -310,14 +312,14 @@ def _paper_pictures() -> Iterator[Picture]:
         "distributions (.0995 for five classes).",
         across=7,
     )
-    yield _bars_picture(
+    fact = _bars_picture(
         {"Crab nebula, FACT telescope": published.fact_spectrum().p},
         "fact_spectrum",
         "Expected energies of gamma rays from the Crab nebula",
         "Flux times effective area in 12 bins of log10(energy / GeV) from 2.4 to 4.2: the distribution behind the "
         "protocol real of Fact-OQ.",
     )
-    yield _ranges_picture()
+    return smooth_and_jagged, orders, amazon, fact, _ranges_picture()
 
 
 def _bars_picture(
@@ -327,17 +329,16 @@ def _bars_picture(
     caption: str,
     orders: Sequence[int] = (1,),
     across: int = 3,
-    fits: bool = False,
 ) -> Picture:
-    """Draw distributions, `across` of them on one axis: a panel of its own for each would take seconds.
+    """Draw distributions, `across` of them on one axis, because a panel for each would take seconds.
 
-    With `fits`, the polynomials of degree 0, 1 and 2 that are nearest to each are drawn over it.
+    With several orders of jaggedness, the nearest polynomials of degree 0, 1 and 2 are drawn over each distribution.
     """
     across = min(across, len(distributions))
     labels, P = list(distributions), list(distributions.values())
     n = len(P[0])
     down = -(-len(labels) // across)
-    small = across > 3
+    small, fits = across > 3, len(orders) > 1
     width, height, room = (1.5, 1.25, 1.3) if small else (2.7, 2.4, 1.22)
     with sheet(max(0.6 + width * across, 4.2), 0.3 + height * down) as (figure, save):
         panels = figure.subplots(down, 1, sharey=True, squeeze=False).ravel()
@@ -407,6 +408,8 @@ def _ranges_picture() -> Picture:
         )
 
 
+# The results of an experiment
+
 N_BINS = 10
 MAX_POINTS = 150  # dots per panel
 MAX_CLASSES = 20  # panels
@@ -440,14 +443,9 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
         cells = {} if facts.compares_classifiers(outcome) else facts.printed_cells(outcome, protocol, measure)
         printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
-        panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-        for axes, (protocol, errors) in zip(panels, columns.items(), strict=True):
-            _draw_errors(axes, methods, errors, printed[protocol], looks)
-            axes.set_title(protocol)
-            axes.set_xlabel(measure.upper())
-        panels[0].set_yticks(range(len(methods)), [facts.display_name(method) for method in methods])
-        panels[0].set_ylim(len(methods) - 0.4, -0.6)
-        looks_of_groups = {facts.group_of(method): looks[method][:2] for method in methods}
+        for axes, protocol in _row_panels(figure, columns, list(map(display_name, methods)), measure):
+            _draw_errors(axes, methods, columns[protocol], printed[protocol], looks)
+        looks_of_groups = {group_of(method): looks[method][:2] for method in methods}
         handles = [handle(group, *look) for group, look in looks_of_groups.items()]
         note = ""
         if any(printed.values()):
@@ -464,34 +462,14 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
         )
 
 
-def shift_picture(outcome: Outcome, measure: str) -> Picture | None:
-    """Draw the error against the shift from the training distribution."""
-    p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
-    return _trend_picture(
-        outcome,
-        measure,
-        lambda P: nmd(p_train, P),
-        f"shift_{measure}",
-        f"{measure.upper()} against prior shift",
-        "prior shift, NMD of training set and sample",
-        "The test samples are sorted by how far their true distribution is from that of the training set, and cut into "
-        "groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift "
-        "does not disturb.",
-    )
+class Trend(NamedTuple):
+    """A figure of errors against a property of the true distributions P (B, n), given that of the training set."""
 
-
-def jaggedness_picture(outcome: Outcome, measure: str) -> Picture | None:
-    """Draw the error against the jaggedness of the true distribution."""
-    return _trend_picture(
-        outcome,
-        measure,
-        jaggedness,
-        f"jaggedness_{measure}",
-        f"{measure.upper()} against jaggedness",
-        "jaggedness of the truth, ξ₁",
-        "As before, the samples sorted by the jaggedness of their true distribution. Methods that assume smoothness "
-        "gain on the left and pay on the right.",
-    )
+    name: str
+    title: str
+    label: str
+    caption: str
+    coordinate: Callable[[Floats, Floats], Any]  # of p_train and P, returns (B,)
 
 
 def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
@@ -513,8 +491,10 @@ def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
                 for tau, x, y in zip(strengths, smoothing, error, strict=True):
                     axes.plot(x, y, markers[tau], ms=6, color=color, mec=INK, mew=0.5, zorder=3)
             axes.axvline(1, color=SOFT, lw=0.9, ls=(0, (1, 2)), zorder=1)
-            axes.set_title(facts.display_name(method))
-            _finish(axes, axes.xaxis, axes.yaxis)
+            axes.set_title(display_name(method))
+            tidy(axes)
+            number_axis(axes.xaxis)
+            number_axis(axes.yaxis)
         _outer_labels(panels, len(paths), across, "smoothing ratio", f"validation {measure.upper()}")
         lines = [handle(protocol, look[0], dashes=look[2]) for protocol, look in looks.items()]
         legend_below(figure, lines + [handle(f"τ = {tau:g}", SOFT, marker) for tau, marker in markers.items()])
@@ -535,7 +515,7 @@ def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
     if not errors:
         return None
     highlighted = _best_of_groups(errors)[:3]
-    best = min(errors, key=lambda method: float(np.mean(errors[method])))
+    best = facts.best_of(errors)
     looks = looks_of(outcome.methods)
     classes = [str(name) for name in outcome.about["data"]["classes"]]
     shown = np.unique(np.linspace(0, len(classes) - 1, min(len(classes), MAX_CLASSES)).astype(int))
@@ -552,15 +532,15 @@ def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
                 _draw_prevalence(axes, P[:, k], P_hat[:, k], looks[method], dots=method == best)
             axes.set_title(f"class {classes[k]}" if len(classes[k]) < 8 else cut(classes[k], 24))
             axes.set(xlim=(0, top), ylim=(0, top))
-            _finish(axes)
+            tidy(axes)
         _outer_labels(panels, len(shown), across, "true prevalence", "estimate")
-        legend_below(figure, [handle(facts.display_name(m), *looks[m]) for m in highlighted])
+        legend_below(figure, [handle(display_name(m), *looks[m]) for m in highlighted])
         few = "" if len(shown) == len(classes) else f" {len(shown)} of the {len(classes)} classes are shown."
         return save(
             f"prevalence_{protocol}",
             f"Estimated against true prevalence, {protocol}",
             "Lines: mean estimate in groups of samples with similar true prevalence, for the best method of each "
-            f"group. Dots: single samples, {facts.display_name(best)}. On the diagonal an estimate is unbiased." + few,
+            f"group. Dots: single samples, {display_name(best)}. On the diagonal an estimate is unbiased." + few,
         )
 
 
@@ -590,15 +570,7 @@ def binned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])
 
 
-def _trend_picture(
-    outcome: Outcome,
-    measure: str,
-    coordinate: Callable[[Floats], Any],
-    name: str,
-    title: str,
-    label: str,
-    caption: str,
-) -> Picture | None:
+def trend_picture(outcome: Outcome, measure: str, trend: Trend) -> Picture | None:
     """Draw the mean error in groups of samples of similar coordinate, a panel per protocol."""
     columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     columns = {protocol: errors for protocol, errors in columns.items() if errors}
@@ -607,11 +579,12 @@ def _trend_picture(
     looks = looks_of(outcome.methods)
     # The same methods in all panels: the best of each group under the first protocol.
     highlighted = _best_of_groups(next(iter(columns.values())))
+    p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     heights: list[float] = []
     with sheet(2.0 + 3.4 * len(columns), 3.9) as (figure, save):
         panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
         for axes, (protocol, errors) in zip(panels, columns.items(), strict=True):
-            x = np.asarray(coordinate(outcome.true_distributions(protocol)))
+            x = np.asarray(trend.coordinate(p_train, outcome.true_distributions(protocol)))
             for method in sorted(errors, key=lambda one: one in highlighted):
                 centres, means = binned(x, errors[method])
                 heights += means.tolist()
@@ -621,16 +594,42 @@ def _trend_picture(
                     look = {"color": color, "marker": marker, "ls": dashes, "ms": 4.5, "lw": 1.8, "zorder": 3}
                 axes.plot(centres, means, **look)
             axes.set_title(protocol)
-            axes.set_xlabel(label)
+            axes.set_xlabel(trend.label)
             axes.set_xlim(left=0)
-            _finish(axes, axes.xaxis)
+            tidy(axes)
+            number_axis(axes.xaxis)
         panels[0].set_ylabel(f"mean {measure.upper()}")
         number_axis(panels[0].yaxis, heights)
-        handles = [handle(facts.display_name(m), *looks[m]) for m in highlighted]
+        handles = [handle(display_name(m), *looks[m]) for m in highlighted]
         if len(highlighted) < max(len(errors) for errors in columns.values()):
             handles.append(handle("all others", SOFT, dashes="-"))
         legend_below(figure, handles)
-        return save(name, title, caption + " Coloured: the best method of each group; grey: all others.")
+        return save(
+            f"{trend.name}_{measure}",
+            f"{measure.upper()} against {trend.title}",
+            f"{trend.caption} Coloured: the best method of each group; grey: all others.",
+        )
+
+
+SHIFT = Trend(
+    "shift",
+    "prior shift",
+    "prior shift, NMD of training set and sample",
+    "The test samples are sorted by how far their true distribution is from that of the training set, and cut into "
+    "groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift does "
+    "not disturb.",
+    nmd,
+)
+JAGGEDNESS = Trend(
+    "jaggedness",
+    "jaggedness",
+    "jaggedness of the truth, ξ₁",
+    "As before, the samples sorted by the jaggedness of their true distribution. Methods that assume smoothness gain "
+    "on the left and pay on the right.",
+    lambda p_train, P: jaggedness(P),
+)
+shift_picture = partial(trend_picture, trend=SHIFT)
+jaggedness_picture = partial(trend_picture, trend=JAGGEDNESS)
 
 
 def _draw_errors(
@@ -640,7 +639,7 @@ def _draw_errors(
     bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
     drawn = list(printed.values())
     for row, method in enumerate(methods):
-        if row and facts.group_of(method) != facts.group_of(methods[row - 1]):
+        if row and group_of(method) != group_of(methods[row - 1]):
             axes.axhline(row - 0.5, color=SOFT, lw=0.8)
         if method in printed:
             axes.plot([printed[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
@@ -654,9 +653,8 @@ def _draw_errors(
             axes.errorbar(
                 mean, row, xerr=half, fmt=marker, color=color, elinewidth=1.4, capsize=2.5, zorder=4, **filled
             )
-    _finish(axes)
+    tidy(axes)
     number_axis(axes.xaxis, drawn)
-    axes.tick_params(length=0)
 
 
 def _draw_prevalence(axes: "Axes", true: Floats, estimate: Floats, look: Look, *, dots: bool) -> None:
@@ -672,15 +670,8 @@ def _best_of_groups(errors: Errors) -> list[str]:
     """Return the method with the smallest mean error of each group."""
     groups: dict[str, list[str]] = {}
     for method in errors:
-        groups.setdefault(facts.group_of(method), []).append(method)
-    return [min(group, key=lambda method: float(np.mean(errors[method]))) for group in groups.values()]
-
-
-def _finish(axes: "Axes", *plain: Any) -> None:
-    """Give axes the common look, and some of them few plain numbers."""
-    tidy(axes)
-    for axis in plain:
-        number_axis(axis)
+        groups.setdefault(group_of(method), []).append(method)
+    return [facts.best_of(errors, group) for group in groups.values()]
 
 
 def _outer_labels(panels: Any, number: int, across: int, below: str, left: str) -> None:

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,8 @@ class Table:
         for row, begins in self._grouped():
             if begins:
                 lines.append(_pipes([f"*{markdown_text(row.group)}*", *[""] * (len(self.columns) - 1)]))
-            lines.append(
-                _pipes(
-                    f"**{markdown_text(cell.text)}**" if cell.bold else markdown_text(cell.text) for cell in row.cells
-                )
-            )
+            texts = ((markdown_text(cell.text), cell.bold) for cell in row.cells)
+            lines.append(_pipes(f"**{text}**" if bold else text for text, bold in texts))
         lines += ["", *(f"- {markdown_text(note)}" for note in self.notes)]
         return "\n".join(lines).rstrip() + "\n"
 
@@ -115,9 +113,8 @@ class Table:
                 if number:
                     lines.append("\\midrule")
                 lines.append(f"\\multicolumn{{{len(self.columns)}}}{{l}}{{\\textit{{{latex_text(row.group)}}}}} \\\\")
-            lines.append(
-                _ampersands(f"\\textbf{{{latex_text(c.text)}}}" if c.bold else latex_text(c.text) for c in row.cells)
-            )
+            texts = ((latex_text(cell.text), cell.bold) for cell in row.cells)
+            lines.append(_ampersands(f"\\textbf{{{text}}}" if bold else text for text, bold in texts))
         lines += ["\\bottomrule", "\\end{tabular}"]
         if self.notes:
             lines += ["", "\\smallskip", "\\begin{minipage}{\\linewidth}\\raggedright\\footnotesize"]
@@ -133,11 +130,9 @@ class Table:
     def spans(self) -> list[tuple[str, int]]:
         """Return the headings above the columns: text and number of columns."""
         spans: list[tuple[str, int]] = []
-        for column in self.columns:
-            if spans and column.group and spans[-1][0] == column.group:
-                spans[-1] = (column.group, spans[-1][1] + 1)
-            else:
-                spans.append((column.group, 1))
+        for name, columns in groupby(column.group for column in self.columns):
+            width = len(list(columns))
+            spans += [(name, width)] if name else [("", 1)] * width
         return spans
 
     def _grouped(self) -> list[tuple[Row, bool]]:
@@ -163,15 +158,6 @@ def short(value: float, decimals: int = 4) -> str:
     """
     text = f"{value:.{decimals}f}"
     return re.sub(r"^(-?)0\.", r"\1.", text)
-
-
-def plus_minus(mean: float, std: float) -> str:
-    """Write mean and standard deviation.
-
-    >>> plus_minus(0.0194, 0.0083)
-    '.0194 ± .0083'
-    """
-    return f"{short(mean)} ± {short(std)}"
 
 
 def settings_text(settings: dict[str, Any]) -> str:
@@ -216,8 +202,7 @@ def _ampersands(cells: Any) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-# One layout for all tables: from facts, a row each, to the cells that people read.
-
+# Layout: from facts, one row each, to columns and cells
 
 Fact = Mapping[str, Any]
 
@@ -257,14 +242,15 @@ class Show:
         value = fact[self.fact]
         if not known(value):
             return Cell(MISSING)
-        with_std = self.std and known(fact[self.std])
-        text = plus_minus(value, fact[self.std]) if with_std else short(value) if self.std else self.text(value)
+        text = self.text(value)
+        if self.std and known(fact[self.std]):
+            text += f" ± {self.text(fact[self.std])}"
         return Cell(text, value if self.numeric else None, bool(self.bold and fact[self.bold]), shade)
 
 
 def mean_and_std(title: str = "mean ± std", prefix: str = "", **more: Any) -> Show:
     """Return the column of the facts mean, std and bold, whose names may have a prefix."""
-    return Show(title, f"{prefix}mean", std=f"{prefix}std", bold=f"{prefix}bold", **more)
+    return Show(title, f"{prefix}mean", short, std=f"{prefix}std", bold=f"{prefix}bold", **more)
 
 
 def words(title: str, fact: str, text: Callable[[Any], str] = str) -> Show:

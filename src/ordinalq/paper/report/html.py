@@ -1,16 +1,16 @@
-"""The page of a run: one file with everything in it, which opens without a network."""
+"""The report of a run as one HTML file that needs no network: sentences, departures from the paper, sections."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.validation import Floats
 from ordinalq.datasets import CATALOG as DATASETS
 from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome
@@ -24,8 +24,7 @@ with require_extra("paper", "writing a report"):
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-# What an experiment shows, in plain words: what was done, what is best, which conclusions of the paper hold.
-
+# Sentences: what was done, which methods are best, which conclusions of the paper hold
 
 NEW = "new ordinal"  # the paper's own group of methods
 # What the names of measures and protocols stand for, where they first occur.
@@ -47,10 +46,9 @@ MEANING = {
 
 def summary(outcome: Outcome) -> list[str]:
     """State what was done and what the words mean, which methods are best, and how all this compares with the paper."""
-    sentences = [_task(outcome), *_meanings(outcome), *best_sentences(outcome)]
-    if not facts.compares_classifiers(outcome):
-        sentences += [*_new_methods(outcome)]
-    sentences += [*claim_sentences(outcome), *_ratios(outcome)]
+    words = [MEANING[word] for word in (*outcome.measures, *outcome.protocols) if word in MEANING]
+    sentences = [_task(outcome), *(word.format(part=percent_kept(outcome)) for word in words)]
+    sentences += [*best_sentences(outcome), *_new_methods(outcome), *claim_sentences(outcome), *_ratios(outcome)]
     return sentences + ([] if outcome.about["experiment"]["profile"] == "full" else [facts.QUICK])
 
 
@@ -61,24 +59,25 @@ def short_summary(outcome: Outcome) -> list[str]:
 
 def best_sentences(outcome: Outcome) -> Iterator[str]:
     """State for each measure and protocol which methods are best."""
-    for measure in outcome.measures:
-        for protocol in outcome.protocols:
-            errors = facts.results(outcome, protocol, measure)
-            if not errors:
-                yield f"No method has a result for {measure.upper()} under {protocol}."
-                continue
-            best = _best(outcome, protocol, measure)
-            beyond = [m for m in errors if m not in facts.competing(errors)]
-            as_good = [m for m, p in facts.p_values(errors).items() if p >= facts.LEVEL]
-            others = [_unbroken(m) for m in as_good if m not in (best, *beyond)]
-            text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, "
-            text += short(float(np.mean(errors[best])))
-            among = " of the paper's" if beyond else ""
-            if others:
-                text += f"; not significantly worse{among}: {', '.join(others)}"
-            elif len(errors) > len(beyond) + 1:
-                text += f", and all others{among} are worse"
-            yield f"{text}.{_beyond_sentence(errors, beyond)}"
+    for measure, protocol in product(outcome.measures, outcome.protocols):
+        errors = facts.results(outcome, protocol, measure)
+        if not errors:
+            yield f"No method has a result for {measure.upper()} under {protocol}."
+            continue
+        means = {method: short(float(np.mean(column))) for method, column in errors.items()}
+        competing = facts.competing(errors)
+        best = facts.best_of(errors, competing)
+        beyond = [method for method in errors if method not in competing]
+        as_good = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
+        others = [_unbroken(method) for method in as_good if method not in (best, *beyond)]
+        text = f"{measure.upper()} under {protocol}: {_unbroken(best)} has the smallest mean error, {means[best]}"
+        among = " of the paper's" if beyond else ""
+        if others:
+            text += f"; not significantly worse{among}: {', '.join(others)}"
+        elif len(errors) > len(beyond) + 1:
+            text += f", and all others{among} are worse"
+        more = ", ".join(f"{_unbroken(method)} {means[method]}" for method in beyond)
+        yield f"{text}. Beyond the paper: {more}." if beyond else f"{text}."
 
 
 def percent_kept(outcome: Outcome) -> str:
@@ -99,27 +98,19 @@ def _task(outcome: Outcome) -> str:
     )
 
 
-def _meanings(outcome: Outcome) -> Iterator[str]:
-    for word in (*outcome.measures, *outcome.protocols):
-        if word in MEANING:
-            yield MEANING[word].format(part=percent_kept(outcome))
-
-
 def _new_methods(outcome: Outcome) -> Iterator[str]:
     """State how often a method that the paper proposes is best, where there are others too."""
-    columns = [(p, m) for m in outcome.measures for p in outcome.protocols if facts.results(outcome, p, m)]
-    if not columns or {facts.group_of(method) for method in outcome.methods} <= {NEW}:
+    columns = {(m, p): facts.results(outcome, p, m) for m, p in product(outcome.measures, outcome.protocols)}
+    best = {column: facts.best_of(errors, facts.competing(errors)) for column, errors in columns.items() if errors}
+    groups = {facts.group_of(method) for method in outcome.methods}
+    if not best or NEW not in groups or groups == {NEW}:
         return
-    if not any(facts.group_of(method) == NEW for method in outcome.methods):
-        return
-    winners = {(p, m): _best(outcome, p, m) for p, m in columns}
-    wins = [column for column, method in winners.items() if facts.group_of(method) == NEW]
-    lost = [f"{_unbroken(winners[p, m])} is best under {m.upper()}, {p}" for p, m in columns if (p, m) not in wins]
-    text = (
+    others = {column: method for column, method in best.items() if facts.group_of(method) != NEW}
+    lost = [f"; {_unbroken(method)} is best under {m.upper()}, {p}" for (m, p), method in others.items()]
+    yield (
         "The paper's conclusion that its regularized methods outperform the existing ones holds for the best mean "
-        f"error in {len(wins)} of {len(columns)} columns"
+        f"error in {len(best) - len(lost)} of {len(best)} columns{''.join(lost)}."
     )
-    yield f"{text}; {'; '.join(lost)}." if lost else f"{text}."
 
 
 def _ratios(outcome: Outcome) -> Iterator[str]:
@@ -133,24 +124,12 @@ def _ratios(outcome: Outcome) -> Iterator[str]:
             )
 
 
-def _best(outcome: Outcome, protocol: str, measure: str) -> str:
-    """Return the method of the smallest mean error, among those of the paper if there are any."""
-    errors = facts.results(outcome, protocol, measure)
-    return min(facts.competing(errors), key=lambda method: float(np.mean(errors[method])))
-
-
-def _beyond_sentence(errors: Mapping[str, Floats], beyond: Sequence[str]) -> str:
-    """State the mean errors of the methods that are not in the paper."""
-    means = [f"{_unbroken(method)} {short(float(np.mean(errors[method])))}" for method in beyond]
-    return f" Beyond the paper: {', '.join(means)}." if means else ""
-
-
 def _unbroken(method: str) -> str:
     """Return the name of a method with hyphens at which no line ends."""
     return facts.display_name(method).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-# Where ordinalq differs from the printed text, and which of it concerns a run; docs/departures.md tells it in full.
+# Departures from the published text that apply to a run; docs/departures.md lists them in full
 
 
 @dataclass(frozen=True)
@@ -214,6 +193,8 @@ def _kind_of_data(name: str) -> str:
         return "own"
     return next((kind for kind in ("amazon", "fact") if name.startswith(kind)), "uci")
 
+
+# The HTML file
 
 PAPER = {
     "authors": "Mirko Bunse, Alejandro Moreo, Fabrizio Sebastiani and Martin Senz",

@@ -1,5 +1,6 @@
 """From the name of an experiment to its report: run, tables, figures, page."""
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from ordinalq._utils.text import Bold, screen, table
 from ordinalq.paper.experiments.config import Config, load_config
 from ordinalq.paper.experiments.outcome import Outcome, read_outcome
-from ordinalq.paper.experiments.runner import IDENTITY, LogFile, Progress, Terminal, identity, run
+from ordinalq.paper.experiments.runner import IDENTITY, Progress, identity, run
 from ordinalq.paper.experiments.store import open_store
 from ordinalq.paper.report import write_report, write_summary
 from ordinalq.paper.report.tables import result_tables
@@ -67,7 +68,7 @@ def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path
 
 def _run(config: Config, folder: Path, data: Path | None, n_jobs: int, backend: str, quiet: bool) -> Outcome:
     """Run an experiment and write its report, all while the folder is locked."""
-    progress = Progress([LogFile(folder / "log.txt"), *([] if quiet else [Terminal()])])
+    progress = Progress(folder / "log.txt", None if quiet else sys.stderr)
 
     def finish(outcome: Outcome) -> None:
         write_report(outcome, folder)

@@ -1,10 +1,13 @@
-"""All tables of an experiment. A new one is a function in `MAKERS`; files and page take whatever these make."""
+"""The tables of an experiment.
+
+Claims about pairs of methods; errors; ranks; samples and protocols; parameters. A new table is a function in `MAKERS`.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,11 +53,10 @@ from ordinalq.protocols import APP, RealPrevalences, streams
 from ordinalq.quantifiers.catalog import BEYOND, known_methods
 from ordinalq.simplex import jaggedness
 
-# The paper's claims about pairs of methods, tested on the errors of a run and set beside the printed figures.
+# Claims about pairs of methods, tested on the errors of a run
 #
-# The message of the paper is that the regularized form of a method is better than the plain one; of its comparison of
-# classifiers, that logistic regression is almost always best. Both are claims about pairs on the same test samples.
-
+# The paper claims that the regularized form of a method is better than the plain one, and that logistic regression is
+# almost always the best classifier. Both are claims about pairs on the same test samples.
 
 # Each plain method of the paper and its regularized form.
 REGULARIZED = {plain: f"O{plain}" for plain in ("ACC", "PACC", "HDx", "HDy", "SLD", "EDy", "PDF")}
@@ -70,47 +72,35 @@ def table_name(outcome: Outcome) -> str:
     return "logistic_regression" if compares_classifiers(outcome) else "plain_and_regularized"
 
 
-class Claim(NamedTuple):
-    """What the paper says of a pair: the error of ``better`` is smaller than that of ``worse``.
+def claim_sides(outcome: Outcome) -> tuple[str, str]:
+    """Return the names of the first and the second method of a pair."""
+    return ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
 
-    ``first`` and ``second`` are the same two in the order in which they are compared: the change is from the first to
-    the second.
+
+def claims(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return the pairs of methods that were run: a plain method and its regularized form, or LR and another classifier.
+
+    The paper claims that the regularized form is better, and that LR is better.
     """
-
-    first: str
-    second: str
-    better: str
-
-
-def claims(outcome: Outcome) -> list[Claim]:
-    """Return the claims about methods that were run."""
     if not compares_classifiers(outcome):
-        pairs = [(plain, smooth) for plain, smooth in REGULARIZED.items() if {plain, smooth} <= set(outcome.methods)]
-        return [Claim(plain, smooth, smooth) for plain, smooth in pairs]
-    split = [(method, *split_pair(method)) for method in outcome.methods]
-    return [
-        Claim(f"{LOGISTIC}-{quantifier}", method, f"{LOGISTIC}-{quantifier}")
-        for method, classifier, quantifier in split
-        if classifier != LOGISTIC and f"{LOGISTIC}-{quantifier}" in outcome.methods
-    ]
+        return [pair for pair in REGULARIZED.items() if set(pair) <= set(outcome.methods)]
+    pairs = [(f"{LOGISTIC}-{split_pair(method)[1]}", method) for method in outcome.methods]
+    return [(first, second) for first, second in pairs if first != second and first in outcome.methods]
 
 
 def claim_facts(outcome: Outcome) -> pd.DataFrame:
     """Return one row per measure, protocol and claim: means, change in per cent, p-value, printed change, result."""
-    rows = [
-        _tested(claim, outcome, protocol, measure, errors, printed)
-        for measure in outcome.measures
-        for protocol in outcome.protocols
-        for errors, printed in [(results(outcome, protocol, measure), printed_cells(outcome, protocol, measure))]
-        for claim in claims(outcome)
-    ]
+    rows = []
+    for measure, protocol in product(outcome.measures, outcome.protocols):
+        errors, printed = results(outcome, protocol, measure), printed_cells(outcome, protocol, measure)
+        rows += [_test_claim(pair, outcome, protocol, measure, errors, printed) for pair in claims(outcome)]
     return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
 def claim_table(outcome: Outcome) -> Table:
     """Return the pairs with their errors, the change from one to the other, and whether the claim holds."""
     facts = claim_facts(outcome)
-    first, second = ("LR", "other") if compares_classifiers(outcome) else ("plain", "regularized")
+    first, second = claim_sides(outcome)
     columns, rows = lay_out(
         facts,
         rows=["measure", "pair"],
@@ -138,12 +128,8 @@ def claim_table(outcome: Outcome) -> Table:
             "The printed EDy and PDF had in-sample predictions, o-EDy and o-PDF held-out ones, so that their printed "
             "change is not that of regularization alone (departure 12)."
         )
-    title = (
-        f"Logistic regression and the other classifiers on {data_name(outcome)}"
-        if compares_classifiers(outcome)
-        else f"Plain and regularized methods on {data_name(outcome)}"
-    )
-    return Table(table_name(outcome), title, columns, rows, facts, tuple(notes))
+    what = "Logistic regression and the other classifiers" if first == LOGISTIC else "Plain and regularized methods"
+    return Table(table_name(outcome), f"{what} on {data_name(outcome)}", columns, rows, facts, tuple(notes))
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
@@ -191,41 +177,42 @@ def _failure(fact: Any) -> str:
     return f"{fact['pair']} under {where}: {fact['change']:+.1f} %, p = {p_text(fact['p_value'])}"
 
 
-def _tested(
-    claim: Claim,
+def _test_claim(
+    pair: tuple[str, str],
     outcome: Outcome,
     protocol: str,
     measure: str,
     errors: dict[str, Any],
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; what cannot be known is NaN, and its result is empty."""
+    """Return the row of one claim; unknown numbers are NaN, and the result is empty if there is no test."""
+    first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
-        "pair": f"{display_name(claim.first)} → {display_name(claim.second)}",
-        "first": claim.first,
-        "second": claim.second,
+        "pair": f"{display_name(first)} → {display_name(second)}",
+        "first": first,
+        "second": second,
         "protocol": protocol,
         "measure": measure,
-        "paper_first": float(printed.get(claim.first, {}).get("mean", np.nan)),
-        "paper_second": float(printed.get(claim.second, {}).get("mean", np.nan)),
+        "paper_first": float(printed.get(first, {}).get("mean", np.nan)),
+        "paper_second": float(printed.get(second, {}).get("mean", np.nan)),
         "result": "",
     }
     row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
-    if claim.first in errors and claim.second in errors:
-        a, b = errors[claim.first], errors[claim.second]
+    if first in errors and second in errors:
+        a, b = errors[first], errors[second]
         p = wilcoxon(a, b)
         # The test is one of ranks: where it and the means point to different sides, nothing is decided.
         falls = np.sign(b.mean() - a.mean()) + np.sign(np.median(b - a))
-        better = claim.second if falls < 0 else claim.first
+        is_as_claimed = (falls > 0) == compares_classifiers(outcome)
         decided = p < LEVEL and falls != 0
         row |= {
             "first_mean": float(a.mean()),
             "second_mean": float(b.mean()),
             "change": percent_change(a.mean(), b.mean()),
             "p_value": p,
-            "result": OPEN if not decided else HOLDS if better == claim.better else FAILS,
-            "first_smoothing": _smoothing(outcome, claim.first, protocol, measure),
-            "second_smoothing": _smoothing(outcome, claim.second, protocol, measure),
+            "result": OPEN if not decided else HOLDS if is_as_claimed else FAILS,
+            "first_smoothing": _smoothing(outcome, first, protocol, measure),
+            "second_smoothing": _smoothing(outcome, second, protocol, measure),
         }
     return row
 
@@ -236,8 +223,7 @@ def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> fl
     return float(jaggedness(P_hat).mean() / jaggedness(P).mean())
 
 
-# The tables of errors: of the methods, on one data set or on several, and of classifiers in quantifiers.
-
+# Errors of the methods, on one data set or on several, and of classifiers in quantifiers
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {
@@ -251,9 +237,15 @@ FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
 OURS = mean_and_std(shade="log")
 METHOD = words("method", "method", display_name)
+PROTOCOL = words("protocol", "protocol")
 CLASSIFIER_COLUMNS = ["classifier", "quantifier", "protocol", "measure", "mean", "std", "n_samples", "p_value", "bold",
                       "percent_vs_lr", "paper_mean", "paper_bold", "classifier_parameters", "parameters",
                       "unconverged"]  # fmt: skip
+
+
+def method_group(fact: Any) -> str:
+    """Return the group of the method of a fact."""
+    return group_of(fact["method"])
 
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
@@ -281,7 +273,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
         cells=[OURS, PRINTED, Show("ratio", "ratio", number(2), needs="paper_mean")],
         across=["protocol"],
         above=lambda fact: str(fact["protocol"]),
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     title = f"{measure.upper()} on {data_name(outcome)}"
     return Table(measure, title, columns, rows, facts, (*notes, *missing_notes(outcome, [measure])))
@@ -309,7 +301,7 @@ def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
         cells=[OURS, Show("paper", "paper_mean", number(4), bold="paper_bold", needs="paper_mean")],
         across=["position", "protocol"],  # two data sets may have the same name
         above=lambda fact: f"{fact['data']}, {fact['protocol']}",
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Mean and standard deviation over the test samples of each data set.",
@@ -364,8 +356,7 @@ def ordinal_classifier_table(outcome: Outcome) -> Table:
     return Table("ordinal_classifiers", title, columns, rows, facts, notes)
 
 
-# Average ranks of methods, over data sets or over test samples, beside those of the paper.
-
+# Average ranks of methods, over data sets or over test samples, and those of the paper
 
 RANK_COLUMNS = ["method", "protocol", "measure", "rank", "n_blocks", "critical_difference", "friedman", "p_value",
            "paper_rank", "paper_n_blocks", "bold"]  # fmt: skip
@@ -378,17 +369,16 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
     Methods without a result in some outcome are left out.
     """
     found: dict[tuple[str, str], Ranking] = {}
-    for measure in outcomes[0].measures:
-        for protocol in outcomes[0].protocols:
-            if not all(protocol in one.protocols and measure in one.measures for one in outcomes):
-                continue
-            errors = [results(outcome, protocol, measure) for outcome in outcomes]
-            blocks: dict[str, Any] = dict(errors[0])
-            if len(outcomes) > 1:
-                common = [method for method in errors[0] if all(method in one for one in errors)]
-                blocks = {method: [float(np.mean(one[method])) for one in errors] for method in common}
-            if blocks:
-                found[protocol, measure] = rank(blocks)
+    for measure, protocol in product(outcomes[0].measures, outcomes[0].protocols):
+        if not all(protocol in one.protocols and measure in one.measures for one in outcomes):
+            continue
+        errors = [results(outcome, protocol, measure) for outcome in outcomes]
+        blocks: dict[str, Any] = dict(errors[0])
+        if len(outcomes) > 1:
+            common = [method for method in errors[0] if all(method in one for one in errors)]
+            blocks = {method: [float(np.mean(one[method])) for one in errors] for method in common}
+        if blocks:
+            found[protocol, measure] = rank(blocks)
     return found
 
 
@@ -444,14 +434,14 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["method"],
-        heads=[words("method", "method", display_name)],
+        heads=[METHOD],
         cells=[
             Show("rank", "rank", number(2), bold="bold", shade="linear"),
             Show("paper", "paper_rank", number(2), needs="paper_rank"),
         ],
         across=["protocol", "measure"],
         above=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     blocks = "data sets" if len(outcomes) > 1 else "test samples"
     notes = [f"Rank: average over {blocks}, 1 is best; bold: within the critical difference of the best."]
@@ -474,8 +464,7 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
     return Table("ranking", title, columns, rows, facts.drop(columns="bold"), tuple(notes), section="ranking")
 
 
-# The tables about samples: those of a run, and the protocols of the paper.
-
+# Samples of a run, and the protocols of the paper
 
 N_FACT = 12  # classes of Fact-OQ
 
@@ -509,7 +498,7 @@ def samples_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["protocol"],
-        heads=[words("protocol", "protocol")],
+        heads=[PROTOCOL],
         cells=[
             Show("test samples", "n_samples"),
             Show("jaggedness", "xi1", number(4)),
@@ -518,10 +507,8 @@ def samples_table(outcome: Outcome) -> Table:
             Show("shift, paper", "nmd_to_training_paper", number(4), needs="xi1_paper"),
         ],
     )
-    notes = (
-        "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample.",
-    )
-    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, notes, section="run")
+    note = "Jaggedness: mean xi_1 of the true distributions. Shift: mean NMD between the training set and the sample."
+    return Table("samples", f"Test samples of {data_name(outcome)}", columns, rows, facts, (note,), section="run")
 
 
 def protocols_table(outcome: Outcome) -> Table:
@@ -539,7 +526,7 @@ def protocols_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         facts,
         rows=["data", "protocol"],
-        heads=[words("protocol", "protocol")],
+        heads=[PROTOCOL],
         cells=[
             Show("ours", "xi1", number(4), above="jaggedness xi_1"),
             Show("paper", "xi1_paper", number(4), above="jaggedness xi_1"),
@@ -638,8 +625,7 @@ def protocol_table(
     return pd.DataFrame(rows)
 
 
-# The tables of parameters: what was selected, and which values were tried, beside those of the paper.
-
+# Parameters: the selected ones, and the values that were tried, with those of the paper
 
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")
@@ -659,14 +645,14 @@ def selected_table(outcome: Outcome) -> Table:
         facts,
         rows=KEYS,
         heads=[
-            words("method", "method", display_name),
-            words("protocol", "protocol"),
+            METHOD,
+            PROTOCOL,
             words("measure", "measure", str.upper),
             words("classifier", "classifier", _settings),
             words("parameters", "parameters", _settings),
         ],
         cells=[Show("validation error", "error", number(4)), Show("smoothing", "smoothing", number(2))],
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Validation error: mean over the validation samples, which differ from the test samples.",
@@ -716,14 +702,14 @@ def hyperparameter_table(outcome: Outcome) -> Table:
     columns, rows = lay_out(
         _one_row_each(facts),
         rows=["method", "parameter"],
-        heads=[words("method", "method", display_name), words("parameter", "parameter")],
+        heads=[METHOD, words("parameter", "parameter")],
         cells=[
             words("printed", "printed"),
             words("settings paper", "paper"),
             words("settings reference", "reference"),
             words("this run", "run", _list),
         ],
-        group=lambda fact: group_of(fact["method"]),
+        group=method_group,
     )
     notes = (
         "Settings paper: as the text says. Settings reference: as the authors' program did.",
@@ -757,25 +743,22 @@ def classifier_grid_table(outcome: Outcome) -> Table:
     return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
 
 
-def _classifier_grids(outcome: Outcome) -> list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
-    """Return the name of each classifier, its printed grid, and the values that were tried.
+def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """Yield the name of each classifier, its published grid, and the values that were tried.
 
-    No grid is printed for the comparison of ordinal classifiers.
+    No grid is published for the comparison of ordinal classifiers.
     """
     tried = outcome.validation
-    if not compares_classifiers(outcome):
-        values = _values(tried["classifier"])
-        trees = outcome.about["experiment"].get("n_estimators")
-        if trees is not None:
-            values = {"n_estimators": [trees]} | values
-        family = "logistic" if "C" in values else "forest"
-        return [(CLASSIFIERS[family], published.classifier_grid(family), values)]
-    found: list[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]] = []
-    for name in dict.fromkeys(map(group_of, outcome.methods)):
-        values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
-        values.pop("name", None)  # of the classifier itself
-        found.append((name, {}, values))
-    return found
+    if compares_classifiers(outcome):
+        for name in dict.fromkeys(map(group_of, outcome.methods)):
+            values = _values(tried[tried["method"].map(group_of) == name]["classifier"])
+            yield name, {}, {key: found for key, found in values.items() if key != "name"}
+        return
+    values = _values(tried["classifier"])
+    trees = outcome.about["experiment"].get("n_estimators")
+    family = "logistic" if "C" in values else "forest"
+    own = {} if trees is None else {"n_estimators": [trees]}
+    yield CLASSIFIERS[family], published.classifier_grid(family), own | values
 
 
 def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
