@@ -15,8 +15,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from ordinalq.io import columns, writing
-from ordinalq.io import csv as delimited
 from ordinalq.io import columns as cells
+from ordinalq.io import csv as delimited
 from ordinalq.io.columns import MAX_COLUMNS, column_kinds, natural, typed
 from ordinalq.io.files import MAX_CELL
 from ordinalq.io.table import open_table

@@ -31,7 +31,7 @@ from ordinalq.classifiers.cross_fitting import (
     remember_features,
     unscored,
 )
-from ordinalq.classifiers.registry import TO_THE_OPTIMUM
+from ordinalq.classifiers.registry import NEWTON
 from ordinalq.io.encoder import table_encoder
 
 # Which regressors and classifiers suit what kind of items: a table of choices, and the reason for each.
@@ -197,7 +197,7 @@ def _logistic(C: float) -> Callable[[int, bool, int], Any]:
 def _of_words(_n_items: int, _groups: bool, _seed: int) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(class_weight="balanced", **TO_THE_OPTIMUM)
+    return LogisticRegression(class_weight="balanced", **NEWTON)
 
 
 def _scaled(model: Any) -> Any:
