@@ -236,86 +236,7 @@ def unit(target: str | None, classes: Sequence[Any]) -> str:
     return target if target and target.isalpha() and target.endswith("s") and (steps == 1).all() else "classes"
 
 
-class _Answers:
-    """What a fitted model of tables says of a frame."""
-
-    quantifier_: Quantifier
-    columns_: TypedColumns
-    encoder_: Any
-
-    def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
-        check_is_fitted(self, "quantifier_")
-        return self.quantifier_
-
-    def encode(self, frame: Any) -> Any:
-        """Return what the quantifier takes for items, (N, d)."""
-        check_is_fitted(self, "quantifier_")
-        return self.encoder_.transform(self.columns_.transform(frame))
-
-    def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
-        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
-
-    def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
-        return np.asarray(
-            distributions(self.fitted().solve(_summary(self, frame, None, None, sample_weight, weight_type)))[0]
-        )
-
-    def predict_groups(
-        self,
-        frame: Any,
-        by: Any,
-        *,
-        level: float | None = None,
-        labels: Any = None,
-        options: IntervalOptions | None = None,
-        sample_weight: Any = None,
-        weight_type: str = "survey",
-    ) -> Estimates:
-        """Estimate the class distribution of each group of rows.
-
-        Parameters
-        ----------
-        frame : pandas or polars DataFrame (N, ...)
-            With the columns that the model was fitted on.
-        by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
-            and come sorted, categories in their own order; rows without a group are one of their own, the last.
-        level : float, default=None
-            Level of the intervals, such as 0.95; None gives none.
-        labels : str or array-like (N,), default=None
-            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
-        options : Plan, default=None
-            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
-        sample_weight : str or array-like (N,), default=None
-            Weights of the rows, or their column.
-        weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
-        """
-        summary = _summary(self, frame, by, labels, sample_weight, weight_type)
-        found = estimate(self.fitted(), summary, None if level is None else check_level(level), options)
-        return replace(found, polars=is_polars(frame) or is_polars(by))
-
-    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
-        return self.predict_groups(frame, by, level=check_level(level), **how)
-
-    def labels_needed(
-        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
-    ) -> LabelsNeeded:
-        """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
-        labels = how.pop("labels", None)
-        known = [None] * len(frame) if labels is None else labels
-        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
-
-    def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
-        return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
-
-
-class TableModel(_Answers, BaseEstimator):
+class TableModel(BaseEstimator):
     """Columns of a table, the encoder that turns them into numbers, and a quantifier.
 
     Parameters
@@ -355,6 +276,10 @@ class TableModel(_Answers, BaseEstimator):
     1    b       30
     2    c       30
     """
+
+    quantifier_: Quantifier
+    columns_: TypedColumns
+    encoder_: Any
 
     def __init__(
         self,
@@ -451,6 +376,77 @@ class TableModel(_Answers, BaseEstimator):
             raise ValueError(f"column {min(both)!r} must be either text or category, or a date, not two of them.")
         return list(dict.fromkeys(named)) if self.text or self.features else []
 
+    def fitted(self) -> Quantifier:
+        """Return the quantifier that answers."""
+        check_is_fitted(self, "quantifier_")
+        return self.quantifier_
+
+    def encode(self, frame: Any) -> Any:
+        """Return what the quantifier takes for items, (N, d)."""
+        check_is_fitted(self, "quantifier_")
+        return self.encoder_.transform(self.columns_.transform(frame))
+
+    def scores(self, frame: Any) -> Floats:
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
+
+    def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
+        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
+        return np.asarray(
+            distributions(self.fitted().solve(_summary(self, frame, None, None, sample_weight, weight_type)))[0]
+        )
+
+    def predict_groups(
+        self,
+        frame: Any,
+        by: Any,
+        *,
+        level: float | None = None,
+        labels: Any = None,
+        options: IntervalOptions | None = None,
+        sample_weight: Any = None,
+        weight_type: str = "survey",
+    ) -> Estimates:
+        """Estimate the class distribution of each group of rows.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            With the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
+            and come sorted, categories in their own order; rows without a group are one of their own, the last.
+        level : float, default=None
+            Level of the intervals, such as 0.95; None gives none.
+        labels : str or array-like (N,), default=None
+            Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
+        options : Plan, default=None
+            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
+        sample_weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weight_type : {"survey", "frequency"}, default="survey"
+            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+        """
+        summary = _summary(self, frame, by, labels, sample_weight, weight_type)
+        found = estimate(self.fitted(), summary, None if level is None else check_level(level), options)
+        return replace(found, polars=is_polars(frame) or is_polars(by))
+
+    def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        return self.predict_groups(frame, by, level=check_level(level), **how)
+
+    def labels_needed(
+        self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
+    ) -> LabelsNeeded:
+        """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        labels = how.pop("labels", None)
+        known = [None] * len(frame) if labels is None else labels
+        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
+
+    def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
+        """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
+
     @property
     def kinds_(self) -> dict[str, str]:
         """Name and kind of each column that is used."""
@@ -463,7 +459,7 @@ class TableModel(_Answers, BaseEstimator):
 
 
 def _summary(
-    model: _Answers, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
+    model: TableModel, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier, groups = model.fitted(), by
