@@ -128,7 +128,7 @@ class AutoQuantifier(AdjustedML):
         S, seed = stack.held_out_scores_, self.random_state
         expected = expected_errors(method, S, codes, groups=groups, sizes=SIZES, random_state=seed)
         learned = "" if groups is None else "; learns from the training groups how groups differ"
-        reason = f"AdjustedML: adjusted maximum likelihood, efficient even if posteriors are imperfect{learned}"
+        reason = f"AdjustedML: adjusted maximum likelihood, robust to imperfect posteriors{learned}"
         self.training_ = Training(
             budget=self.budget,
             kind=stack.kind_,
