@@ -34,6 +34,7 @@ LAZY = {
     ("ordinalq.inference.estimates", "ordinalq.plot"): "a plot of the result; matplotlib",
     ("ordinalq.inference.tuning", "ordinalq.plot"): "a plot of the result; matplotlib",
     ("ordinalq.paper.experiments.units", "ordinalq.datasets.text"): "scikit-learn's text features",
+    ("ordinalq.tables.fit", "ordinalq.classifiers.logistic"): "scikit-learn's linear models",
     ("ordinalq.tables", "ordinalq.tables.model"): "a public name; scikit-learn's compose and text features",
     ("ordinalq.tables", "ordinalq.tables.model_file"): "public names; skops and zipfile",
 }

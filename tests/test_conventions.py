@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
-from ordinalq.classifiers import held_out
+from ordinalq.classifiers import cross_fitting
 from ordinalq.losses import Energy, Hellinger, LeastSquares, Loss, Poisson
 from ordinalq.regularizers import Regularizer, Tikhonov
 from ordinalq.representations import HardVotes, Histograms, MeanDistances, Partition, Posteriors, Representation
@@ -420,7 +420,7 @@ def test_a_sample_taken_twice_gives_the_same_estimate(method, data, index):
 
 
 def public_classes():
-    modules = (losses, regularizers, representations, held_out, l1, newton, quadratic)
+    modules = (losses, regularizers, representations, cross_fitting, l1, newton, quadratic)
     found = {name: getattr(oq, name) for name in oq.__all__ if inspect.isclass(getattr(oq, name))}
     for module in modules:
         own = vars(module).values()

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ordinalq.classifiers import thresholds
+from ordinalq.classifiers import ordinal
 from ordinalq.classifiers.ordinal import (
     LeastAbsoluteDeviation,
     OrdinalLogisticAT,
@@ -99,9 +99,9 @@ def test_gradient_equals_differences(Logistic, rng):
     w, theta = rng.normal(size=4), np.sort(rng.normal(size=4))
 
     def value(w, theta):
-        return thresholds.threshold_loss(w, theta, *arguments)[0]
+        return ordinal.threshold_loss(w, theta, *arguments)[0]
 
-    _, gradient_w, gradient_theta = thresholds.threshold_loss(w, theta, *arguments)
+    _, gradient_w, gradient_theta = ordinal.threshold_loss(w, theta, *arguments)
     assert_allclose(gradient_w, differences(lambda w: value(w, theta), w), rtol=1e-7, atol=1e-7)
     assert_allclose(gradient_theta, differences(lambda t: value(w, t), theta), rtol=1e-7, atol=1e-7)
 
@@ -109,18 +109,18 @@ def test_gradient_equals_differences(Logistic, rng):
 @pytest.mark.parametrize("whitened", [True, False])
 @pytest.mark.parametrize("as_sparse", [np.asarray, csr_array])
 def test_chart_is_exact(whitened, as_sparse, rng, monkeypatch):
-    monkeypatch.setattr(thresholds, "WHITENED_FEATURES", 4 if whitened else 3)
-    monkeypatch.setattr(thresholds, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(ordinal, "WHITENED_FEATURES", 4 if whitened else 3)
+    monkeypatch.setattr(ordinal, "BLOCK_ROWS", 7)
     X, y = ordinal_data(rng, n_items=40)
     arguments = arguments_of_loss(OrdinalLogisticAT, as_sparse(X), y, np.ones(40), 0.7)
-    chart = thresholds._Chart(arguments[0], arguments[2] / 4, 0.7)
+    chart = ordinal._Chart(arguments[0], arguments[2] / 4, 0.7)
     w, theta = rng.normal(size=4), np.sort(rng.normal(size=4))
     u = chart.coordinates(w, theta)
     assert chart.whitened == whitened
     assert_allclose(np.concatenate(chart.model(u)), np.concatenate([w, theta]), rtol=1e-12, atol=1e-12)
-    value, gradient = thresholds._charted_loss(u, chart, *arguments)
-    assert_allclose(value, thresholds.threshold_loss(w, theta, *arguments)[0], rtol=1e-12)
-    expected = differences(lambda u: thresholds._charted_loss(u, chart, *arguments)[0], u)
+    value, gradient = ordinal._charted_loss(u, chart, *arguments)
+    assert_allclose(value, ordinal.threshold_loss(w, theta, *arguments)[0], rtol=1e-12)
+    expected = differences(lambda u: ordinal._charted_loss(u, chart, *arguments)[0], u)
     assert_allclose(gradient, expected, rtol=1e-7, atol=1e-7)
 
 
@@ -128,7 +128,7 @@ def test_whitened_chart_levels_the_curvature(rng):
     """Gradient (-x, 1) by (w, theta) is L^-1 (m - x) by v; items of curvature 1 then have the Hessian I."""
     correlated = np.linalg.cholesky(np.full((4, 4), 0.9) + 0.1 * np.eye(4))
     X = rng.normal(size=(200, 4)) @ correlated.T * [1e-3, 1.0, 1e3, 1e6] + [0.0, 1e3, 1e3, 0.0]
-    chart = thresholds._Chart(X, np.ones((200, 1)), 0.0)
+    chart = ordinal._Chart(X, np.ones((200, 1)), 0.0)
     V = np.array([chart.gradient(-x, np.ones(1))[:4] for x in X])  # (N, d)
     assert_allclose(V.T @ V, np.eye(4), atol=1e-6)
 
@@ -136,14 +136,14 @@ def test_whitened_chart_levels_the_curvature(rng):
 @every_logistic
 @pytest.mark.parametrize("whitened", [True, False])
 def test_optimality(Logistic, whitened, rng, monkeypatch):
-    monkeypatch.setattr(thresholds, "WHITENED_FEATURES", 4 if whitened else 3)
+    monkeypatch.setattr(ordinal, "WHITENED_FEATURES", 4 if whitened else 3)
     X, y = ordinal_data(rng)
     # Few items of class 2: IT then presses two thresholds together, so that a bound is active.
     keep = (y != 2) | (np.cumsum(y == 2) <= 3)
     X, y = X[keep], y[keep]
     model = Logistic(0.5, tol=0.0).fit(X, y)
     arguments = arguments_of_loss(Logistic, X, y, np.ones(len(y)), 0.5)
-    _, gradient_w, gradient_theta = thresholds.threshold_loss(model.coef_, model.theta_, *arguments)
+    _, gradient_w, gradient_theta = ordinal.threshold_loss(model.coef_, model.theta_, *arguments)
     by_increment = np.cumsum(gradient_theta[::-1])[::-1]
     tied = np.append(False, np.diff(model.theta_) == 0)
     assert tied.any() == (Logistic is OrdinalLogisticIT)
@@ -205,7 +205,7 @@ def test_loss_is_not_above_that_of_mord(data, Logistic, loss_of_mord, at_minimum
 @every_logistic
 @pytest.mark.parametrize("whitened", [True, False])
 def test_units_of_features_do_not_matter_without_penalty(Logistic, whitened, rng, monkeypatch):
-    monkeypatch.setattr(thresholds, "WHITENED_FEATURES", 4 if whitened else 3)
+    monkeypatch.setattr(ordinal, "WHITENED_FEATURES", 4 if whitened else 3)
     X, y = ordinal_data(rng)
     X_units = X * [1e-6, 1e-2, 1e2, 1e6] + [0.0, 100.0, 1e4, 1e6]
     model, in_units = Logistic(0.0).fit(X, y), Logistic(0.0).fit(X_units, y)
@@ -231,10 +231,10 @@ def test_offset_beyond_precision_is_no_failure(Logistic, rng):
 def test_almost_separable_wide_data_converge(Logistic, rng, monkeypatch):
     X, y = ordinal_data(rng, n_items=60, n_features=100)
     whitened = Logistic(1e-3).fit(X, y)
-    monkeypatch.setattr(thresholds, "WHITENED_FEATURES", 0)
+    monkeypatch.setattr(ordinal, "WHITENED_FEATURES", 0)
     scaled = Logistic(1e-3).fit(X, y)
     assert_allclose(whitened.loss_, scaled.loss_, rtol=1e-6)
-    assert whitened.n_iter_ > thresholds.STEPS_PER_CHART  # else the second chart would be untested
+    assert whitened.n_iter_ > ordinal.STEPS_PER_CHART  # else the second chart would be untested
 
 
 @every_logistic
@@ -284,8 +284,8 @@ def test_failed_line_search_far_from_the_minimum_warns(rng, monkeypatch):
         result.status = 2
         return result
 
-    minimize = thresholds.minimize
-    monkeypatch.setattr(thresholds, "minimize", failing)
+    minimize = ordinal.minimize
+    monkeypatch.setattr(ordinal, "minimize", failing)
     with pytest.warns(ConvergenceWarning, match="standardize the features"):
         OrdinalLogisticAT(tol=0.1).fit(*ordinal_data(rng))
 
@@ -443,7 +443,7 @@ def test_integer_weights_equal_repetition(classifier, class_weight, rng):
 @pytest.mark.parametrize("as_sparse", [csr_matrix, csr_array, csc_matrix])
 @pytest.mark.parametrize("whitened", [True, False])
 def test_sparse_equals_dense(classifier, as_sparse, whitened, rng, monkeypatch):
-    monkeypatch.setattr(thresholds, "WHITENED_FEATURES", 4 if whitened else 3)
+    monkeypatch.setattr(ordinal, "WHITENED_FEATURES", 4 if whitened else 3)
     X, y = ordinal_data(rng)
     X[rng.random(X.shape) < 0.5] = 0
     dense, sparse = clone(classifier).fit(X, y), clone(classifier).fit(as_sparse(X), y)

@@ -31,9 +31,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ordinalq as oq
 from ordinalq import losses, regularizers, representations
-from ordinalq import regularizers as smoothing
-from ordinalq.classifiers import calibration, held_out, ordinal, stack, stacking, thresholds
+from ordinalq.classifiers import calibration, cross_fitting, logistic, ordinal, stacking
 from ordinalq.inference.group_model import GroupModel
+from ordinalq.inference.model import HeldOut
 from ordinalq.inference.tuning import Tuning
 from ordinalq.io.encoder import Words
 from ordinalq.quantifiers.auto import Training
@@ -312,14 +312,12 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
     modules = (
         losses,
         regularizers,
-        smoothing,
         representations,
         calibration,
-        held_out,
-        stacking,
+        cross_fitting,
+        logistic,
         ordinal,
-        stack,
-        thresholds,
+        stacking,
         l1,
         newton,
         quadratic,
@@ -331,6 +329,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         Training,
         Tuning,
         GroupModel,
+        HeldOut,
         Weights,
     }
     expected |= {TypedColumns, oq.TableModel, Words}

@@ -41,6 +41,7 @@ ALIASES = _places(
         "samples.weights": "Weights",
         "classifiers.calibration": "Calibration",
         "classifiers.cross_fitting": "AlreadyFitted CrossFitted InSample OutOfBag",
+        "classifiers.logistic": "TableLogisticRegression",
         "classifiers.ordinal": "LeastAbsoluteDeviation OrdinalRidge OrdinalLogisticAT OrdinalLogisticIT",
         "classifiers.stacking": "OrderedProbit OrdinalProbit OrdinalStack",
         "io.encoder": "Words",

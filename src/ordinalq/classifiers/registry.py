@@ -12,9 +12,6 @@ NAMES = (*FAMILIES, "LR", "OLR-AT", "OLR-IT", "ORidge", "LAD")
 # Parameters of a logistic regression by Newton's method. On tf-idf vectors L-BFGS takes 20 times as long and stops
 # farther from the optimum.
 NEWTON: dict[str, Any] = {"solver": "newton-cg", "tol": 1e-5, "max_iter": 1000}
-# The same, solved to its optimum. Equal rows that are read from files of different formats differ in their last digits;
-# with this tolerance their models differ by less than 1e-9. It takes up to 1.7 times as long on text.
-TO_THE_OPTIMUM: dict[str, Any] = NEWTON | {"tol": 1e-9}
 
 
 def classifier_class(name: str) -> Any:

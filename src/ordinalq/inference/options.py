@@ -37,12 +37,12 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """How intervals are made.
+    """Options for interval estimation.
 
     Parameters
     ----------
-    of : {"sample", "population"}, default="sample"
-        Intervals for the prevalence in this very sample, or in the population that it was drawn from.
+    estimand : {"sample", "population"}, default="sample"
+        Intervals for the prevalence in this sample, or in the population that it was drawn from.
     n_replicates : int, default=200
         Replicates of each sample, at least 20; five of them share one replicate of the held-out items.
     random_state : int or Generator, default=0
@@ -56,8 +56,8 @@ class IntervalOptions:
 
     Examples
     --------
-    >>> IntervalOptions(of="population", n_replicates=500)
-    IntervalOptions(of='population', n_replicates=500, random_state=0, basis='auto')
+    >>> IntervalOptions(estimand="population", n_replicates=500)
+    IntervalOptions(estimand='population', n_replicates=500, random_state=0, basis='auto')
     """
 
     estimand: str = "sample"

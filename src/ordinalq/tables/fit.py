@@ -5,7 +5,8 @@ from typing import Any
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import check_choice
-from ordinalq.classifiers.registry import TO_THE_OPTIMUM, scoring_classifier
+from ordinalq.classifiers.cross_fitting import CrossFitted
+from ordinalq.classifiers.registry import NEWTON, scoring_classifier
 from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
@@ -15,7 +16,7 @@ from ordinalq.tables.model import TableModel
 
 # Names, and parameters that suit tables of users.
 CLASSIFIERS: dict[str, dict[str, Any]] = {
-    "logistic": TO_THE_OPTIMUM,
+    "logistic": NEWTON,
     "forest": {"n_estimators": 300, "min_samples_leaf": 3, "class_weight": "balanced_subsample"},
 }
 
@@ -64,7 +65,12 @@ def build_quantifier(
         return bare
     name = classifier or "logistic"
     check_choice("classifier", name, tuple(CLASSIFIERS))
-    made = scoring_classifier(name, CLASSIFIERS[name], cross_fitted=groups, n_folds=N_FOLDS, **how)
+    if name == "logistic":
+        from ordinalq.classifiers.logistic import TableLogisticRegression
+
+        made: Any = CrossFitted(TableLogisticRegression(**CLASSIFIERS[name]), cv=N_FOLDS, **how)
+    else:
+        made = scoring_classifier(name, CLASSIFIERS[name], cross_fitted=groups, n_folds=N_FOLDS, **how)
     built: Quantifier = entry.cls(made, **parameters)
     return built
 
