@@ -57,10 +57,17 @@ class Systems(ABC):
 
 
 class PlainSystems(Systems):
-    """A of one matrix (n, n) for all problems, or of one for each (B, n, n); the penalty is part of it.
+    """Linear systems whose matrix contains the penalty.
 
-    With ``alone`` every problem is treated by itself, so that its result has the same last digits in any batch;
-    problems that share their free classes share a product otherwise, which is faster.
+    Parameters
+    ----------
+    A : ndarray (n, n) or (B, n, n)
+        One matrix for all problems, or one for each.
+    b : ndarray (B, n)
+        Right sides.
+    alone : bool, default=False
+        Solve every problem by itself, so that its result has the same last digits in any batch. Otherwise problems
+        with the same free classes share a product, which is faster.
     """
 
     def __init__(self, A: Floats, b: Floats, *, alone: bool = False) -> None:
@@ -173,11 +180,20 @@ def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
 
 
 class StiffSystems(Systems):
-    """A (n, n) or (B, n, n) beside a penalty whose curvature is larger by orders of magnitude.
+    """Linear systems with a penalty whose curvature is larger by orders of magnitude.
 
-    On each face the directions are split into those that the penalty sees and those that it does not; scaled by the
-    root of their curvatures, both are of the same size. r = tau (C p - c), (B, m), the multiplier of the penalty, comes
-    from the scaled solution: as a difference of nearly equal numbers, C p - c itself has no digits left.
+    On each face the directions are split into those that the penalty changes and the others; scaled by the root of
+    their curvatures, both are of the same size. r = tau (C p - c), (B, m), the multiplier of the penalty, comes from
+    the scaled solution: as a difference of nearly equal numbers, C p - c itself has no digits left.
+
+    Parameters
+    ----------
+    A : ndarray (n, n) or (B, n, n)
+        One matrix for all problems, or one for each, without the penalty.
+    b : ndarray (B, n)
+        Right sides.
+    penalty : Penalty
+        The penalty tau/2 ||C p - c||^2.
     """
 
     def __init__(self, A: Floats, b: Floats, penalty: Penalty) -> None:
