@@ -252,7 +252,7 @@ def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
         (ShiftedModel(), "needs a response"),
         (ShiftedModel(-M), "must be >= 0"),
         (SimulatedEvents(0 * M), "some events in every true bin"),
-        (0.1, "must be SimulatedEvents, Uncertainty or Alternative"),
+        (0.1, "must be SimulatedEvents, Uncertainty or ShiftedModel"),
     ],
 )
 def test_impossible_sources_are_refused(source, message, observed):

@@ -193,7 +193,7 @@ async def delete(request: Request, site: Site, walk: Walk) -> Response:
     return RedirectResponse("/", 303)
 
 
-# Files to take home: models, tables, pictures.
+# Downloads.
 
 
 # Files that a walk may have, with their types; no other name leads to a file.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ordinalq.app.uploads import Refused
 from ordinalq.app.work import MAX_COMPARED, Asked, Choices
 from ordinalq.classifiers.stacking import BUDGETS
-from ordinalq.inference.options import OF
+from ordinalq.inference.options import ESTIMANDS
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import PERIODS, with_period
 from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
@@ -159,7 +159,7 @@ def asked_of(fields: Fields, preview: TablePreview) -> Asked:
         raise Refused("choose two different columns of groups, or one.")
     labels, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("labels", "weight"))
     level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
-    return Asked(by, labels, weight, level, choice(fields, "estimand", ("", *OF), ""))
+    return Asked(by, labels, weight, level, choice(fields, "estimand", ("", *ESTIMANDS), ""))
 
 
 def rows_of(fields: Fields, n_rows: int) -> list[int]:

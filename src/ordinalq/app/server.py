@@ -29,7 +29,7 @@ from ordinalq.app.pages import HERE, Site
 from ordinalq.app.sessions import Session, Sessions, Walk
 from ordinalq.app.uploads import Refused
 
-# Who may talk to the page: the browser that was given the token, from the page itself, and nobody else.
+# Access control.
 
 
 # Nothing from elsewhere, no script or style within a page, no page within another.

@@ -98,10 +98,10 @@ class Job:
     def options(self, estimand: str = "sample") -> "IntervalOptions":
         """Return the options for intervals; raise ValueError if a choice is unknown."""
         from ordinalq._utils.validation import check_choice
-        from ordinalq.inference.options import BASES, OF, IntervalOptions
+        from ordinalq.inference.options import BASES, ESTIMANDS, IntervalOptions
 
         estimand = estimand if self.estimand is None else self.estimand
-        check_choice("--estimand", estimand, OF)
+        check_choice("--estimand", estimand, ESTIMANDS)
         check_choice("--basis", self.basis, BASES)
         return IntervalOptions(estimand=estimand, random_state=self.random_state, basis=self.basis)
 

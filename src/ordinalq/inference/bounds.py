@@ -17,8 +17,8 @@ class Bounds:
     ----------
     level : float
         Level of each single interval.
-    of : {"sample", "population"}
-        Whether they are for the prevalence realized in this very sample, or for that of its population.
+    estimand : {"sample", "population"}
+        Whether they are for the prevalence realized in this sample, or for that of its population.
     lower, upper : ndarray (B, n)
         For the prevalence of each class.
     cumulative_lower, cumulative_upper : ndarray (B, n)

@@ -33,7 +33,7 @@ class Comparison:
     level : float
         Level of each interval for a single pair, or of all intervals of one kind together for several pairs
         (Bonferroni: each is at level 1 - (1 - level) / K).
-    of : {"sample", "population"}
+    estimand : {"sample", "population"}
         Whether the differences are between these items, or between their populations.
     mean, mean_lower, mean_upper : ndarray (K,)
         Difference of the mean class index, and its interval.

@@ -20,7 +20,7 @@ def estimate(
 ) -> Estimates:
     """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
-    The plan says how intervals are made, None stands for ``IntervalOptions()``.
+    `options` None stands for ``IntervalOptions()``.
 
     >>> import numpy as np, ordinalq as oq
     >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
@@ -98,7 +98,7 @@ def group_samples(groups: Any, n_items: int) -> Samples:
     return samples
 
 
-# The groups that matter, and all others as one.
+# Selection of groups; all others are one group.
 
 
 # The key of all groups that are not shown by themselves.

@@ -18,6 +18,7 @@ from scipy.special import betaincinv, gammaincinv, gammaln, logit, ndtri, stdtri
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.options import ESTIMANDS
 from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.quadratic import simplex_qp
 
@@ -541,7 +542,6 @@ def effect_on_looks(F: Floats, codes: Codes, groups: Codes, weights: Weights | N
 # errors ask for.
 
 
-TARGETS = ("sample", "population")
 # A group is unlike the training groups where its odds are 1 + UNLIKE / G times those of the worst of them: the worst of
 # many is a good measure, beyond which a like group is once in G + 1 times. Where they are DROP times those, the learned
 # prior is given up.
@@ -578,7 +578,7 @@ def predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str = "sample
     more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
     were right; from ten thousand times on, the weak prior gives the estimate, too.
     """
-    check_choice("estimand", estimand, TARGETS)
+    check_choice("estimand", estimand, ESTIMANDS)
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     parts = [_predict(model, Q[i : i + CHUNK], sizes[i : i + CHUNK], estimand) for i in range(0, max(len(Q), 1), CHUNK)]
     return join(parts)

@@ -94,8 +94,8 @@ def width_correction(
     estimate = statistics(P)
     error = statistics(truth) - estimate
     ends = np.empty((2, *estimate.shape))
-    plan = IntervalOptions(n_replicates=CORRECTION_REPLICATES)
-    for part, R, _ in quantifier.replicates(summary, P, plan.draws()):
+    options = IntervalOptions(n_replicates=CORRECTION_REPLICATES)
+    for part, R, _ in quantifier.replicates(summary, P, options.draws()):
         ends[:, part] = percentiles(R, LEVEL)
     z, t = ndtri((1 + LEVEL) / 2), stdtrit(G - 1, (1 + LEVEL) / 2)
     half = np.maximum([estimate - ends[0], ends[1] - estimate], 0) / z
@@ -146,7 +146,7 @@ def _asked_about(sizes: Floats) -> Codes:
 RANK_TOLERANCE = 1e-9
 
 
-def infer(
+def infer_by_bootstrap(
     quantifier: FittedQuantifier, summary: Summary, options: IntervalOptions, level: float | None, block: int
 ) -> Inference:
     """Estimate samples by `solve`, with intervals by the bootstrap if a level is given."""

@@ -127,13 +127,13 @@ def labels_needed(
 
     Labels are taken to be like the group, as far as it is known: their shares are those of the estimate, and their
     looks those of its items (for a model of groups) or of the held-out items of the same classes. The other parameters
-    are those of `Services.labels_needed`; the summary has the labels that there are, if only gaps.
+    are those of `Quantifier.labels_needed`; the summary has the labels that there are, if only gaps.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
     options = IntervalOptions() if options is None else options
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
-        raise ValueError("summary must have been made with labelled=..., which may be None for every item.")
+        raise ValueError("summary must have been made with labels=. Pass labels=[None] * N if no item is labelled.")
     if summary.has_weights:
         raise ValueError("the items must have no weights: how many to label is known only without weights.")
     estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))

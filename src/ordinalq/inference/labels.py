@@ -24,7 +24,7 @@ from ordinalq.inference.group_model import (
     with_logits,
 )
 from ordinalq.inference.model import FittedQuantifier, has_held_out
-from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.options import ESTIMANDS, IntervalOptions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -79,7 +79,7 @@ def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sam
     interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
     group has at least two labels, or labels of all of its items.
     """
-    check_choice("estimand", estimand, ("sample", "population"))
+    check_choice("estimand", estimand, ESTIMANDS)
     level = check_real("level", level, low=0, high=1, open_low=True)
     n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
     sum_g = labels.eg.sum(axis=1)
@@ -129,7 +129,7 @@ def with_labels(
 ) -> Estimates:
     """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
 
-    A method with a model of groups has used the labels already. Else, or where the plan says so, or where it is left
+    A method with a model of groups has used the labels already. Else, or if options.basis says so, or where it is left
     open and the sample is unlike the training groups, estimates and intervals of samples with at least ten labels are
     those of `design_based`; the others stay as they are.
     """

@@ -110,7 +110,10 @@ class HeldOut:
         return HeldOut(self.S[rows], self.codes[rows], weights, groups, self.n_training)
 
     def once(self, derive: Callable[..., T], *arguments: Any) -> T:
-        """Return derive(*arguments), computed at the first call: for values that follow from these items."""
+        """Return derive(*arguments), computed at the first call.
+
+        The key is `derive` alone: the arguments must follow from these items.
+        """
         found = self.__dict__.setdefault("_derived", {})
         if derive not in found:
             found[derive] = derive(*arguments)

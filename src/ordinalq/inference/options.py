@@ -7,14 +7,14 @@ import numpy as np
 
 from ordinalq._utils.validation import check_choice, check_integer, check_random_state
 
-OF = ("sample", "population")
+ESTIMANDS = ("sample", "population")
 BASES = ("auto", "model", "labels")
 # Sample replicates that share a replicate of the held-out items.
 PER_MODEL = 5
 
 
 class Draws(NamedTuple):
-    """A plan under way: replicates of the held-out items, and the generator that draws.
+    """Replicates to draw: their number and the generator.
 
     Blocks of samples are worked on one by one, or by different machines: all draw the same replicates of the held-out
     items, and then those of their own samples, from a stream that belongs to the number of the block.
@@ -66,17 +66,17 @@ class IntervalOptions:
     basis: str = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("estimand", self.estimand, OF)
+        check_choice("estimand", self.estimand, ESTIMANDS)
         check_integer("n_replicates", self.n_replicates, minimum=20)
         check_random_state(self.random_state)
         check_choice("basis", self.basis, BASES)
 
     def draws(self, block: int = 0) -> Draws:
-        """Return the plan with a fresh generator, for a block of samples."""
+        """Return the draws with a fresh generator, for a block of samples."""
         return Draws(self.estimand, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
 
     def repeatable(self) -> "IntervalOptions":
-        """Return the plan with a seed instead of a generator: each block begins with the same draws."""
+        """Return the options with a seed instead of a generator: each block begins with the same draws."""
         state = self.random_state
         return replace(self, random_state=int(state.integers(2**63))) if hasattr(state, "integers") else self
 

@@ -132,7 +132,7 @@ def compare_methods(
     ----------
     methods : dict of str to Quantifier, or list of str
         Unfitted methods without a classifier of their own, by any names; or names in the catalog. Methods that cannot
-        be fitted on scores (OQT, ARC, Default) are fitted on the items of each half.
+        be fitted on scores (OQT, ARC, AutoQuantifier) are fitted on the items of each half.
     X : array-like, frame or sparse array (N, ...)
         Labelled items, whatever the classifier takes.
     y : array-like (N,)

@@ -474,7 +474,7 @@ class SampleSearch(BaseEstimator):
         self.n_jobs = n_jobs
         self.refit = refit
 
-    def fit(self, X: Any, y: Any, X_pool: Any, classes: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, X_pool: Any, *, classes: Any = None, groups: Any = None) -> Self:
         """Fit every configuration on labelled items and judge it on the samples of the pool.
 
         Parameters
@@ -505,7 +505,7 @@ class SampleSearch(BaseEstimator):
         )
         return self._collect(task, zip([chosen for _, chosen in parts], outcomes, strict=True))
 
-    def fit_scores(self, S: Any, y: Any, S_pool: Any, classes: Any = None) -> Self:
+    def fit_scores(self, S: Any, y: Any, S_pool: Any, *, classes: Any = None) -> Self:
         """Fit every configuration on out-of-sample scores and judge it on the scores of the pool.
 
         Parameters
@@ -562,21 +562,21 @@ class SampleSearch(BaseEstimator):
         """Return what `predict_scores` takes, by the best quantifier, (N, n)."""
         return self.fitted().scores(X)
 
-    def predict(self, X: Any) -> Floats:
-        """Estimate the class distribution of X as one sample, (n,), by the best quantifier."""
-        return self.fitted().predict(X)
+    def predict(self, X: Any, **weights: Any) -> Floats:
+        """Estimate the class distribution of X as one sample, (n,), see :meth:`ordinalq.PACC.predict`."""
+        return self.fitted().predict(X, **weights)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, **weights: Any) -> float:
         """Return minus the mean NMD over samples of labelled items, see :meth:`ordinalq.CC.score`."""
-        return self.fitted().score(X, y)
+        return self.fitted().score(X, y, **weights)
 
-    def predict_samples(self, X: Any, samples: Any) -> Floats:
+    def predict_samples(self, X: Any, samples: Any, **weights: Any) -> Floats:
         """Estimate the class distribution of each sample of the pool X, (B, n), by the best quantifier."""
-        return self.fitted().predict_samples(X, samples)
+        return self.fitted().predict_samples(X, samples, **weights)
 
-    def predict_scores(self, S: Any, samples: Any) -> Floats:
+    def predict_scores(self, S: Any, samples: Any, **weights: Any) -> Floats:
         """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
-        return self.fitted().predict_scores(S, samples)
+        return self.fitted().predict_scores(S, samples, **weights)
 
     def predict_groups(self, X: Any, groups: Any, **how: Any) -> Estimates:
         """Estimate the class distribution of each group, see :meth:`ordinalq.PACC.predict_groups`."""

@@ -13,7 +13,7 @@ from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
 from ordinalq.plot.style import Axes
 
-# What a picture is given: estimates or plain arrays, checked.
+# Checks of arguments.
 
 
 Values = npt.ArrayLike

@@ -20,7 +20,7 @@ from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import score_checks
 from ordinalq.inference.group_model import effect_on_looks
-from ordinalq.inference.intervals import infer, width_correction
+from ordinalq.inference.intervals import infer_by_bootstrap, width_correction
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
 from ordinalq.inference.model import HeldOut, Inference, Replicates, Smoothing, Traits, has_held_out
@@ -281,7 +281,7 @@ class Quantifier(BaseEstimator, ABC):
     def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Solution:
         """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
         if samples is None:
-            raise TypeError("samples must be Samples, or index must be an integer array (B, m), got None.")
+            raise TypeError("samples must be Samples or an integer array (B, m), got None.")
         how = {"sample_weight": sample_weight, "weight_type": weight_type}
         return self.solve(self.summarize(S, samples, checks=False, **how))
 
@@ -372,13 +372,12 @@ class Quantifier(BaseEstimator, ABC):
         labels : array-like (N,), default=None
             Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
             known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
-        options : Plan, default=None
-            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
+        options : IntervalOptions, default=None
+            Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
             Weights of the items; those of weight zero, and groups that have no others, are left out.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are: those of a survey or a simulation, worth (sum w)^2 / sum w^2 items, or numbers of items;
-            see docs/weights.md.
+            Type of the weights, see :meth:`fit`.
 
         Returns
         -------
@@ -418,10 +417,10 @@ class Quantifier(BaseEstimator, ABC):
             The group of each item, or samples of the items; None takes all of X as one sample.
         labels : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
-        options : Plan, default=None
-            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
+        options : IntervalOptions, default=None
+            Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
-            Weights of the items, and what they are, see :meth:`predict_groups`.
+            Weights of the items and their type, see :meth:`predict_groups`.
         """
         level = check_level(level)
         return self._estimate(
@@ -474,7 +473,7 @@ class Quantifier(BaseEstimator, ABC):
         X : array-like, frame or sparse array (N, ...)
             The items of the sample.
         sample_weight, weight_type
-            Weights of the items, and what they are, see :meth:`predict_groups`.
+            Weights of the items and their type, see :meth:`predict_groups`.
         """
         summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(self, summary)
@@ -507,7 +506,7 @@ class Quantifier(BaseEstimator, ABC):
         By default these come from a bootstrap over the sample and the held-out items. `block` numbers blocks of
         samples that are estimated one by one.
         """
-        return infer(self, summary, options, level, block)
+        return infer_by_bootstrap(self, summary, options, level, block)
 
     def embed(self, S: Floats) -> Floats | OneHot:
         """Return the representation f of items with valid scores or features S (N, ...), (N, d)."""

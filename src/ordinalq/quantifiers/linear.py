@@ -92,6 +92,8 @@ class SmoothedQuantifier(Quantifier):
 
     def with_strength(self, value: float) -> Self:
         """Return the fitted quantifier with another strength of smoothing."""
+        if self.smoother_.strength is None:
+            return super().with_strength(value)
         twin = copy(self)
         twin.smoother_ = self.smoother_.with_strength(value)
         twin._set_strength()

@@ -106,7 +106,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
 
 
-# Is the classifier any good? What its held-out votes are worth, beside saying always the same.
+# Quality of the classifier What its held-out votes are worth, beside saying always the same.
 
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
@@ -328,6 +328,8 @@ class TableModel(BaseEstimator):
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.fit`.
         """
+        if not isinstance(target, str):
+            raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
@@ -420,15 +422,15 @@ class TableModel(BaseEstimator):
             Level of the intervals, such as 0.95; None gives none.
         labels : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
-        options : Plan, default=None
-            How intervals are made, see :class:`ordinalq.inference.IntervalOptions`.
+        options : IntervalOptions, default=None
+            Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : str or array-like (N,), default=None
             Weights of the rows, or their column.
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
         """
         summary = _summary(self, frame, by, labels, sample_weight, weight_type)
-        found = estimate(self.fitted(), summary, None if level is None else check_level(level), options)
+        found = estimate(self.fitted(), summary, level, options)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:

@@ -26,6 +26,11 @@ MOST_STEPS = 100
 class ResponseModel(ABC):
     """A method that solves q = M p + background."""
 
+    method: Any
+
+    def __init__(self, method: Any) -> None:
+        self.method = method
+
     @abstractmethod
     def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
         """Return the Solution; `strengths` (B,) replace the strength of the method, unknown sizes are ones."""
@@ -40,18 +45,18 @@ class ResponseModel(ABC):
 
     def grid(self, data: Data, size: int) -> Floats:
         """Return strengths of smoothing from weak to strong for each sample, (size, B) or fewer."""
-        raise TypeError(f"{type(self).__name__} has no strength to choose.")
+        name = type(self.method).__name__
+        raise TypeError(f"{name} has no strength to choose by a rule. Pass a number, or use RUN or IBU.")
 
     def roughness(self, P: Floats, sizes: Floats) -> Floats:
         """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
-        raise TypeError(f"{type(self).__name__} has no penalty.")
+        raise TypeError(f"{type(self.method).__name__} has no penalty.")
 
 
 class LinearModel(ResponseModel):
     """A loss plus a regularizer."""
 
-    def __init__(self, method: LinearQuantifier) -> None:
-        self.method = method
+    method: LinearQuantifier
 
     def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
         """Return the minimum."""
@@ -80,7 +85,7 @@ class LinearModel(ResponseModel):
         """Return the regularizer per unit of strength, (B,)."""
         regularizer = self.method.parts().regularizer
         if regularizer.strength is None:
-            raise TypeError(f"{type(self.method).__name__} has no penalty.")
+            return super().roughness(P, sizes)
         return np.asarray(regularizer.with_strength(1.0).derivatives(P, sizes).value)
 
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
@@ -94,10 +99,6 @@ class LinearModel(ResponseModel):
             return -np.asarray(np.matmul(inverse, (pull[0] - pull[1])[:, :, None])[:, :, 0])
 
         return move
-
-    def grid(self, data: Data, size: int) -> Floats:
-        """Raise TypeError: only RUN and IBU have strengths to scan."""
-        raise TypeError(f"{type(self.method).__name__} has no strength to choose.")
 
 
 class RunModel(LinearModel):
@@ -124,8 +125,7 @@ class RunModel(LinearModel):
 class IterationModel(ResponseModel):
     """IBU, whose strength is the number of iterations."""
 
-    def __init__(self, method: IBU) -> None:
-        self.method = method
+    method: IBU
 
     def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
         """Return the estimate; numbers of items change its likelihood, not the iteration."""
@@ -153,10 +153,6 @@ class IterationModel(ResponseModel):
         """Return ever fewer iterations, (size, B) at most."""
         steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
         return np.tile(steps[:, None], (1, len(data)))
-
-    def roughness(self, P: Floats, sizes: Floats) -> Floats:
-        """Raise TypeError: IBU has no penalty."""
-        raise TypeError(f"{type(self.method).__name__} has no penalty.")
 
 
 def response_model(method: Any) -> ResponseModel:

@@ -164,14 +164,14 @@ class ShiftedModel(Source):
             R = self.response.values() if is_histogram(self.response) else self.response
             M = _like("response", R, known.M.shape)
             if (M < 0).any() or (M.sum(axis=0) <= 0).any():
-                raise ValueError("the response of an Alternative must be >= 0, with entries in every true bin.")
+                raise ValueError("the response of an ShiftedModel must be >= 0, with entries in every true bin.")
             parts["response"] = M / M.sum(axis=0) - known.M
         if self.acceptance is not None:
             parts["acceptance"] = _like("acceptance", self.acceptance, known.acceptance.shape) - known.acceptance
         if self.background is not None:
             parts["background"] = _like("background", self.background, known.background.shape) - known.background
         if not parts:
-            raise ValueError("an Alternative needs a response, an acceptance or a background.")
+            raise ValueError("an ShiftedModel needs a response, an acceptance or a background.")
         return [Shift(**parts)]
 
 
@@ -185,7 +185,7 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
     for name, source in sources.items():
         if not isinstance(source, Source):
             raise TypeError(
-                f"systematics[{name!r}] must be SimulatedEvents, Uncertainty or Alternative, got {source!r:.80}."
+                f"systematics[{name!r}] must be SimulatedEvents, Uncertainty or ShiftedModel, got {source!r:.80}."
             )
         if name in COLUMNS:
             raise ValueError(f"systematics must have names other than {', '.join(COLUMNS)}, columns of the table.")

@@ -22,7 +22,7 @@ from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
-from ordinalq.model_selection import Attempt, configurations_of, describe, estimate_all
+from ordinalq.model_selection.search import Attempt, configurations_of, describe, estimate_all
 from ordinalq.paper.experiments.config import Config
 from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
