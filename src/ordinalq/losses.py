@@ -52,7 +52,7 @@ class Loss(BaseEstimator, ABC):
     has_kinks: bool = False
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
 
     def prepare(self, data: Data) -> Data:
         """Return Q, M and the background as the loss compares them.
@@ -140,7 +140,7 @@ class LeastSquares(Loss):
         return self.weights is None
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         if self.weights is not None:
             check_choice("weights", self.weights, ("poisson",))
 
@@ -249,7 +249,7 @@ class Hellinger(Loss):
         return self.squared
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_real("smoothing", self.smoothing, low=0, open_low=True)
 
     def derivatives(self, P: Floats, data: Data) -> Derivatives:

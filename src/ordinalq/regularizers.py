@@ -59,7 +59,7 @@ class AutoStrength(BaseEstimator):
         self.min_items = min_items
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_choice("weight", self.weight, WEIGHTS)
         check_integer("min_items", self.min_items, minimum=1)
         if self.prevalences is not None:

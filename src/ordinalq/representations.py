@@ -41,7 +41,7 @@ class Representation(BaseEstimator, ABC):
     for_means_: Mask | None = None
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Representation":
         """Learn what f needs (bin edges, distances) from the held-out scores or features and weights, if any."""
@@ -101,7 +101,7 @@ class Histograms(Representation):
         self.on = on
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("on", self.on, ("scores", "features"))
 
@@ -139,7 +139,7 @@ class MeanDistances(Representation):
         self.on = on
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_choice("metric", self.metric, ("md", "euclidean"))
         check_choice("on", self.on, ("scores", "features"))
         if self.metric == "md" and self.on == "features":
@@ -208,7 +208,7 @@ class RankHistogram(Representation):
         self.span = span
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         if self.n_bins is not None:
             check_integer("n_bins", self.n_bins, minimum=2)
         check_choice("span", self.span, ("classes", "data"))
@@ -251,7 +251,7 @@ class Partition(Representation):
         self.random_state = random_state
 
     def check(self) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
         check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
         if self.fit_fraction == 1:

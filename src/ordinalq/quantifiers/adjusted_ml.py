@@ -505,7 +505,7 @@ class AdjustedML(Quantifier):
         )
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_choice("instrument", self.instrument, INSTRUMENTS)
         check_prior(self.prior, self.strength, n_classes)
         GroupBLP(group_effect=self.group_effect).check_parameters(n_classes)

@@ -114,7 +114,7 @@ class AutoQuantifier(AdjustedML):
         return OrdinalStack(budget=self.budget, n_jobs=self.n_jobs, random_state=self.random_state)
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_choice("budget", self.budget, BUDGETS)
         super().check_parameters(n_classes)
 

@@ -70,7 +70,7 @@ class GroupBLP(Quantifier):
         self.group_effect = group_effect
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         if self.group_effect is not None:
             check_real("group_effect", self.group_effect, low=0, high=1, open_low=True)
 

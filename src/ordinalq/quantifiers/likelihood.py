@@ -72,7 +72,7 @@ class _LikelihoodMethod(SmoothedQuantifier):
             yield Trial(self, Summary.of_items(split.samples, held_out.S), split.prevalences, split.weights)
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         Calibration(self.calibration).check()
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)
@@ -211,7 +211,7 @@ class SLD(_LikelihoodMethod):
         self.solver = solver
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         super().check_parameters(n_classes)
         Tikhonov(self.tau).check(n_classes)
         check_solver(self.solver, also=("em",))
@@ -265,7 +265,7 @@ class OSLD(_LikelihoodMethod):
         self.tol = tol
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         super().check_parameters(n_classes)
         PolynomialSmoothing(self.order, self.interpolation).check(n_classes)
 

@@ -87,7 +87,7 @@ class RUN(LinearQuantifier):
         return Parts(HardVotes(), Poisson(), regularizer)
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         if self.acceptance is not None and self.centre is not None:
             raise ValueError("centre must be None with acceptance: the regularizer then acts on a logarithmic scale.")
         super().check_parameters(n_classes)
@@ -210,7 +210,7 @@ class IBU(MatrixQuantifier):
         return PolynomialSmoothing(self.order, self.interpolation)
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         self.smoother().check(n_classes)
         check_integer("max_iter", self.max_iter, minimum=1)
         check_real("tol", self.tol, low=0)

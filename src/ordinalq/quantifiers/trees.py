@@ -63,7 +63,7 @@ class _TreeQuantifier(Quantifier):
         return self._class_scores(check_items(self, X, reset=False))
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         check_real("held_out", self.held_out, low=0, high=1, open_low=True)
         if self.held_out == 1:
             raise ValueError("held_out must be below 1: the classifiers need items too.")
@@ -226,7 +226,7 @@ class ARC(_TreeQuantifier):
         self.correction = correction
 
     def check_parameters(self, n_classes: int) -> None:
-        """Refuse parameters out of range."""
+        """Raise ValueError if a parameter is out of range."""
         super().check_parameters(n_classes)
         check_choice("correction", self.correction, ("ratio", "acc"))
 
