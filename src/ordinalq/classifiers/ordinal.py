@@ -589,6 +589,3 @@ class LeastAbsoluteDeviation(_RoundedRegression):
         self.coef_ = svr.coef_
         self.intercept_ = float(svr.intercept_[0])
         self.n_iter_ = svr.n_iter_
-
-
-__all__ = ["LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"]
