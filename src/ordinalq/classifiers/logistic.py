@@ -58,6 +58,9 @@ class TableLogisticRegression(LogisticRegression):
             self.solver, self.tol = "newton-cholesky", CHOLESKY_TOLERANCE
         elif N * d * n <= FEW_PRODUCTS:
             self.solver, self.tol = "newton-cg", CG_TOLERANCE
+        # Vectors of text are in single precision, in which gradients do not get so small.
+        if self.tol != tol and getattr(X, "dtype", None) == np.float32:
+            X = X.astype(np.float64)
         try:
             with warnings.catch_warnings():
                 # If the Hessian is singular, scikit-learn continues with L-BFGS. A line search that fails because of
