@@ -5,6 +5,7 @@ Every test lists all violations at once. Layers are the business of import-linte
 
 import ast
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -269,3 +270,13 @@ def test_only_the_command_line_speaks_of_options():
                 options = re.findall(r"(?<![\w(-])--[a-z][\w-]*", node.value)  # var(--x) is CSS
                 violations += [(module.name, f"{module.at(node)}: {option}") for option in options]
     report(violations)
+
+
+def test_the_package_has_at_most_twelve_layers_and_28_entries():
+    root = Path(__file__).parents[1]
+    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    assert len(layers) <= 12
+    assert len([path for path in ROOT.iterdir() if path.name != "__pycache__"]) <= 28
