@@ -236,7 +236,7 @@ TYPES = [
     (lambda: oq.ACC(NB).fit(None, Y), "X must be .*, got None"),
     (lambda: fitted().predict_samples(X, [[0.0, 1.0]]), "index must hold integers, got float64 in sample 0"),
     (lambda: fitted().predict_samples(X, [np.ones(200, dtype=bool)]), "index must hold integers, got bool in sample 0"),
-    (lambda: fitted().predict_samples(X, None), r"index must be an integer array \(B, m\).*, got None"),
+    (lambda: fitted().predict_samples(X, None), r"samples must be Samples or an integer array \(B, m\), got None"),
     (lambda: oq.solve(Q, "M", oq.ACC()), "M must be an array of numbers, got 'M'"),
     (lambda: oq.solve(["a", "b", "c"], M, oq.ACC()), "q must be an array of numbers"),
     (lambda: oq.solve(Q, M, oq.EDy()), r"method must be one that solves q = M p .*, got EDy"),
