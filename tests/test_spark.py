@@ -60,7 +60,7 @@ def test_labels_and_weights_of_rows_count(session, data):
     models, frame, _ = data
     frame = frame[["x", "z", "shop"]].assign(known=frame["stars"].where(frame.index % 5 == 0), w=1.0 + frame.index % 4)
     there = session.createDataFrame(frame.astype(object).where(frame.notna(), None).to_dict("records"), WEIGHED)
-    how = {"level": 0.9, "labelled": "known", "weight": "w"}
+    how = {"level": 0.9, "labels": "known", "sample_weight": "w"}
     found = oq.spark.predict_groups(models["PACC"], there, "shop", **how).toPandas()
     expected = models["PACC"].predict_groups(frame, "shop", **how).frame()
     pd.testing.assert_frame_equal(
