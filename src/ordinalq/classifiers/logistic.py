@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 FEW_COEFFICIENTS = 300
 # Up to this many entries of X times classes, conjugate gradients reach the optimum in about a tenth of a second.
 FEW_PRODUCTS = 1_000_000
-# Largest gradient of the mean loss at the optimum: by Newton steps, and by conjugate gradients.
-CHOLESKY_TOLERANCE, CG_TOLERANCE = 1e-11, 1e-9
+# Largest gradient of the mean loss at the optimum.
+TOLERANCE = 1e-11
 
 
 class TableLogisticRegression(LogisticRegression):
@@ -55,9 +55,9 @@ class TableLogisticRegression(LogisticRegression):
         solver, tol = self.solver, self.tol
         (N, d), n = np.shape(X), len(np.unique(y))
         if d * n <= FEW_COEFFICIENTS:
-            self.solver, self.tol = "newton-cholesky", CHOLESKY_TOLERANCE
+            self.solver, self.tol = "newton-cholesky", TOLERANCE
         elif N * d * n <= FEW_PRODUCTS:
-            self.solver, self.tol = "newton-cg", CG_TOLERANCE
+            self.solver, self.tol = "newton-cg", TOLERANCE
         # Vectors of text are in single precision, in which gradients do not get so small.
         if self.tol != tol and getattr(X, "dtype", None) == np.float32:
             X = X.astype(np.float64)
