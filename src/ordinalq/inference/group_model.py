@@ -735,8 +735,10 @@ def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
     """Return intervals that hold the truth of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
     value, half = statistics(prediction.mean), half_widths(prediction, level)
-    # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
-    return Bounds.of_statistics(level, prediction.estimand, value - half, value + half).holding(prediction.prevalences)
+    # The estimate is a median and may differ from the mean by more than half a width if a share is nearly nothing.
+    estimate = statistics(prediction.prevalences)
+    lower, upper = np.minimum(value, estimate) - half, np.maximum(value, estimate) + half
+    return Bounds.of_statistics(level, prediction.estimand, lower, upper)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:

@@ -125,14 +125,12 @@ class GroupBLP(Quantifier):
         self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
     ) -> Inference:
         """Return estimates with bounds and covariances by the formula of the prediction error."""
-        prediction = self._prediction(summary, "sample")
+        prediction = self._prediction(summary, options.estimand)
         found = Inference(
             clean(prediction.prevalences), np.ones(len(summary), dtype=bool), self._verdicts(summary, prediction)
         )
         if level is None:
             return found
-        if options.estimand != "sample":
-            prediction = self._prediction(summary, options.estimand)
         return with_closed_form(found, bounds(prediction, level), stated_covariance(prediction, level))
 
     def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
