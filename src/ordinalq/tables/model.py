@@ -19,10 +19,10 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate
 from ordinalq.io import columns as cells
 from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
 from ordinalq.io.encoder import names_array, table_encoder, with_name_arrays
