@@ -8,8 +8,8 @@ from scipy.special import softmax
 from seeds import generator
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.model import learned_groups
+from ordinalq.inference.predict import estimate
 from ordinalq.quantifiers.adjusted_ml import LabelledRatios, Observed, Prior, posterior, thinned
 from ordinalq.solvers import barrier
 from ordinalq.solvers.barrier import minimize_inside

@@ -12,11 +12,11 @@ from ordinalq import plot
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
 from ordinalq.inference.comparison import Comparison
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.inference.model import has_held_out, learned_groups
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.predict import estimate
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table

@@ -417,7 +417,7 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.estimate import estimate, select
+    from ordinalq.inference.predict import estimate, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 
@@ -524,8 +524,8 @@ def compare(
 ) -> None:
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import display
-    from ordinalq.inference.estimate import estimate
     from ordinalq.inference.options import check_level
+    from ordinalq.inference.predict import estimate
     from ordinalq.io import writing
     from ordinalq.tables.predict import chosen, summarize_table
 

@@ -8,7 +8,7 @@ import numpy as np
 from ordinalq._utils.validation import Codes, check_choice
 from ordinalq.classifiers.cross_fitting import last_step
 from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
-from ordinalq.inference.expected import expected_errors
+from ordinalq.inference.expected_error import expected_errors
 from ordinalq.inference.model import Traits
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.samples.weights import Weights
@@ -31,7 +31,7 @@ class Training:
         Weight of the regressors together, and of each classifier, in the stack.
     expected : dict of int or str to float
         Mean NMD to expect in samples of that many items with any distribution, or in "groups"; see
-        :func:`ordinalq.inference.expected.expected_errors`.
+        :func:`ordinalq.inference.expected_error.expected_errors`.
     """
 
     budget: str

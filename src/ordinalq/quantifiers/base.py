@@ -16,7 +16,6 @@ from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice,
 from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
 from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
-from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import score_checks
 from ordinalq.inference.group_model import effect_on_looks
@@ -25,6 +24,7 @@ from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
 from ordinalq.inference.model import HeldOut, Inference, Replicates, Smoothing, Traits, has_held_out
 from ordinalq.inference.options import Draws, IntervalOptions, check_level
+from ordinalq.inference.predict import estimate, group_samples
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APP, draw_items, streams
 from ordinalq.samples.keys import Keys, is_polars

@@ -1,7 +1,7 @@
 """Steps that all engines share: score rows, add sums, split them into blocks, estimate blocks.
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
-:func:`ordinalq.inference.estimate.estimate`, so that every engine gives what one machine gives.
+:func:`ordinalq.inference.predict.estimate`, so that every engine gives what one machine gives.
 """
 
 import io
@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import sklearn
 
-from ordinalq.inference.estimate import estimate_block
 from ordinalq.inference.estimates import check_names, united
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate_block
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile

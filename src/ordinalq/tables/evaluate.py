@@ -12,10 +12,10 @@ from scipy.special import stdtr
 from ordinalq._utils.progress import each, tell
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.model import has_held_out
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.predict import estimate
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors
 from ordinalq.model_selection.compare import MethodComparison, checked_methods

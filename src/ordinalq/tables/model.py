@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,13 +19,13 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate
 from ordinalq.io import columns as cells
 from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
-from ordinalq.io.encoder import Words, names_array, table_encoder, with_name_arrays
+from ordinalq.io.encoder import names_array, table_encoder, with_name_arrays
 from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
@@ -79,6 +80,31 @@ class TypedColumns(TransformerMixin, BaseEstimator):
                     stacklevel=2,
                 )
         return frame
+
+
+# Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
+BETWEEN = "\n"
+
+
+class Words(TfidfVectorizer):
+    """TF-IDF weights of words; it is kept with one text of all its words in their order.
+
+    A model file has a node for each entry of a dictionary. For 50,000 words, writing and reading these took longer than
+    fitting the model.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, of the vocabulary only the words."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if (numbers := state.get("vocabulary_")) is not None:
+            state["vocabulary_"] = BETWEEN.join(sorted(numbers, key=numbers.__getitem__))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Number the words again."""
+        if (words := state.get("vocabulary_")) is not None:
+            state = {**state, "vocabulary_": {word: i for i, word in enumerate(words.split(BETWEEN))}}
+        super().__setstate__(state)
 
 
 def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
