@@ -59,7 +59,7 @@ def marks(data, method):
     q = method().fit_scores(S, data.y)
     found = estimate(q, q.summarize(T, samples), 0.95)
     truth, bounds = samples.prevalences, found.bounds
-    mean = truth @ np.arange(1, data.n_classes + 1)
+    mean = truth @ found.scale.numbers
     missed = (mean < bounds.mean_lower - ROUNDING) | (mean > bounds.mean_upper + ROUNDING)
     any_class = ((truth < found.lower - ROUNDING) | (truth > found.upper + ROUNDING)).any(axis=1)
     knowing = method().fit_scores(S, data.y, groups=data.g)

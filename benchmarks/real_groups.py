@@ -24,7 +24,7 @@ import numpy as np
 from group_data import Groups
 
 import ordinalq as oq
-from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.predict import estimate
 from ordinalq.quantifiers.group_blp import UNLIKE
@@ -112,7 +112,7 @@ def mean_error(P, T):
 
 def covered(b: Bounds, truth):
     """Return whether classes (B, n) and mean class (B,) are covered, and the widths (B, n)."""
-    mean = truth @ np.arange(1, truth.shape[1] + 1)
+    mean = mean_class(truth, b.values)
     inside = (b.lower <= truth + ROUNDING) & (truth <= b.upper + ROUNDING)
     return inside, (b.mean_lower <= mean + ROUNDING) & (mean <= b.mean_upper + ROUNDING), b.upper - b.lower
 

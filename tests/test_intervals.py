@@ -54,7 +54,7 @@ def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200
             estimand=target,
             random_state=seed,
         )
-        below, mean = np.cumsum(truth, axis=1)[:, :-1], truth @ [1, 2, 3, 4]
+        below, mean = np.cumsum(truth, axis=1)[:, :-1], truth @ [0, 1, 2, 3]
         hits.append(
             np.column_stack(
                 [

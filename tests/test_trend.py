@@ -16,6 +16,7 @@ from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.trend import trend_of
 from ordinalq.plot import trend as plot_trend
 from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import class_scale
 
 POPULATION = oq.inference.IntervalOptions("population")
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
@@ -199,7 +200,9 @@ def test_slope_counts_periods_without_a_group(rng):
     months, words = (
         Keys.of(pd.Series(names, name="t"))[0] for names in (["2024-01", "2024-02", "2024-04"], list("abd"))
     )
-    found, plain = (trend_of(keys, P, own, sizes, 0.95, "population") for keys in (months, words))
+    found, plain = (
+        trend_of(keys, P, own, sizes, 0.95, "population", class_scale([1, 2, 3])) for keys in (months, words)
+    )
     assert_allclose(found.slope, 0.2)
     assert found.period == "month"
     assert "per month" in str(found)

@@ -39,7 +39,7 @@ def positions(estimates: Estimates, wanted: Wanted) -> Index:
     if not wanted.sort or not len(kept):
         return kept
     P = estimates.prevalences[kept]
-    return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P)]
+    return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P, estimates.scale.numbers)]
 
 
 def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:

@@ -24,7 +24,9 @@ class Bounds:
     cumulative_lower, cumulative_upper : ndarray (B, n)
         For the prevalence of each class and all below.
     mean_lower, mean_upper : ndarray (B,)
-        For the mean class index.
+        For the mean class.
+    values : ndarray (n,) or None
+        Values of the classes over which the mean is taken; None stands for the positions 1..n.
     """
 
     level: float
@@ -35,25 +37,28 @@ class Bounds:
     cumulative_upper: Floats
     mean_lower: Floats
     mean_upper: Floats
+    values: Floats | None = None
 
     @classmethod
-    def of_statistics(cls, level: float, estimand: str, lower: Floats, upper: Floats) -> "Bounds":
+    def of_statistics(
+        cls, level: float, estimand: str, lower: Floats, upper: Floats, values: Floats | None = None
+    ) -> "Bounds":
         """Return bounds from those of :func:`statistics`, (B, 2n), within what is possible."""
         n = lower.shape[1] // 2
         low, high = np.zeros(2 * n), np.ones(2 * n)
-        low[-1], high[-1] = 1, n
+        low[-1], high[-1] = (1, n) if values is None else (min(values), max(values))
         lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
         below, above = (np.hstack([end[:, n:-1], np.ones((len(end), 1))]) for end in (lower, upper))
-        return cls(level, estimand, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1])
+        return cls(level, estimand, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1], values)
 
     def take(self, rows: Any) -> "Bounds":
         """Return the bounds of some samples."""
-        arrays = {name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in PER_SAMPLE}
         return replace(self, **arrays)
 
     def holding(self, P: Floats) -> "Bounds":
         """Return bounds that reach to the shares P (B, n), where these lie outside."""
-        values = {"": P, "cumulative_": np.cumsum(P, axis=1), "mean_": P @ np.arange(1.0, P.shape[1] + 1)}
+        values = {"": P, "cumulative_": np.cumsum(P, axis=1), "mean_": mean_class(P, self.values)}
         lower = {f"{name}lower": np.minimum(getattr(self, f"{name}lower"), x) for name, x in values.items()}
         upper = {f"{name}upper": np.maximum(getattr(self, f"{name}upper"), x) for name, x in values.items()}
         return replace(self, **lower, **upper)
@@ -61,12 +66,19 @@ class Bounds:
     @classmethod
     def united(cls, parts: Sequence["Bounds"]) -> "Bounds":
         """Return the bounds of the samples of all parts, one part after the other."""
-        names = [name for name, value in vars(parts[0]).items() if isinstance(value, np.ndarray)]
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_SAMPLE}
         return replace(parts[0], **arrays)
 
 
-def statistics(P: Floats) -> Floats:
-    """Shares of the classes, cumulated shares but the last, and the mean class of P (B, n), side by side: (B, 2n)."""
-    index = np.arange(1.0, P.shape[1] + 1)
-    return np.hstack([P, np.cumsum(P, axis=1)[:, :-1], (P @ index)[:, None]])
+# The fields with one entry per sample.
+PER_SAMPLE = ("lower", "upper", "cumulative_lower", "cumulative_upper", "mean_lower", "mean_upper")
+
+
+def mean_class(P: Floats, values: Floats | None = None) -> Floats:
+    """Return the mean class of distributions P (..., n) over values of the classes, None for the positions 1..n."""
+    return np.asarray(P @ (np.arange(1.0, P.shape[-1] + 1) if values is None else values))
+
+
+def statistics(P: Floats, values: Floats | None = None) -> Floats:
+    """Return prevalences, cumulative ones but the last, and the mean class of P (B, n), side by side: (B, 2n)."""
+    return np.hstack([P, np.cumsum(P, axis=1)[:, :-1], mean_class(P, values)[:, None]])

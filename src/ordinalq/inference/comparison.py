@@ -11,6 +11,7 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Floats, Mask
 from ordinalq.inference.bounds import Bounds
 from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import Scale
 
 # Pairs, or series, that are printed.
 SHOWN = 20
@@ -36,13 +37,15 @@ class Comparison:
     estimand : {"sample", "population"}
         Whether the differences are between these items, or between their populations.
     mean, mean_lower, mean_upper : ndarray (K,)
-        Difference of the mean class index, and its interval.
+        Difference of the mean class, and its interval.
     probability : ndarray (K,)
         Probability that A's mean class is higher than B's, for each pair by itself.
     p_value : ndarray (K,)
         Two-sided test that the mean classes are equal; for several pairs multiplied by their number (Bonferroni).
     cumulative, cumulative_lower, cumulative_upper : ndarray (K, n)
         Difference of the share of each class and all below, and its interval.
+    mean_name : {"mean class", "mean position"}
+        Whether the mean is taken over values of the classes or over their positions 1..n.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Comparison:
     cumulative: Floats
     cumulative_lower: Floats
     cumulative_upper: Floats
+    mean_name: str = "mean class"
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -132,7 +136,7 @@ class Comparison:
             sure = "" if self.clear[k] else ", though not beyond doubt"
             cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes at every cut{sure}"
         order = f"{'higher' if d >= 0 else 'lower'} with a probability {chance}"
-        return f"The mean class of {a} is {where} ({interval}) and {order}; {cuts}."
+        return f"The {self.mean_name} of {a} is {where} ({interval}) and {order}; {cuts}."
 
     def _where(self, k: int, a: str) -> str:
         """Name the cuts above which A has more, for a pair whose cumulative distributions cross."""
@@ -174,7 +178,7 @@ class Side(NamedTuple):
     E: Floats
 
 
-def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
+def compared(classes: Array, A: Side, B: Side, S: Floats | None, scale: Scale) -> Comparison:
     """Return what is known of the differences of K pairs of groups.
 
     A statistic a of A, such as its mean class, has the interval [a - l, a + h], b of B [b - l', b + h'], and r is the
@@ -186,11 +190,12 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
     groups are longer to one side than to the other, and so must be that of their difference. That of several pairs is
     wider by the ratio of the normal quantiles, and the probability that a mean class is higher is that of the widest
     interval that does not hold zero. S (K, n, n) is what errors of both have in common, E[e_A e_B']; None for nothing.
+    `scale` has the values of the classes.
     """
     K, n = A.P.shape
     level = A.bounds.level
     # Columns: the cumulated shares of all classes but the last, which is one, and the mean class.
-    U = np.column_stack([np.tri(n).T[:, :-1], np.arange(1.0, n + 1)])
+    U = np.column_stack([np.tri(n).T[:, :-1], scale.numbers])
 
     def along(V: Floats) -> Floats:
         return np.asarray(np.einsum("is,kij,js->ks", U, V, U, optimize=True))
@@ -203,7 +208,7 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
     z, wide = ndtri((1 + level) / 2), ndtri(1 - (1 - level) / (2 * K))
     (below_a, above_a), (below_b, above_b) = _distances(A, U), _distances(B, U)
     down, up = _distance(below_a, above_b, r) / z, _distance(above_a, below_b, r) / z
-    largest = np.append(np.ones(n - 1), n - 1)
+    largest = np.append(np.ones(n - 1), np.ptp(scale.numbers))
     lower, upper = np.maximum(difference - wide * down, -largest), np.minimum(difference + wide * up, largest)
     d = difference[:, -1]
     # Without any error the sign is known.
@@ -225,6 +230,7 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None) -> Comparison:
         probability=ndtr(score),
         p_value=np.minimum(2 * K * ndtr(-abs(score)), 1),
         **cumulative,
+        mean_name=scale.name,
     )
 
 

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
-from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, Side, compared
 from ordinalq.inference.trend import Trend, trend_of
 from ordinalq.samples.keys import Keys
+from ordinalq.samples.labels import Scale, class_scale
 
 # Samples that are printed.
 SHOWN = 10
@@ -54,6 +55,8 @@ class Estimates:
         How many items of equal weight those of each sample are worth, if they have weights.
     polars : bool, default=False
         Whether :meth:`frame` returns a polars frame.
+    class_values : ndarray (n,), default=None
+        Value of each class, if given to `fit`; see :attr:`scale`.
     """
 
     classes: Array
@@ -69,6 +72,7 @@ class Estimates:
     basis: npt.NDArray[np.str_] | None = None
     n_effective: Floats | None = None
     polars: bool = False
+    class_values: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.prevalences)
@@ -84,9 +88,14 @@ class Estimates:
         return np.cumsum(self.prevalences, axis=1)
 
     @property
+    def scale(self) -> Scale:
+        """Values of the classes over which means are taken, and the name of the mean."""
+        return class_scale(self.classes, self.class_values)
+
+    @property
     def mean(self) -> Floats:
-        """Mean class index, classes counted from 1, (B,)."""
-        return np.asarray(self.prevalences @ np.arange(1.0, len(self.classes) + 1))
+        """Mean class over the values of the classes, or mean position 1..n if they have none, (B,)."""
+        return mean_class(self.prevalences, self.scale.numbers)
 
     @property
     def level(self) -> float | None:
@@ -130,7 +139,7 @@ class Estimates:
 
     def sorted(self, by: Any = "items") -> "Estimates":
         """Return the samples with most items first, or with the highest mean class ("mean"), or the most of a class."""
-        return self.take(largest_first(by, self.classes, self.n_items, self.prevalences))
+        return self.take(largest_first(by, self.classes, self.n_items, self.prevalences, self.scale.numbers))
 
     def top(self, k: int, by: Any = "items") -> "Estimates":
         """Return the first k samples in the order of :meth:`sorted`."""
@@ -156,7 +165,7 @@ class Estimates:
         assert E is not None
         first, second = _pairs(keys, groups)
         a, b = (Side(keys[rows], self.prevalences[rows], bounds.take(rows), E[rows]) for rows in (first, second))
-        return compared(self.classes, a, b, _common(self, first, second))
+        return compared(self.classes, a, b, _common(self, first, second), self.scale)
 
     def trend(self) -> Trend:
         """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
@@ -170,14 +179,14 @@ class Estimates:
         bounds = self._known_bounds()
         assert self.own is not None
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
-        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand)
+        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand, self.scale)
 
     def frame(self) -> Any:
         """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
 
         The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
-        mean_class, with intervals <class>_lower, <class>_upper, mean_class_lower, mean_class_upper, with weights
-        n_effective, fit if known, and with labels n_labelled and basis.
+        mean_class (the mean position for classes without values), with intervals <class>_lower, <class>_upper,
+        mean_class_lower, mean_class_upper, with weights n_effective, fit if known, with labels n_labelled and basis.
         """
         import pandas as pd
 
@@ -224,7 +233,9 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars")]
+PER_SAMPLE = [
+    field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars", "class_values")
+]
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
 
@@ -276,7 +287,11 @@ def _json(estimates: Estimates) -> dict[str, Any]:
     columns = {"n_items": estimates.n_items, "prevalences": estimates.prevalences, "mean_class": estimates.mean} | extra
     lists = {name: column.tolist() for name, column in columns.items()}
     rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-    head: dict[str, Any] = {"classes": _plain(estimates.classes.tolist()), "level": estimates.level}
+    head: dict[str, Any] = {
+        "classes": _plain(estimates.classes.tolist()),
+        "class_values": estimates.scale.numbers.tolist(),
+        "level": estimates.level,
+    }
     if estimates.bounds is not None:
         head["estimand"] = estimates.bounds.estimand
     if estimates.keys is None:
@@ -288,7 +303,7 @@ def _json(estimates: Estimates) -> dict[str, Any]:
     return head | {"by": by[0] if len(by) == 1 else by, "groups": groups}
 
 
-def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats) -> Index:
+def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats, values: Floats) -> Index:
     """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand."""
     names = ["items", "mean", *(str(label) for label in classes)]
     if str(by) not in names:
@@ -296,8 +311,8 @@ def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats) -> Index:
     which = names.index(str(by))
     if which == 0:
         return np.argsort(-n_items, kind="stable")
-    values = P @ np.arange(1.0, len(classes) + 1) if which == 1 else P[:, which - 2]
-    return np.argsort(-values, kind="stable")
+    amounts = mean_class(P, values) if which == 1 else P[:, which - 2]
+    return np.argsort(-amounts, kind="stable")
 
 
 def check_names(classes: Array, groups: Sequence[str]) -> None:
@@ -325,11 +340,11 @@ def _lines(estimates: Estimates) -> list[str]:
     """Return what is printed of the first samples."""
     bounds, keys, means = estimates.bounds, estimates.keys, estimates.mean
     lines = [] if bounds is None else [f"{percent(bounds.level)} intervals of the {bounds.estimand}"]
-    width = max(10, *(len(str(label)) for label in estimates.classes))
+    width = max(10, len(estimates.scale.name), *(len(str(label)) for label in estimates.classes))
     names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
     for b in range(min(len(estimates), SHOWN)):
         lines.append(f"{names[b]}{estimates.n_items[b]} items{_labels_said(estimates, b)}")
-        rows = [*zip(estimates.classes, estimates.prevalences[b], strict=True), ("mean class", means[b])]
+        rows = [*zip(estimates.classes, estimates.prevalences[b], strict=True), (estimates.scale.name, means[b])]
         ends = [""] * len(rows)
         if bounds is not None:
             low, high = (

@@ -731,14 +731,14 @@ MOST_VARIABLE = 4.0
 FOLLOWS = 0.5
 
 
-def bounds(prediction: Prediction, level: float = 0.95) -> Bounds:
+def bounds(prediction: Prediction, level: float = 0.95, values: Floats | None = None) -> Bounds:
     """Return intervals that hold the truth of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
-    value, half = statistics(prediction.mean), half_widths(prediction, level)
+    value, half = statistics(prediction.mean, values), half_widths(prediction, level, values)
     # The estimate is a median and may differ from the mean by more than half a width if a share is nearly nothing.
-    estimate = statistics(prediction.prevalences)
+    estimate = statistics(prediction.prevalences, values)
     lower, upper = np.minimum(value, estimate) - half, np.maximum(value, estimate) + half
-    return Bounds.of_statistics(level, prediction.estimand, lower, upper)
+    return Bounds.of_statistics(level, prediction.estimand, lower, upper, values)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:
@@ -752,21 +752,29 @@ def stated_covariance(prediction: Prediction, level: float) -> Floats:
     return np.asarray(prediction.covariance * ratio[:, n:].mean(axis=1)[:, None, None])
 
 
-def variances(E: Floats) -> Floats:
+def variances(E: Floats, values: Floats | None = None) -> Floats:
     """Variances of `statistics` for shares with covariance E (B, n, n), (B, 2n)."""
-    index = np.arange(1.0, E.shape[1] + 1)
+    index = np.arange(1.0, E.shape[1] + 1) if values is None else values
     single = np.maximum(np.diagonal(E, axis1=1, axis2=2), 0)
     mean = np.maximum(np.matmul(E @ index, index[:, None]), 0)
     return np.hstack([single, cumulated_variance(E), mean])
 
 
-def half_widths(prediction: Prediction, level: float) -> Floats:
+def item_steps(n: int, values: Floats | None = None) -> Floats:
+    """Return the change of `statistics` if one of all items moves up by a class, (2n,): a step of the mean class."""
+    steps = np.ones(2 * n)
+    if values is not None:
+        steps[-1] = np.ptp(values) / (n - 1)
+    return steps
+
+
+def half_widths(prediction: Prediction, level: float, values: Floats | None = None) -> Floats:
     """Half width h of each statistic, before it is cut to possible values, (B, 2n)."""
-    variance = variances(prediction.covariance)
+    variance = variances(prediction.covariance, values)
     # What part of the error is left to the model of the groups: all of it, unless there are labels.
     left = np.ones_like(variance)
     if prediction.unlabelled is not None:
-        left = np.clip(variance / np.maximum(variances(prediction.unlabelled), np.finfo(float).tiny), 0, 1)
+        left = np.clip(variance / np.maximum(variances(prediction.unlabelled, values), np.finfo(float).tiny), 0, 1)
     share, prior = statistics(prediction.mean), statistics(prediction.centre)
     rho = np.minimum(MOST_VARIABLE, share * (1 - share) / (prior * (1 - prior)))
     rho[:, -1] = 1
@@ -775,5 +783,6 @@ def half_widths(prediction: Prediction, level: float) -> Floats:
     t[:, -1] = stdtrit(prediction.mean_dof, (1 + level) / 2)
     h2 = t**2 * variance * factor * (1 + FOLLOWS * left * (rho - 1))
     if prediction.estimand == "sample":
-        h2 += left / (4 * prediction.n_items[:, None] ** 2)
+        steps = item_steps(prediction.mean.shape[1], values)
+        h2 += left * steps**2 / (4 * prediction.n_items[:, None] ** 2)
     return np.asarray(np.sqrt(h2))

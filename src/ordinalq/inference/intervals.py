@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Mask
-from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.model import FittedQuantifier, Inference
+from ordinalq.inference.model import FittedQuantifier, Inference, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -38,16 +38,15 @@ HALVINGS = 50
 KNOWN = 1e-20
 
 
-def statistics(P: Floats) -> Floats:
-    """Shares of the classes, cumulated shares and the mean class of P (..., n), side by side: (..., 2n + 1)."""
-    index = np.arange(1.0, P.shape[-1] + 1)
-    return np.concatenate([P, np.cumsum(P, axis=-1), (P @ index)[..., None]], axis=-1)
+def statistics(P: Floats, values: Floats | None = None) -> Floats:
+    """Return prevalences, cumulative ones and the mean class of P (..., n), side by side: (..., 2n + 1)."""
+    return np.concatenate([P, np.cumsum(P, axis=-1), mean_class(P, values)[..., None]], axis=-1)
 
 
-def percentiles(R: Floats, level: float) -> tuple[Floats, Floats]:
+def percentiles(R: Floats, level: float, values: Floats | None = None) -> tuple[Floats, Floats]:
     """Percentiles (b, 2n + 1) of the statistics of replicates R (r, b, n) that hold the given part of them."""
     # "weibull": so that a further replicate would lie outside as often as the level says.
-    low, high = np.quantile(statistics(R), [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
+    low, high = np.quantile(statistics(R, values), [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return np.asarray(low), np.asarray(high)
 
 
@@ -90,13 +89,13 @@ def width_correction(
     samples = Samples.from_groups(groups[rows]).weighted(None if weights is None else weights.take(rows))
     truth = samples.average(np.eye(len(quantifier.classes_))[codes[rows]])
     summary = quantifier.summarize(S[rows], samples, checks=False)
-    P = clean(quantifier.solve(summary).p)
-    estimate = statistics(P)
-    error = statistics(truth) - estimate
+    P, values = clean(quantifier.solve(summary).p), values_of(quantifier)
+    estimate = statistics(P, values)
+    error = statistics(truth, values) - estimate
     ends = np.empty((2, *estimate.shape))
     options = IntervalOptions(n_replicates=CORRECTION_REPLICATES)
     for part, R, _ in quantifier.replicates(summary, P, options.draws()):
-        ends[:, part] = percentiles(R, LEVEL)
+        ends[:, part] = percentiles(R, LEVEL, values)
     z, t = ndtri((1 + LEVEL) / 2), stdtrit(G - 1, (1 + LEVEL) / 2)
     half = np.maximum([estimate - ends[0], ends[1] - estimate], 0) / z
     both = excess(error**2, half.mean(axis=0) ** 2, np.ones_like(error, dtype=bool))
@@ -174,14 +173,14 @@ def _bootstrapped(
 ) -> Inference:
     """Add percentiles of replicates as bounds, and their covariances."""
     _warn_of_equal_columns(quantifier)
-    P = found.prevalences
+    P, values = found.prevalences, values_of(quantifier)
     B, n = P.shape
-    estimate = statistics(P)
+    estimate = statistics(P, values)
     lower, upper = np.empty_like(estimate), np.empty_like(estimate)
     covariance, own = np.empty((B, n, n)), np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
     for rows, R, n_models in quantifier.replicates(summary, P, options.draws(block)):
-        lower[rows], upper[rows] = percentiles(R, level)
+        lower[rows], upper[rows] = percentiles(R, level, values)
         D = R - R.mean(axis=0)
         covariance[rows] = own[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
         if n_models > 1:
@@ -203,8 +202,8 @@ def _bootstrapped(
         )
         factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
     # Whole distributions end at one.
-    ends = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
-    bounds = Bounds.of_statistics(level, options.estimand, *ends).holding(P)
+    lower, upper = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
+    bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).holding(P)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 

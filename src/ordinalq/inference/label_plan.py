@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate
 from ordinalq.samples.keys import Keys
@@ -27,7 +27,7 @@ class LabelsNeeded:
     asked : float
         The width of the interval that was asked for.
     quantity : str
-        What the interval is of: "mean class", or a class.
+        What the interval is of: "mean class", "mean position", or a class.
     level : float
         Level of the interval.
     keys : Keys or None
@@ -145,7 +145,7 @@ def labels_needed(
         found = np.full(len(summary), np.nan)
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
-            found[rows] = _width(from_labels(expected, rows, level, options.estimand).bounds, statistic)
+            found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
         closed = None if alone.all() else quantifier.infer(expected, options, level).bounds
         if closed is not None:
             found = np.where(alone, found, _width(closed, statistic))
@@ -156,7 +156,7 @@ def labels_needed(
     basis = np.where(alone, "labels", "model")
     return LabelsNeeded(
         width,
-        "mean class" if statistic is None else str(quantity),
+        scale_of(quantifier).name if statistic is None else str(quantity),
         level,
         summary.keys,
         summary.n_items,

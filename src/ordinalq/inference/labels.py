@@ -1,13 +1,13 @@
 """Estimates of groups with some labelled items, by the model of groups or by the labels alone."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
-from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
 from ordinalq.inference.group_model import (
@@ -23,7 +23,7 @@ from ordinalq.inference.group_model import (
     variances,
     with_logits,
 )
-from ordinalq.inference.model import FittedQuantifier, has_held_out
+from ordinalq.inference.model import FittedQuantifier, has_held_out, values_of
 from ordinalq.inference.options import ESTIMANDS, IntervalOptions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
@@ -72,7 +72,9 @@ class DesignBased(NamedTuple):
     bounds: Bounds
 
 
-def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sample") -> DesignBased:
+def design_based(
+    labels: LabelMoments, level: float = 0.95, estimand: str = "sample", values: Floats | None = None
+) -> DesignBased:
     r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
 
     The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
@@ -90,11 +92,12 @@ def design_based(labels: LabelMoments, level: float = 0.95, estimand: str = "sam
     left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
     E = cov_eps * left if estimand == "sample" else cov_eps * left + cov_e / N[:, :, None]
     P = project(raw, E + KNOWN * np.eye(n))
-    value, variance = statistics(raw), variances(E)
-    lower, upper = _wilson(value, m * variance, variances(cov_e), m, 1 - m / N if estimand == "sample" else 1.0, level)
+    value, variance = statistics(raw, values), variances(E, values)
+    open_part = 1 - m / N if estimand == "sample" else 1.0
+    lower, upper = _wilson(value, m * variance, variances(cov_e, values), m, open_part, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
-    return DesignBased(P, raw, E, Bounds.of_statistics(level, estimand, lower, upper).holding(P))
+    return DesignBased(P, raw, E, Bounds.of_statistics(level, estimand, lower, upper, values).holding(P))
 
 
 def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
@@ -144,7 +147,8 @@ def with_labels(
     if not by_labels.any():
         return estimates
     rows = np.flatnonzero(by_labels)
-    found = from_labels(summary, rows, 0.95 if estimates.level is None else estimates.level, options.estimand)
+    level = 0.95 if estimates.level is None else estimates.level
+    found = from_labels(quantifier, summary, rows, level, options.estimand)
     changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
     if estimates.bounds is None:
         return replace(estimates, **changed)
@@ -175,12 +179,15 @@ def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, options:
     return ~np.isin(estimates.fit, (GOOD, UNTESTED))
 
 
-def from_labels(summary: Summary, rows: Index, level: float, estimand: str) -> DesignBased:
+def from_labels(
+    quantifier: FittedQuantifier, summary: Summary, rows: Index, level: float, estimand: str
+) -> DesignBased:
     """Return estimates of some samples by their labels alone."""
     # In items, so that the labels count as part of all.
     unit = summary.item_unit[rows]
     counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
-    return design_based(LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows]), level, estimand)
+    labels = LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows])
+    return design_based(labels, level, estimand, values_of(quantifier))
 
 
 def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
@@ -194,9 +201,8 @@ def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
 
 def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
     """Return bounds with those of other estimates in some rows."""
-    names = [field.name for field in fields(Bounds) if field.name not in ("level", "estimand")]
     arrays: dict[str, Any] = {
-        name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in names
+        name: _replaced(getattr(bounds, name), rows, getattr(found.bounds, name)) for name in PER_SAMPLE
     }
     return replace(bounds, **arrays)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ordinalq._utils.validation import Array, Codes, Floats, Index, Mask
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.options import Draws, IntervalOptions
+from ordinalq.samples.labels import Scale, class_scale
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights
@@ -201,6 +202,16 @@ class FittedQuantifier(Protocol):
     def smoothing(self) -> Smoothing | None: ...
     def with_strength(self, value: float) -> Self: ...
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None: ...
+
+
+def scale_of(quantifier: FittedQuantifier) -> Scale:
+    """Return the values of the classes over which means are taken, and the name of the mean."""
+    return class_scale(quantifier.classes_, getattr(quantifier, "class_values_", None))
+
+
+def values_of(quantifier: FittedQuantifier) -> Floats:
+    """Return the values of the classes over which means are taken, (n,)."""
+    return scale_of(quantifier).numbers
 
 
 def has_held_out(quantifier: FittedQuantifier) -> bool:

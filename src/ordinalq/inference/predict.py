@@ -7,7 +7,7 @@ import numpy as np
 from ordinalq._utils.validation import check_integer
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
 from ordinalq.inference.labels import with_labels
-from ordinalq.inference.model import FittedQuantifier
+from ordinalq.inference.model import FittedQuantifier, values_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
@@ -69,6 +69,7 @@ def estimate_block(
         covariance=found.covariance,
         own=found.own,
         shared=found.shared,
+        class_values=getattr(quantifier, "class_values_", None),
     )
     return with_labels(quantifier, summary, estimates, options), int((~found.converged).sum())
 
@@ -127,7 +128,7 @@ def select(
     order = np.arange(len(summary))
     if sort is not None:
         P = distributions(quantifier.solve(summary))
-        order = largest_first(sort, quantifier.classes_, summary.n_items, P)
+        order = largest_first(sort, quantifier.classes_, summary.n_items, P, values_of(quantifier))
     if min_items is not None:
         order = order[summary.n_items[order] >= check_integer("min_items", min_items, minimum=1)]
     if top is not None:

@@ -11,6 +11,7 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.inference.comparison import listed
 from ordinalq.samples.keys import Keys, numbered
+from ordinalq.samples.labels import Scale
 
 # Ways in which shares over ordered classes may change: up or down, apart or together, to one side. More are hardly seen
 # where there are many classes, and errors in their direction are far from normal.
@@ -48,6 +49,8 @@ class Trend:
         with an interval at the level of the estimates; groups that are no periods follow one another.
     period : str, default=""
         "year", "quarter", "month", "week" or "day"; "" for other groups.
+    mean_name : {"mean class", "mean position"}
+        Whether the mean is taken over values of the classes or over their positions 1..n.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Trend:
     slope_lower: Floats
     slope_upper: Floats
     period: str = ""
+    mean_name: str = "mean class"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,7 +124,7 @@ class Trend:
             goes = "shows no clear rise or fall"
         ends = f"{percent(self.level)} interval {low:+.3f} to {high:+.3f}"
         but = "but " if p >= LEVEL and "by" in goes else ""
-        return f"{change} ({test}freedom, {shown}); {but}the mean class {goes} ({ends})."
+        return f"{change} ({test}freedom, {shown}); {but}the {self.mean_name} {goes} ({ends})."
 
     @property
     def _step(self) -> str:
@@ -134,11 +138,11 @@ class Trend:
         return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"
 
 
-def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, estimand: str) -> Trend:
+def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, estimand: str, scale: Scale) -> Trend:
     """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
 
     P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
-    numbers of items; `level` and `of` are what is said of intervals.
+    numbers of items; `level` and `estimand` are those of the intervals, and `scale` has the values of the classes.
     """
     dated = np.flatnonzero([value is not None and value != "" for value in keys.columns[-1].tolist()])
     series, codes = None, np.zeros(len(dated), dtype=np.intp)
@@ -147,7 +151,7 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, es
     rows = [dated[codes == k] for k in range(1 if series is None else len(series))]
     named = numbered(keys.columns[-1].take(dated).labels())
     times = [np.arange(len(one)) if named is None else named[1][codes == k] for k, one in enumerate(rows)]
-    tests = [_test(P[one], own[one], sizes[one], time) for one, time in zip(rows, times, strict=True)]
+    tests = [_test(P[one], own[one], sizes[one], time, scale.numbers) for one, time in zip(rows, times, strict=True)]
     K, z = len(rows), float(ndtri(0.5 + level / 2))
     chi2, freedom, p, mean_p, slope, error = (np.array(column) for column in zip(*tests, strict=True))
     return Trend(
@@ -164,6 +168,7 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, es
         slope - z * error,
         slope + z * error,
         "" if named is None else named[0],
+        scale.name,
     )
 
 
@@ -178,7 +183,7 @@ class _Tests(NamedTuple):
     slope_error: float
 
 
-def _test(P: Floats, own: Floats, sizes: Floats, times: Counts) -> _Tests:
+def _test(P: Floats, own: Floats, sizes: Floats, times: Counts, values: Floats) -> _Tests:
     """Test whether T groups have the same distribution, and find how their mean class goes with the times (T,).
 
     If all are the same, the error that groups share because they share M is the same in all, and differences do not
@@ -195,7 +200,7 @@ def _test(P: Floats, own: Floats, sizes: Floats, times: Counts) -> _Tests:
     W, size = _common_shape(own, sizes)
     # Orthogonal polynomials of the class index but the constant one, and the mean class.
     powers = np.vander(np.arange(n) - (n - 1) / 2, min(WAYS, n - 1) + 1, increasing=True)
-    U = np.column_stack([np.linalg.qr(powers)[0][:, 1:], np.arange(1.0, n + 1)])
+    U = np.column_stack([np.linalg.qr(powers)[0][:, 1:], values])
     V, X = U.T @ W @ U, P @ U
     values, vectors = np.linalg.eigh(V[:-1, :-1])
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 0)

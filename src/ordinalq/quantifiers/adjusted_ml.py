@@ -12,9 +12,9 @@ from ordinalq._utils.validation import Codes, Floats, Index, check_choice, check
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.inference.bounds import Bounds, statistics
 from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.group_model import multinomial, variances
+from ordinalq.inference.group_model import item_steps, multinomial, variances
 from ordinalq.inference.intervals import with_closed_form
-from ordinalq.inference.model import HeldOut, Inference, Traits
+from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.quantifiers.group_blp import GroupBLP
@@ -417,17 +417,19 @@ def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
 # Intervals around estimated shares from the covariance of their errors.
 
 
-def normal_bounds(P: Floats, E: Floats, sizes: Floats, level: float, estimand: str) -> Bounds:
+def normal_bounds(
+    P: Floats, E: Floats, sizes: Floats, level: float, estimand: str, values: Floats | None = None
+) -> Bounds:
     """Return intervals of shares P (B, n), cumulated shares and mean class, whose errors have covariances E (B, n, n).
 
     u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
     more.
     """
-    h2 = ndtri((1 + level) / 2) ** 2 * variances(E)
+    h2 = ndtri((1 + level) / 2) ** 2 * variances(E, values)
     if estimand == "sample":
-        h2 += 1 / (4 * np.asarray(sizes, dtype=np.float64)[:, None] ** 2)
-    value, half = statistics(P), np.sqrt(h2)
-    return Bounds.of_statistics(level, estimand, value - half, value + half)
+        h2 += (item_steps(P.shape[1], values) / (2 * np.asarray(sizes, dtype=np.float64)[:, None])) ** 2
+    value, half = statistics(P, values), np.sqrt(h2)
+    return Bounds.of_statistics(level, estimand, value - half, value + half, values)
 
 
 INSTRUMENTS = ("sample", "uniform", "training")
@@ -525,6 +527,7 @@ class AdjustedML(Quantifier):
         if held_out.groups is not None or self.group_effect is not None:
             predictor = GroupBLP(group_effect=self.group_effect)
             predictor.classes_, predictor.p_train_ = self.classes_, self.p_train_
+            predictor.class_values_ = self.class_values_
             predictor.learn(held_out)
             self.predictor_ = predictor
 
@@ -573,7 +576,7 @@ class AdjustedML(Quantifier):
             return found
         E = np.concatenate([one.covariances() for one in posteriors])
         shared = np.concatenate(list(_shared(self, posteriors, summary.sizes)))
-        bounds = normal_bounds(found.prevalences, E, summary.sizes, level, options.estimand)
+        bounds = normal_bounds(found.prevalences, E, summary.sizes, level, options.estimand, values_of(self))
         return with_closed_form(found, bounds, E, shared)
 
     def response_matrix(self) -> Floats | None:

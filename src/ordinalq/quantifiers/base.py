@@ -28,7 +28,7 @@ from ordinalq.inference.predict import estimate, group_samples
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APP, draw_items, streams
 from ordinalq.samples.keys import Keys, is_polars
-from ordinalq.samples.labels import encode_labels
+from ordinalq.samples.labels import class_scale, encode_labels
 from ordinalq.samples.samples import OneHot, Samples, as_samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import KINDS, Weights, item_counts
@@ -57,6 +57,8 @@ class Quantifier(BaseEstimator, ABC):
         Classes in ascending order.
     p_train_ : ndarray (n,)
         Class distribution of the training items.
+    class_values_ : ndarray (n,) or None
+        Value of each class, if given to `fit`.
     held_out_ : HeldOut
         Out-of-sample scores of the training items, for intervals and fit tests.
     """
@@ -64,6 +66,7 @@ class Quantifier(BaseEstimator, ABC):
     paper_name: str = ""
     classes_: Array
     p_train_: Floats
+    class_values_: Floats | None
     held_out_: HeldOut
 
     @property
@@ -80,6 +83,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         classes: Any = None,
         groups: Any = None,
+        class_values: Any = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
     ) -> Self:
@@ -96,6 +100,9 @@ class Quantifier(BaseEstimator, ABC):
         groups : array-like (N,), default=None
             The group of each item: its product, its day. Held-out scores then come from models that have seen no item
             of the group, and the model learns how groups differ, see docs/groups.md.
+        class_values : array-like (n,) or dict, default=None
+            Value of each class, over which mean classes are taken. None: classes that are numbers are their own
+            values, and for others the mean position 1..n is reported.
         sample_weight : array-like (N,), default=None
             Weights of the items, see docs/weights.md: they enter the classifier (if it takes them), class means and
             covariances. Items of weight zero are left out.
@@ -103,7 +110,7 @@ class Quantifier(BaseEstimator, ABC):
             Survey or simulation weights, whose effective sample size is (sum w)^2 / sum w^2, or numbers of items.
         """
         X, y, groups, w = _weighted(X, y, groups, sample_weight, weight_type)
-        codes = self._start(y, classes)
+        codes = self._start(y, classes, class_values)
         X = check_items(self, X, reset=True)
         check_consistent_length(X, codes)
         self._fit_items(X, codes, group_codes(groups, len(codes)), w)
@@ -116,6 +123,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         classes: Any = None,
         groups: Any = None,
+        class_values: Any = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
     ) -> Self:
@@ -132,6 +140,8 @@ class Quantifier(BaseEstimator, ABC):
             All labels in ascending order.
         groups : array-like (N,), default=None
             The group of each item; its score comes from a model that has seen no item of the group.
+        class_values : array-like (n,) or dict, default=None
+            Value of each class, see :meth:`fit`.
         sample_weight, weight_type
             Weights of the items and their type, see :meth:`fit`.
         """
@@ -143,7 +153,7 @@ class Quantifier(BaseEstimator, ABC):
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         S, y, groups, w = _weighted(S, y, groups, sample_weight, weight_type)
-        codes = self._start(y, classes)
+        codes = self._start(y, classes, class_values)
         S = self._check_scores(S, missing=True)
         check_consistent_length(S, codes)
         if self.traits.input_kind == "features":
@@ -161,8 +171,8 @@ class Quantifier(BaseEstimator, ABC):
         y : array-like (N,)
             Labels of the items that it was fitted on.
         **how
-            `classes`, `groups`, `sample_weight` and `weight_type`, see :meth:`fit`; as they were when the classifier
-            was fitted.
+            `classes`, `groups`, `class_values`, `sample_weight` and `weight_type`, see :meth:`fit`; as they were when
+            the classifier was fitted.
 
         Examples
         --------
@@ -188,8 +198,9 @@ class Quantifier(BaseEstimator, ABC):
         self.classifier_ = classifier
         check_items(self, X, reset=True)
 
-    def _start(self, y: Any, classes: Any) -> Codes:
+    def _start(self, y: Any, classes: Any, class_values: Any) -> Codes:
         self.classes_, codes = encode_labels(y, classes, every_class=True)
+        self.class_values_ = None if class_values is None else class_scale(self.classes_, class_values).numbers
         self.check_parameters(len(self.classes_))
         return codes
 

@@ -23,7 +23,7 @@ from ordinalq.inference.group_model import (
 )
 from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.labels import GroupLabels, predict_labelled
-from ordinalq.inference.model import HeldOut, Inference, Traits
+from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.summary import Summary
@@ -131,7 +131,7 @@ class GroupBLP(Quantifier):
         )
         if level is None:
             return found
-        return with_closed_form(found, bounds(prediction, level), stated_covariance(prediction, level))
+        return with_closed_form(found, bounds(prediction, level, values_of(self)), stated_covariance(prediction, level))
 
     def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
         """Return which samples are unlike the training groups or single items; without groups, the fit test."""

@@ -1,11 +1,12 @@
 """Ordered class labels and their codes 0..n-1."""
 
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.validation import Array, Codes
+from ordinalq._utils.validation import Array, Codes, Floats
 
 MIN_CLASSES = 2
 MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
@@ -57,6 +58,56 @@ def encode_known_labels(y: Any, classes: Array) -> Codes:
     if known.any():
         codes[known] = encode_labels(values[known], classes, name="labels")[1]
     return codes
+
+
+class Scale(NamedTuple):
+    """Value of each class, (n,), and the name of their mean: "mean class", or "mean position" if classes are words."""
+
+    numbers: Floats
+    name: str
+
+
+def class_scale(classes: Any, class_values: Any = None) -> Scale:
+    """Return the values over which the mean class is taken.
+
+    `class_values` are used if given. Otherwise numbers, also those written as text, are their own values, and other
+    classes have their positions 1..n.
+
+    >>> class_scale([0, 5, 10]).numbers.tolist(), class_scale(["low", "high"]).name
+    ([0.0, 5.0, 10.0], 'mean position')
+    """
+    labels = np.asarray(classes).tolist()
+    if class_values is not None:
+        return Scale(_check_values(class_values, labels), "mean class")
+    try:
+        numbers = np.array([float(v) if isinstance(v, Real | str) else np.nan for v in labels])
+    except ValueError:
+        numbers = np.array([np.nan])
+    if np.isfinite(numbers).all() and not isinstance(labels[0], bool):
+        return Scale(numbers, "mean class")
+    return Scale(np.arange(1.0, len(labels) + 1), "mean position")
+
+
+def _check_values(class_values: Any, labels: list[Any]) -> Floats:
+    """Return given values of classes, (n,), which rise or fall with the classes."""
+    if isinstance(class_values, dict):
+        names = {str(name): value for name, value in class_values.items()}
+        if names.keys() != {str(label) for label in labels}:
+            raise ValueError(
+                f"class_values must have one value for each class of {_listing(labels)}, got {class_values}."
+            )
+        class_values = [names[str(label)] for label in labels]
+    try:
+        values = np.array(class_values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"class_values must be numbers, got {class_values!r:.80}.") from None
+    steps = np.diff(values) if values.shape == (len(labels),) else np.array([np.nan])
+    if not ((steps > 0).all() or (steps < 0).all()) or not np.isfinite(values).all():
+        raise ValueError(
+            f"class_values must be {len(labels)} numbers, one per class, that rise or fall with the classes, got "
+            f"{class_values!r:.80}."
+        )
+    return values
 
 
 def check_label_count(what: str, n_distinct: int, advice: str) -> None:

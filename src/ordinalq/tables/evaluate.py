@@ -12,8 +12,9 @@ from scipy.special import stdtr
 from ordinalq._utils.progress import each, tell
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
+from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.model import has_held_out
+from ordinalq.inference.model import has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.predict import estimate
 from ordinalq.io.table import Table
@@ -43,13 +44,16 @@ SIGNIFICANT = 0.05
 ROUNDING = 1e-9
 
 
-def judged(estimates: Mapping[str, Floats], samples: Samples) -> pd.DataFrame:
-    """Return means and standard deviations of the errors of several estimates (B, n), a row each."""
+def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
+    """Return means and standard deviations of the errors of several estimates (B, n), a row each.
+
+    `values` (n,) are those of the classes, over which the mean class is taken.
+    """
     rows = []
     for name, P in estimates.items():
         row: dict[str, Any] = {"estimate": name}
         for measure in MEASURES:
-            e = sample_errors(P, samples, measure)
+            e = sample_errors(P, samples, measure, values)
             row |= {measure: e.mean(), f"{measure}_std": e.std(ddof=1) if len(e) > 1 else np.nan}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -57,13 +61,14 @@ def judged(estimates: Mapping[str, Floats], samples: Samples) -> pd.DataFrame:
 
 def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
     """Return the errors of several estimates of groups, the first by the model, with intervals, and its verdict."""
-    table = judged(estimates, samples)
+    values = found.scale.numbers
+    table = judged(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
-        by_items = [np.average(sample_errors(P, samples, measure), weights=samples.sizes) for P in estimates.values()]
-        table[f"{measure}_by_items"] = by_items
+        each = [sample_errors(P, samples, measure, values) for P in estimates.values()]
+        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in each]
     table.loc[0, ["covered", "mean_class_covered", "width"]] = _covered(found, samples)
     model, *others = estimates
-    e = {name: sample_errors(P, samples, "nmd") for name, P in estimates.items()}
+    e = {name: sample_errors(P, samples, "nmd", values) for name, P in estimates.items()}
     compared = [compared_with(name, e[model] - e[name]) for name in others]
     table.attrs |= {
         "level": found.level,
@@ -74,12 +79,12 @@ def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Esti
     return table
 
 
-def sample_errors(P: Floats, samples: Samples, measure: str) -> Floats:
-    """Return the error of each estimate (B, n), (B,); "mean_class" is that of the mean class, in classes."""
+def sample_errors(P: Floats, samples: Samples, measure: str, values: Floats) -> Floats:
+    """Return the error of each estimate (B, n), (B,); "mean_class" is that of the mean over `values` (n,)."""
     assert samples.prevalences is not None
     if measure != "mean_class":
         return errors(samples.prevalences, P, measure)
-    return np.asarray(np.abs((P - samples.prevalences) @ np.arange(1.0, P.shape[1] + 1)))
+    return np.abs(mean_class(P - samples.prevalences, values))
 
 
 def _covered(found: Estimates, samples: Samples) -> tuple[float, float, float]:
@@ -87,7 +92,7 @@ def _covered(found: Estimates, samples: Samples) -> tuple[float, float, float]:
     truth, bounds = samples.prevalences, found.bounds
     assert truth is not None
     assert bounds is not None
-    mean = truth @ np.arange(1.0, truth.shape[1] + 1)
+    mean = mean_class(truth, bounds.values)
     classes = (bounds.lower <= truth + ROUNDING) & (truth <= bounds.upper + ROUNDING)
     means = (bounds.mean_lower <= mean + ROUNDING) & (mean <= bounds.mean_upper + ROUNDING)
     return float(classes.mean()), float(means.mean()), float((bounds.upper - bounds.lower).mean())
@@ -138,7 +143,7 @@ def evaluate_table(
     """Measure the errors of a model on samples of a labelled table, beside simple estimates.
 
     The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
-    NMD, of RNOD and of the error of the mean class in classes over the samples. With groups, the means over items too
+    NMD, of RNOD and of the error of the mean class over the samples. With groups, the means over items too
     (``nmd_by_items``, ``mean_class_by_items``), and of the model how often its intervals at the level hold and how wide
     they are (``covered``, ``mean_class_covered``, ``width``). ``attrs`` has n_samples and n_items; with groups
     n_single, the groups of one item, paired ``comparisons`` with the others, and the ``verdict`` in one sentence.
@@ -146,7 +151,7 @@ def evaluate_table(
     quantifier = fitted_quantifier(model)
     S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
-        table = judged(_estimates(quantifier, S, samples), samples)
+        table = judged(_estimates(quantifier, S, samples), samples, values_of(quantifier))
     else:
         summary = quantifier.summarize(S, samples)
         found = estimate(quantifier, summary, level, IntervalOptions(random_state=random_state))
