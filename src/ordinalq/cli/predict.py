@@ -141,10 +141,12 @@ class Job:
 
         return load_model_and_info(self.model, trusted=listed(self.trust))
 
-    @property
+    @cached_property
     def loaded(self) -> Any:
-        """The model."""
-        return self._loaded[0]
+        """The model that answers: with a stated group effect if it was fitted without groups and asked about some."""
+        from ordinalq.tables.inner import model_for
+
+        return model_for(self._loaded[0], self.by)
 
     @property
     def info(self) -> "ModelInfo":

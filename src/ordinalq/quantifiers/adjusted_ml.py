@@ -464,7 +464,8 @@ class AdjustedML(Quantifier):
         p0: made for each sample from a first estimate, which needs the scores of all its items; or one p0 for all
         samples, which loses a few per cent but needs only means.
     group_effect : float, default=None
-        Without training groups: a stated effect of groups that are known to differ, see :class:`GroupBLP`.
+        Group effect that is assumed when groups are estimated without training groups, see :class:`GroupBLP`.
+        `predict` and `predict_samples` do not use it.
 
     Attributes
     ----------
@@ -478,7 +479,7 @@ class AdjustedML(Quantifier):
     covariances_ : ndarray (n, n, n)
         Covariances of f within the classes for that instrument.
     predictor_ : GroupBLP or None
-        What makes the estimates if there are training groups or a stated effect.
+        Model of the training groups, which then gives all estimates.
     """
 
     paper_name = ""
@@ -524,12 +525,26 @@ class AdjustedML(Quantifier):
         labelled = self._labelled(held_out)
         self.counts_, self.trust_ = labelled.counts, labelled.trust
         self.M_, self.covariances_ = labelled.at(self._common())
-        if held_out.groups is not None or self.group_effect is not None:
-            predictor = GroupBLP(group_effect=self.group_effect)
-            predictor.classes_, predictor.p_train_ = self.classes_, self.p_train_
-            predictor.class_values_ = self.class_values_
-            predictor.learn(held_out)
-            self.predictor_ = predictor
+        if held_out.groups is not None:
+            self.predictor_ = self._group_model(held_out)
+
+    def _group_model(self, held_out: HeldOut, group_effect: float | None = None) -> GroupBLP:
+        """Return the model of groups that held-out items give."""
+        model = GroupBLP(group_effect=group_effect)
+        model.classes_, model.p_train_, model.class_values_ = self.classes_, self.p_train_, self.class_values_
+        model.learn(held_out)
+        return model
+
+    def for_groups(self) -> Quantifier:
+        """Return the model with the stated group effect if there were no training groups, else this quantifier."""
+        if self.group_effect is None or self.held_out_.learned_groups:
+            return self
+        model = self.held_out_.once(self._group_model, self.held_out_, self.group_effect)
+        model.held_out_ = self.held_out_
+        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
 
     def _labelled(self, V: HeldOut) -> LabelledRatios:
         """Return the density ratios of held-out items."""

@@ -63,8 +63,12 @@ class AutoQuantifier(AdjustedML):
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
         On 20,000 items of 10 columns "fast" takes about 4 s of one core, "balanced" 12 s, "best" several times as long.
-    prior, strength, instrument, group_effect
+    prior, strength, instrument
         See :class:`AdjustedML`.
+    group_effect : float, default=0.1
+        Group effect that is assumed when groups are estimated without training groups, as an intraclass correlation;
+        see :class:`GroupBLP`. A warning is issued then. None assumes none. `predict` and `predict_samples` do not use
+        it.
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
@@ -91,7 +95,7 @@ class AutoQuantifier(AdjustedML):
         prior: Any = "any",
         strength: float | None = None,
         instrument: str = "sample",
-        group_effect: float | None = None,
+        group_effect: float | None = 0.1,
         n_jobs: int | None = None,
         random_state: int = 0,
     ) -> None:

@@ -54,8 +54,9 @@ class GroupBLP(Quantifier):
     classifier : classifier, default=None
         Gives the posteriors, see :class:`CC`.
     group_effect : float, default=None
-        Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1, for groups that
-        are known to differ; with it the looks of the items differ half as much. None stands for no effect.
+        Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1. Groups then
+        differ mostly in their mean class, and their items as if they were of a higher or lower class; see
+        :func:`ordinalq.inference.group_model.stated`. None stands for no effect.
 
     Attributes
     ----------

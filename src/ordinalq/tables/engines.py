@@ -29,7 +29,7 @@ from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.aggregate import Portion, Reading, together
 from ordinalq.tables.grouping import By, Grouping, names_of
-from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -83,6 +83,7 @@ def prepared(
     options: IntervalOptions | None = None,
 ) -> Task:
     """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
+    model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
     for name, value in (("labels", labels), ("sample_weight", sample_weight)):

@@ -34,6 +34,7 @@ from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
+from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
@@ -455,8 +456,9 @@ class TableModel(BaseEstimator):
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
         """
-        summary = _summary(self, frame, by, labels, sample_weight, weight_type)
-        found = estimate(self.fitted(), summary, level, options)
+        model = model_for(self, by)
+        summary = _summary(model, frame, by, labels, sample_weight, weight_type)
+        found = estimate(model.fitted(), summary, level, options)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
@@ -469,7 +471,8 @@ class TableModel(BaseEstimator):
         """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
         labels = how.pop("labels", None)
         known = [None] * len(frame) if labels is None else labels
-        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
+        model = model_for(self, by)
+        return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
