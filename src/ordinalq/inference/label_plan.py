@@ -55,6 +55,11 @@ class LabelsNeeded:
     basis: npt.NDArray[np.str_]
 
     @property
+    def is_of_mean(self) -> bool:
+        """Whether the interval is that of the mean class or mean position."""
+        return self.quantity in ("mean class", "mean position")
+
+    @property
     def total(self) -> int:
         """Labels of all groups together."""
         return int(self.labels.sum())
