@@ -181,7 +181,47 @@ PROMISED_HEAD = (
 )
 
 
-PARTS = ("labels", "promised")
+def limits(name, data: Groups, parts, *, at_least=10, at_most=100, method=oq.GroupBLP, seed=0):
+    """Print groups with a large part of their items labelled: coverage, and estimates that the labels rule out.
+
+    "absent" is the part of the classes without an item in the group whose interval holds zero.
+    """
+    quantifier, rng, n = fitted(data, method), np.random.default_rng(seed), data.n_classes
+    groups = [rows for rows in populations(data, 1, rng) if at_least <= len(rows) <= at_most]
+    for part in parts:
+        some = [rng.permutation(rows) for rows in groups]
+        rows, sizes = np.concatenate(some), np.array([len(r) for r in some])
+        known = np.concatenate([np.arange(len(r)) < round(part * len(r)) for r in some])
+        place = np.repeat(np.arange(len(some)), sizes)
+        codes = data.z[rows]
+        truth = np.array([np.bincount(data.z[r], minlength=n) / len(r) for r in some])
+        least = np.zeros_like(truth)
+        np.add.at(least, (place[known], codes[known]), 1)
+        least, open_part = least / sizes[:, None], 1 - least.sum(axis=1) / sizes
+        items = Drawn(normalized(data.T[rows]), place, np.where(known, codes + 1.0, np.nan))
+        for basis in ("auto", "labels"):
+            got = estimates(quantifier, items, basis=basis)
+            inside, mean, width = covered(got.bounds, truth)
+            beyond = (got.prevalences < least - 1e-9) | (got.prevalences > least + open_part[:, None] + 1e-9)
+            alone = f"{(got.basis == 'labels').mean():.0%}"
+            cells = [f"{nmd(got.prevalences, truth).mean():.4f}", both(inside, mean), f"{width.mean():.3f}"]
+            absent = f"{inside[truth == 0].mean():.1%}" if (truth == 0).any() else ""
+            cells += [absent, f"{beyond.any(axis=1).mean():.1%}"]
+            print(
+                f"| {name}, {method.__name__} | {len(some)} | {part:.0%} | {basis} | {alone} | "
+                + " | ".join(cells)
+                + " |",
+                flush=True,
+            )
+
+
+LIMITS_HEAD = (
+    "| groups | number | labelled | basis | by the labels alone | NMD | covered: classes / mean | width "
+    "| absent classes covered | impossible estimates |\n|" + "---|" * 10
+)
+
+
+PARTS = ("labels", "promised", "limits")
 
 
 def main():
@@ -219,6 +259,16 @@ def main():
         else:
             promised("flights by day", group_data.flights(args.part), (0.5, 0.3, 0.2), seed=args.seed)
             promised("flights by day", group_data.flights(args.part), (0.1,), 4, seed=args.seed)
+
+    if "limits" in args.parts:
+        print("\nMany items of a group labelled\n\n" + LIMITS_HEAD)
+        sets = {"synthetic": synthetic(2, size=40)} if args.tiny else {}
+        if not args.tiny:
+            sets = {"films": group_data.imdb(args.part), "flights by day": group_data.flights(args.part)}
+        for name, data in sets.items():
+            size = {"at_most": 2000} if name == "flights by day" else {}
+            for method in (oq.GroupBLP, oq.PACC):
+                limits(name, data, (0.1, 0.5, 0.7, 0.9), method=method, seed=args.seed, **size)
 
 
 if __name__ == "__main__":

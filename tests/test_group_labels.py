@@ -290,3 +290,56 @@ def test_class_predictions_sum_to_one(trained, rng):
     g = class_predictions(quantifier, quantifier.scores(X))
     assert g.shape == (60, N_CLASSES)
     assert_allclose(g.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_labels_alone_never_rule_out_a_class_that_they_have_not_seen(trained, estimand, rng):
+    X, y, groups = make(rng, 150, 60, concentration=0.3)
+    labelled = some_labels(rng, y, groups, 15)
+    options = oq.inference.IntervalOptions(basis="labels", estimand=estimand)
+    got = trained["PACC"].predict_groups(X, groups, level=0.95, labels=labelled, options=options)
+    known = ~np.isnan(labelled)
+    seen = np.zeros((150, N_CLASSES))
+    np.add.at(seen, (groups[known], labelled[known].astype(int) - 1), 1)
+    assert (seen == 0).any()
+    assert (got.lower[seen == 0] == 0).all()
+    below = np.cumsum(seen, axis=1)[:, :-1]
+    assert (got.bounds.cumulative_lower[:, :-1][below == 0] == 0).all()
+    if estimand == "population":
+        # Of a sample, the labelled items count: the others are at most all of the class.
+        assert (got.upper[seen == 15] >= 1).all()
+        assert (got.bounds.cumulative_upper[:, :-1][below == 15] >= 1).all()
+
+
+def limits(codes, groups, known, weights):
+    """Return the smallest and largest possible prevalence of each class in each group, and of the mean of 1..n."""
+    G = groups.max() + 1
+    total = np.bincount(groups, weights)
+    least = np.zeros((G, N_CLASSES))
+    np.add.at(least, (groups[known], codes[known]), weights[known])
+    least /= total[:, None]
+    rest = 1 - least.sum(axis=1)
+    mean = least @ np.arange(1, N_CLASSES + 1)
+    return least, least + rest[:, None], mean + rest, mean + N_CLASSES * rest
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("basis", ["auto", "labels"])
+@pytest.mark.parametrize("name", ["GroupBLP", "PACC", "SLD"])
+def test_estimates_and_bounds_are_possible_given_the_labelled_items(trained, name, basis, weighted, rng):
+    X, y, groups = make(rng, 60, 13, concentration=0.5)
+    known = rng.random(len(y)) < rng.choice([0.2, 0.5, 0.8, 1.0], 60)[groups]
+    labelled = np.where(known, y, np.nan)
+    w = rng.gamma(2.0, size=len(y)) if weighted else np.ones(len(y))
+    how = {"sample_weight": w} if weighted else {}
+    options = oq.inference.IntervalOptions(basis=basis)
+    got = trained[name].predict_groups(X, groups, level=0.95, labels=labelled, options=options, **how)
+    low, high, mean_low, mean_high = limits(y - 1, groups, known, w)
+    for P in (got.prevalences, got.lower, got.upper):
+        assert (low - 1e-9 <= P).all()
+        assert (high + 1e-9 >= P).all()
+    for mean in (got.mean, got.bounds.mean_lower, got.bounds.mean_upper):
+        assert ((mean_low - 1e-9 <= mean) & (mean <= mean_high + 1e-9)).all()
+    assert ((got.lower <= got.prevalences + 1e-12) & (got.prevalences <= got.upper + 1e-12)).all()
+    without = trained[name].predict_groups(X, groups, labels=labelled, options=options, **how)
+    assert_allclose(without.prevalences, got.prevalences, atol=1e-12)

@@ -10,6 +10,8 @@ from summaries import intervals
 
 import ordinalq as oq
 from ordinalq.inference.bootstrap import ClassPools, composition, rounded
+from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.estimate import estimate
 from ordinalq.losses import LeastSquares
 from ordinalq.representations import Partition
 
@@ -158,10 +160,10 @@ def test_every_method_gives_intervals_around_its_estimate(name, data):
             (found.bounds.cumulative_lower, found.cumulative, found.bounds.cumulative_upper, 0, 1 + 1e-12),
             (found.bounds.mean_lower, found.mean, found.bounds.mean_upper, 1, 4),
         ]
-        for lower, estimate, upper, low, high in triples:
+        for lower, value, upper, low, high in triples:
             assert (low <= lower).all()
-            assert (lower <= estimate).all()
-            assert (estimate <= upper).all()
+            assert (lower <= value).all()
+            assert (value <= upper).all()
             assert (upper <= high).all()
         assert found.covariance.shape == (3, 4, 4)
         assert_allclose(found.covariance, found.covariance.transpose(0, 2, 1))
@@ -364,3 +366,25 @@ def test_mistakes_are_named(data):
     assert_allclose(quantifier.predict(pool).sum(), 1)
     with pytest.raises(ValueError, match="was fitted without keeping its held-out items"):
         quantifier.predict_interval(pool)
+
+
+def test_cumulative_bounds_rise_and_are_never_narrower_for_it(rng):
+    lower, upper = np.sort(rng.random((2, 200, 8)), axis=0)
+    lower[:, -1], upper[:, -1] = 1, 4
+    got = Bounds.of_statistics(0.9, "sample", lower, upper)
+    assert (np.diff(got.cumulative_lower, axis=1) >= 0).all()
+    assert (np.diff(got.cumulative_upper, axis=1) >= 0).all()
+    assert (got.cumulative_lower[:, :3] <= lower[:, 4:7]).all()
+    assert (got.cumulative_upper[:, :3] >= upper[:, 4:7]).all()
+    # No wider than needed: each bound is one of those given at its class or beyond.
+    assert_array_equal(got.cumulative_lower[:, 0], lower[:, 4:7].min(axis=1))
+    assert_array_equal(got.cumulative_upper[:, 2], upper[:, 4:7].max(axis=1))
+
+
+@pytest.mark.parametrize("method", [oq.PACC, oq.SLD, oq.AdjustedML, oq.GroupBLP])
+def test_cumulative_bounds_of_every_method_rise(method, rng):
+    S, groups = scores(rng, np.arange(400) % 4), np.repeat(np.arange(40), 10)
+    q = method().fit_scores(S, np.arange(400) % 4)
+    bounds = estimate(q, q.summarize(S, oq.Samples.from_groups(groups)), 0.8).bounds
+    for ends in (bounds.cumulative_lower, bounds.cumulative_upper):
+        assert (np.diff(ends, axis=1) >= -1e-15).all()

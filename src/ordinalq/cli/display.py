@@ -46,7 +46,7 @@ def prevalences(estimates: "Estimates") -> None:
             mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
         ends.append((f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
     # What is left beside 8 characters of the first name, the others, the items, the mean class and the fit.
-    said = ["items", "mean class", *(["fit"] if marks else [])]
+    said = ["items", estimates.scale.name, *(["fit"] if marks else [])]
     beside = [*list(groups.items())[1:], *zip(said, zip(*ends, strict=True), strict=False)]
     room = screen().width - 8 - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
     # Signs give way before classes do.
@@ -149,15 +149,17 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     single = f", {facts['n_single']:,} of a single item" if facts["n_single"] else ""
     groups = counted(facts["n_samples"], "group")
     say(f"mean errors on {groups} of {counted(facts['n_items'], 'item')}, by {by}{single}")
-    headers = ("estimate", "NMD", "by items", f"mean class\n({unit})", "by items")
+    # Values of classes that are not one apart are in no unit that is known.
+    mean, unit = facts["mean_name"], unit if facts["steps_of_one"] else ""
+    headers = ("estimate", "NMD", "by items", f"{mean}\n({unit})" if unit else mean, "by items")
     names = ("nmd", "nmd_by_items", "mean_class", "mean_class_by_items")
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
     sentences(
         f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
-        f"and {percent(model['mean_class_covered'], 0)} of the mean classes; mean width of a share {model['width']:.3f}"
+        f"and {percent(model['mean_class_covered'], 0)} of the means; mean width of a share {model['width']:.3f}"
     )
-    say(f"the mean class is off by {model['mean_class']:.2f} {unit} on average")
+    say(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
     sentences(facts["verdict"])
 
 

@@ -79,6 +79,9 @@ def fit(
         list[str] | None, typer.Option("--date-format", help="Format of a column of dates, such as day=%m/%d/%Y.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
+    class_values: Annotated[
+        str, typer.Option(help="Values of the classes in their order, for means: comma-separated numbers.")
+    ] = "",
     classifier: Annotated[
         str | None, typer.Option(help="logistic or forest; default: models that suit the columns.")
     ] = None,
@@ -127,6 +130,7 @@ def fit(
             categories=listed(categories),
             dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
             classes=listed(classes) or None,
+            class_values=listed(class_values) or None,
             skip_unlabelled=skip_unlabelled,
             max_items=max_items,
             random_state=random_state,

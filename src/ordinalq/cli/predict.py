@@ -649,7 +649,7 @@ def _say_needed(needed: "LabelsNeeded") -> None:
         for b in range(min(len(needed.labels), MAX_ROWS))
     ]
     table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
-    what = needed.quantity if needed.quantity == "mean class" else f"share of class {needed.quantity}"
+    what = needed.quantity if needed.is_of_mean else f"share of class {needed.quantity}"
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
     say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")

@@ -48,6 +48,10 @@ class Bounds:
         low, high = np.zeros(2 * n), np.ones(2 * n)
         low[-1], high[-1] = (1, n) if values is None else (min(values), max(values))
         lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
+        # Cumulative prevalences rise: bounds that do not are widened.
+        inner = slice(n, 2 * n - 1)
+        lower[:, inner] = np.minimum.accumulate(lower[:, inner][:, ::-1], axis=1)[:, ::-1]
+        upper[:, inner] = np.maximum.accumulate(upper[:, inner], axis=1)
         below, above = (np.hstack([end[:, n:-1], np.ones((len(end), 1))]) for end in (lower, upper))
         return cls(level, estimand, lower[:, :n], upper[:, :n], below, above, lower[:, -1], upper[:, -1], values)
 
@@ -62,6 +66,23 @@ class Bounds:
         lower = {f"{name}lower": np.minimum(getattr(self, f"{name}lower"), x) for name, x in values.items()}
         upper = {f"{name}upper": np.maximum(getattr(self, f"{name}upper"), x) for name, x in values.items()}
         return replace(self, **lower, **upper)
+
+    def within(self, least: Floats, rest: Floats) -> "Bounds":
+        """Return bounds cut to the limits of samples with known items: these have `least` (B, n), all others `rest`.
+
+        Each prevalence is at least that of the known items among all, and at most that plus `rest` (B,), the part of
+        the items that are not known.
+        """
+        values = np.arange(1.0, least.shape[1] + 1) if self.values is None else self.values
+        mean, more = least @ values, rest[:, None]
+        low = {"": least, "cumulative_": np.cumsum(least, axis=1), "mean_": mean + rest * values.min()}
+        high = {"": least + more, "cumulative_": low["cumulative_"] + more, "mean_": mean + rest * values.max()}
+        ends: dict[str, Any] = {
+            f"{name}{end}": np.clip(getattr(self, f"{name}{end}"), low[name], high[name])
+            for name in low
+            for end in ("lower", "upper")
+        }
+        return replace(self, **ends)
 
     @classmethod
     def united(cls, parts: Sequence["Bounds"]) -> "Bounds":

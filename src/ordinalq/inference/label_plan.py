@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels
+from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels, label_limits
 from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate
@@ -53,6 +53,11 @@ class LabelsNeeded:
     now: Floats
     width: Floats
     basis: npt.NDArray[np.str_]
+
+    @property
+    def is_of_mean(self) -> bool:
+        """Whether the interval is that of the mean class or mean position."""
+        return self.quantity in ("mean class", "mean position")
 
     @property
     def total(self) -> int:
@@ -148,6 +153,8 @@ def labels_needed(
             found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
         closed = None if alone.all() else quantifier.infer(expected, options, level).bounds
         if closed is not None:
+            if options.estimand == "sample":
+                closed = closed.within(*label_limits(expected))
             found = np.where(alone, found, _width(closed, statistic))
         return found
 

@@ -42,6 +42,8 @@ from ordinalq.samples.summary import Summary
 
 # Variance of a share that is known but for rounding errors.
 KNOWN = 1e-16
+# Part of the items without a label that is none but for rounding errors.
+ROUNDING = 1e-12
 
 
 class LabelMoments(NamedTuple):
@@ -91,13 +93,45 @@ def design_based(
     cov_eps = _covariance(ee - labels.eg - labels.eg.transpose(0, 2, 1) + labels.gg, labels.counts - sum_g, m)
     left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
     E = cov_eps * left if estimand == "sample" else cov_eps * left + cov_e / N[:, :, None]
-    P = project(raw, E + KNOWN * np.eye(n))
+    P = _possible(raw, E + KNOWN * np.eye(n), labels.counts / N, 1 - m[:, 0] / N[:, 0], estimand)
     value, variance = statistics(raw, values), variances(E, values)
     open_part = 1 - m / N if estimand == "sample" else 1.0
     lower, upper = _wilson(value, m * variance, variances(cov_e, values), m, open_part, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
-    return DesignBased(P, raw, E, Bounds.of_statistics(level, estimand, lower, upper, values).holding(P))
+    lower, upper = _with_unseen(labels.counts, lower, upper)
+    found = Bounds.of_statistics(level, estimand, lower, upper, values)
+    if estimand == "sample":
+        found = found.within(labels.counts / N, np.maximum(1 - m[:, 0] / N[:, 0], 0))
+    return DesignBased(P, raw, E, found.holding(P))
+
+
+def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Return bounds (B, 2n) of statistics that do not exclude classes without a label, given counts (B, n).
+
+    A prevalence, or a cumulative one, of which no label was seen may be zero, and one of which all labels are may be
+    one. The prediction g says nothing against it: it may be wrong.
+    """
+    seen = statistics(counts)[:, :-1]
+    rest = counts.sum(axis=1, keepdims=True) - seen
+    lower, upper = lower.copy(), upper.copy()
+    lower[:, :-1][seen <= 0] = 0
+    upper[:, :-1][rest <= 0] = 1
+    return lower, upper
+
+
+def _possible(P: Floats, E: Floats, least: Floats, rest: Floats, estimand: str) -> Floats:
+    """Return the possible prevalences nearest to P (B, n) in the norm of E^-1 (B, n, n).
+
+    A sample consists of labelled items, whose part of all is `least` (B, n), and of others, `rest` (B,) of all, that
+    have any distribution. For a population all distributions are possible.
+    """
+    if estimand != "sample":
+        return project(P, E)
+    left, size = (rest > ROUNDING)[:, None], rest[:, None]
+    others = project(np.where(left, (P - least) / np.where(left, size, 1), P), E)
+    # All labelled: what they sum to is one but for rounding errors.
+    return np.where(left, least + size * others, least / np.where(left, 1, least.sum(axis=1, keepdims=True)))
 
 
 def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
@@ -144,9 +178,16 @@ def with_labels(
     by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
-    if not by_labels.any():
-        return estimates
     rows = np.flatnonzero(by_labels)
+    if len(rows):
+        estimates = _by_labels(quantifier, summary, estimates, options, rows)
+    return _within_limits(summary, estimates) if options.estimand == "sample" else estimates
+
+
+def _by_labels(
+    quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, options: IntervalOptions, rows: Index
+) -> Estimates:
+    """Return the estimates, those of some samples by their labels alone."""
     level = 0.95 if estimates.level is None else estimates.level
     found = from_labels(quantifier, summary, rows, level, options.estimand)
     changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
@@ -157,6 +198,24 @@ def with_labels(
     changed["shared"] = _replaced(estimates.shared, rows, 0)
     changed["own"] = _replaced(estimates.own, rows, found.covariance)
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
+
+
+def label_limits(summary: Summary) -> tuple[Floats, Floats]:
+    """Return the part of all items that is labelled, by class (B, n), and the part that is not (B,)."""
+    least = summary.totals["labels"] / summary.weight[:, None]
+    return least, np.maximum(1 - least.sum(axis=1), 0)
+
+
+def _within_limits(summary: Summary, estimates: Estimates) -> Estimates:
+    """Return estimates and bounds that the labelled items of a sample do not rule out."""
+    least, rest = label_limits(summary)
+    P = estimates.prevalences
+    beyond = ((least > P) | (least + rest[:, None] < P)).any(axis=1)
+    if beyond.any():
+        flat = np.broadcast_to(np.eye(P.shape[1]), (int(beyond.sum()), *least.shape[1:] * 2))
+        P = _replaced(P, np.flatnonzero(beyond), _possible(P[beyond], flat, least[beyond], rest[beyond], "sample"))
+    bounds = None if estimates.bounds is None else estimates.bounds.within(least, rest).holding(P)
+    return replace(estimates, prevalences=P, bounds=bounds)
 
 
 def enough(n_labelled: Any, n_items: Any) -> Mask:
@@ -328,10 +387,16 @@ def predict_labelled(
             some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
             got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
             p[chunk], E[chunk] = got
-    p, with_labels = project(p, E), (m > 0)[:, None]
+    least, rest = np.zeros_like(p), np.ones((len(m), 1))
+    if estimand == "sample":
+        # Only the items without a label are uncertain, if there are any.
+        N = np.maximum(U + m, 1)[:, None]
+        least, rest = np.where(U[:, None] > 0, labels.counts / N, 0), np.where(U > 0, U, m)[:, None] / N
+    others, with_labels = project((p - least) / rest, E), (m > 0)[:, None]
+    p, middle = (least + rest * x for x in (others, medians(others, E / rest[:, :, None] ** 2, base.centre)))
     return replace(
         base,
-        prevalences=np.where(with_labels, medians(p, E, base.centre), base.prevalences),
+        prevalences=np.where(with_labels, middle, base.prevalences),
         mean=np.where(with_labels, p, base.mean),
         covariance=E,
         n_items=U + m,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ordinalq._utils.text import cut, percent, plain, shortened
 from ordinalq._utils.validation import Counts, Floats, check_integer
+from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
 from ordinalq.plot.distributions import Distributions, Values, array, distributions
@@ -79,8 +80,8 @@ def trend(
     width = min(max(3.6 + 0.32 * len(ticks), 4.6), 10.0)
     figure = style.new_figure((width, 4.6 + style.name_height(ticks, width))) if figure is None else figure
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
-    _line(top, x, _means(given.P), ends, style.LOOKS[0])
-    _finish_means(top, xlabel, getattr(estimate, "level", None))
+    _line(top, x, mean_class(given.P, given.scale.numbers), ends, style.LOOKS[0])
+    _finish_means(top, xlabel, getattr(estimate, "level", None), given.scale.name)
     _stacked(bottom, x, given)
     bottom.set_xlim(-0.6, len(ticks) - 0.4)
     style.name_classes(bottom, ticks, width=width - 1.6)
@@ -112,10 +113,6 @@ def _ends(estimate: Any, lower: Any, upper: Any, T: int) -> Floats | None:
     return np.array(list(given.values()))
 
 
-def _means(P: Floats) -> Floats:
-    return np.asarray(P @ np.arange(1.0, P.shape[1] + 1))
-
-
 def _line(ax: "Axes", x: Any, means: Floats, ends: Floats | None, look: style.Look, label: str = "") -> None:
     """Draw one line of mean classes with its band."""
     color, marker, dashes = look
@@ -125,10 +122,10 @@ def _line(ax: "Axes", x: Any, means: Floats, ends: Floats | None, look: style.Lo
     ax.plot(x, means, color=color, marker=marker, linestyle=dashes, markersize=size, zorder=3, label=label or None)
 
 
-def _finish_means(ax: "Axes", xlabel: str, level: float | None) -> None:
+def _finish_means(ax: "Axes", xlabel: str, level: float | None, name: str) -> None:
     style.tidy(ax, grid="y")
-    ax.set_ylabel("mean class")
-    what = f"mean of {cut(plain(xlabel), style.NAME_LENGTH)}" if xlabel else "mean class"
+    ax.set_ylabel(name)
+    what = f"mean of {cut(plain(xlabel), style.NAME_LENGTH)}" if xlabel and name == "mean class" else name
     band = "" if level is None else f", band: {percent(level)} intervals"
     style.literal([ax.set_title(what + band, fontsize="small", loc="left")])
 
@@ -167,11 +164,11 @@ def _several(given: Distributions, keys: Keys, ends: Floats | None, figure: Any,
     width = min(max(4.6 + 0.32 * len(names), 5.6), 10.0)
     figure = style.new_figure((width, 3.4 + style.name_height(names, width))) if figure is None else figure
     ax: Axes = figure.subplots()
-    means, shown = _means(given.P), min(len(series), MAX_SERIES)
+    means, shown = mean_class(given.P, given.scale.numbers), min(len(series), MAX_SERIES)
     for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
         rows = np.flatnonzero((codes == k) & (x >= 0))
         _line(ax, x[rows], means[rows], None if ends is None else ends[:, rows], style.LOOKS[k], name)
-    _finish_means(ax, xlabel, given.level)
+    _finish_means(ax, xlabel, given.level, given.scale.name)
     style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **style.BESIDE).get_texts())
     ax.set_xlim(-0.6, len(names) - 0.4)
     style.name_classes(ax, names, width=width - 2)
@@ -226,7 +223,7 @@ def _cuts(found: "Comparison", ax: "Axes | None", xlabel: str) -> "Axes":
     if xlabel:
         style.literal([ax.set_xlabel(cut(plain(xlabel), style.NAME_LENGTH))])
     style.literal([ax.set_ylabel(f"{a} - {b}, percentage points")])
-    mean = f"mean class {found.mean[0]:+.2f} ({found.mean_lower[0]:+.2f} to {found.mean_upper[0]:+.2f})"
+    mean = f"{found.mean_name} {found.mean[0]:+.2f} ({found.mean_lower[0]:+.2f} to {found.mean_upper[0]:+.2f})"
     style.literal([ax.set_title(f"{mean}, {100 * found.level:g} % intervals", fontsize="small", loc="left")])
     return ax
 
@@ -246,7 +243,7 @@ def _pairs(found: "Comparison", ax: "Axes | None", max_pairs: int) -> "Axes":
     style.literal(ax.get_yticklabels())
     ax.set_ylim(k - 0.4, -0.6)
     part = "" if k == len(found) else f", the first {k} of {len(found)} pairs"
-    ax.set_xlabel(f"difference of the mean class{part}", fontsize="small")
+    ax.set_xlabel(f"difference of the {found.mean_name}{part}", fontsize="small")
     title = f"{100 * found.level:g} % intervals, for all pairs together"
     ax.set_title(title, fontsize="small", loc="left")
     return ax

@@ -12,6 +12,7 @@ from ordinalq._utils.validation import Floats, Index, check_integer, check_numbe
 from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
 from ordinalq.plot.style import Axes
+from ordinalq.samples.labels import Scale, class_scale
 
 # Checks of arguments.
 
@@ -26,7 +27,7 @@ class Distributions:
     """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
 
     ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are what is said of the mean
-    class of each; each of them may be None.
+    class of each, ``class_values`` (n,) are those of the estimates; each of them may be None.
     """
 
     P: Floats
@@ -38,6 +39,12 @@ class Distributions:
     n_items: Floats | None
     level: float | None
     means: list[str] | None = None
+    class_values: Floats | None = None
+
+    @property
+    def scale(self) -> Scale:
+        """Values of the classes over which means are taken, and the name of the mean."""
+        return class_scale(self.classes, self.class_values)
 
     @property
     def are_shares(self) -> bool:
@@ -84,10 +91,10 @@ def distributions(
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
-    means = None
+    means = values = None
     if hasattr(estimate, "prevalences"):
         known: Estimates = estimate  # type: ignore[assignment]
-        means = _means(known)
+        means, values = _means(known), known.class_values
         classes = known.classes.tolist() if classes is None else classes
         groups = known.keys.labels() if groups is None and known.keys is not None else groups
         n_items = known.n_items if n_items is None else n_items
@@ -117,7 +124,7 @@ def distributions(
         raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
     sizes = None if n_items is None else array("n_items", n_items)
     titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
-    return Distributions(P, labels, titles, **others, n_items=sizes, level=level, means=means)
+    return Distributions(P, labels, titles, **others, n_items=sizes, level=level, means=means, class_values=values)
 
 
 def _means(estimates: "Estimates") -> list[str]:
@@ -288,7 +295,7 @@ def distribution(
     ax.set_ylabel(_quantity(given))
     if given.are_shares and not log:
         style.percent_axis(ax)
-    mean = "" if given.means is None or edges is not None else f"mean class {given.means[0]}"
+    mean = "" if given.means is None or edges is not None else f"{given.scale.name} {given.means[0]}"
     told = "\n".join(filter(None, [plain(title), mean]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.

@@ -72,6 +72,8 @@ def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Esti
     compared = [compared_with(name, e[model] - e[name]) for name in others]
     table.attrs |= {
         "level": found.level,
+        "mean_name": found.scale.name,
+        "steps_of_one": bool((np.abs(np.diff(values)) == 1).all()),
         "n_single": int((samples.sizes == 1).sum()),
         "comparisons": compared,
         "verdict": verdict(compared, len(samples)),

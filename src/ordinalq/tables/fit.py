@@ -86,6 +86,7 @@ def fit_table(
     categories: Sequence[str] = (),
     dates: Mapping[str, str] | None = None,
     classes: Sequence[str] | None = None,
+    class_values: Sequence[Any] | None = None,
     skip_unlabelled: bool = False,
     max_items: int | None = None,
     random_state: int = 0,
@@ -109,6 +110,6 @@ def fit_table(
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
     how: dict[str, Any] = {"sample_weight": weight, "weight_type": weight_type, "skip_unlabelled": skip_unlabelled}
     tell("", 1, 10, 9)
-    model.fit(frame, target, by=by, classes=classes, **how)
+    model.fit(frame, target, by=by, classes=classes, class_values=class_values, **how)
     tell("", 10, 10)
     return model

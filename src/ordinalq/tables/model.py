@@ -330,6 +330,7 @@ class TableModel(BaseEstimator):
         *,
         by: By | None = None,
         classes: Sequence[Any] | None = None,
+        class_values: Sequence[float] | Mapping[Any, float] | None = None,
         skip_unlabelled: bool = False,
         sample_weight: str | None = None,
         weight_type: str = "survey",
@@ -348,6 +349,8 @@ class TableModel(BaseEstimator):
             named as columns to use; rows without a group are one group.
         classes : list, default=None
             Labels in ascending order; numbers need none.
+        class_values : list or dict, default=None
+            Value of each class, over which mean classes are taken, see :meth:`ordinalq.PACC.fit`.
         skip_unlabelled : bool, default=False
             Leave out rows without a label, which are an error otherwise.
         sample_weight : str, default=None
@@ -382,7 +385,8 @@ class TableModel(BaseEstimator):
         keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
         tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
-        self.quantifier_ = quantifier.fit(X, y, classes=parsed_classes(classes, y), groups=groups, **weighted)
+        how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
+        self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
