@@ -539,7 +539,7 @@ class AdjustedML(Quantifier):
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""
         if self.group_effect is None or self.held_out_.learned_groups:
             return self
-        model = self.held_out_.once(self._group_model, self.held_out_, self.group_effect)
+        model = self.held_out_.once(AdjustedML._group_model, self, self.held_out_, self.group_effect, key=self)
         model.held_out_ = self.held_out_
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
