@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, gammaln, logit, ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
-from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.options import ESTIMANDS
 from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.quadratic import simplex_qp
@@ -777,14 +777,6 @@ def variances(E: Floats, values: Floats | None = None) -> Floats:
     single = np.maximum(np.diagonal(E, axis1=1, axis2=2), 0)
     mean = np.maximum(np.matmul(E @ index, index[:, None]), 0)
     return np.hstack([single, cumulated_variance(E), mean])
-
-
-def item_steps(n: int, values: Floats | None = None) -> Floats:
-    """Return the change of `statistics` if one of all items moves up by a class, (2n,): a step of the mean class."""
-    steps = np.ones(2 * n)
-    if values is not None:
-        steps[-1] = np.ptp(values) / (n - 1)
-    return steps
 
 
 def half_widths(prediction: Prediction, level: float, values: Floats | None = None) -> Floats:

@@ -10,9 +10,9 @@ from scipy.special import ndtri
 
 from ordinalq._utils.validation import Codes, Floats, Index, check_choice, check_distributions, check_real
 from ordinalq.classifiers.calibration import Calibration
-from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.group_model import item_steps, multinomial, variances
+from ordinalq.inference.group_model import multinomial, variances
 from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
