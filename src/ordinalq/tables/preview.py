@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq.io.columns import MISSING_WORDS, UNNAMED, as_words, column_kinds, is_words, require_columns, short
+from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_words, require_columns, short
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
@@ -107,7 +107,7 @@ def _counted(column: Any) -> Counter[str | None] | None:
         return None
     found: Counter[str | None] = Counter()
     for word, count in zip(words, counts.tolist(), strict=True):
-        found[word if word and word not in MISSING_WORDS else None] += count
+        found[None if is_missing(word) else word] += count
     return found
 
 
@@ -172,7 +172,7 @@ class ReturnedLabels:
         for number, word in zip(as_words(frame[place]), words, strict=True):
             if number is None or not number.isdecimal():
                 raise ValueError(f"{file.name}: expected a number in column {place!r}, got {short(number)}.")
-            if word and word not in MISSING_WORDS:
+            if word and not is_missing(word):
                 self.labels[int(number)] = word
         if not self.labels:
             raise ValueError(f"{file.name}: column {target!r} has no labels: fill it first.")
