@@ -167,3 +167,10 @@ def test_search_puts_the_default_beside_others(rng):
     search.fit(X[:600], y[:600], X[600:])
     assert search.best() == {"budget": "fast", "prior": "any"}
     assert search.best_estimator_.training_.kind == "few"
+
+
+def test_classes_with_few_training_items_are_named(rng):
+    X, y = items(rng, 400)
+    kept = (y != 2) | (np.cumsum(y == 2) <= 6)
+    with pytest.warns(oq.inference.RareClassWarning, match=r"fewer than 10 training items.*: 2 \(6\)\. Label more"):
+        oq.PACC().fit(X[kept], y[kept])

@@ -172,6 +172,10 @@ class Inference:
     shared: npt.NDArray[np.float32] | None = None
 
 
+class RareClassWarning(UserWarning):
+    """A class has so few training items that its prevalence is uncertain."""
+
+
 class NoTrainingGroupsWarning(UserWarning):
     """A model that was fitted without groups estimates groups."""
 
