@@ -46,9 +46,7 @@ class GroupModel:
     correlation: float = 0.0  # intraclass correlation a of the labels
     worst: float = 0.0  # largest log odds of a training group for another population, see `condition.log_odds`
     fallback: "GroupModel | None" = None  # without the learned prior of the shares, for groups that it makes incredible
-    rarity: Floats | None = (
-        None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
-    )
+    rarity: Floats | None = None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
 
     @property
     def n_classes(self) -> int:
