@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, Side, compared
@@ -215,7 +215,8 @@ class Estimates:
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
-        return _json(self)
+        found: dict[str, Any] = finite(_json(self))
+        return found
 
     def plot(self, **options: Any) -> Any:
         """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
