@@ -25,7 +25,7 @@ import ordinalq as oq
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.datasets.regression import friedman
 from ordinalq.datasets.text import tfidf
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 from ordinalq.metrics import errors
 from ordinalq.samples.samples import smoothest_mask
 

@@ -23,7 +23,7 @@ from real_groups import fit, normalized, shares, synthetic
 from scipy.stats import kstest
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 from ordinalq.samples.keys import Keys
 from ordinalq.simplex import uniform_simplex
 

@@ -26,8 +26,8 @@ from real_groups import normalized
 from tuning_groups import DATA, MIN_ITEMS, load, synthetic
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.fit_test import verdicts
+from ordinalq.inference.predict import estimate
 
 POOLS = [(name, classifier) for name in ("fried", "metro", "beijing") for classifier in ("logistic", "forest")]
 SIZES = (20, 100, 300, 1000)

@@ -74,11 +74,19 @@ def read(name: str) -> pd.DataFrame:
     return pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / f"{name}.parquet")
 
 
-def scored(model: Any, X: Any, y: np.ndarray, g: np.ndarray, X_test: Any, z: np.ndarray, h: np.ndarray) -> Groups:
-    """Return held-out scores by group of the training items, and mean scores of the test items."""
+def scored(
+    budget: str, model: Any, X: Any, y: np.ndarray, g: np.ndarray, X_test: Any, z: np.ndarray, h: np.ndarray
+) -> Groups:
+    """Return held-out scores by group of the training items, and mean scores of the test items.
+
+    A budget, such as "balanced", takes the stack of the default in place of the model; "balanced-items" is the same
+    stack fitted without groups, so that scores are held out by item.
+    """
     n = int(max(y.max(), z.max())) + 1
-    if isinstance(model, oq.classifiers.OrdinalStack):
-        stack = clone(model).fit(X, y, groups=g)
+    if budget:
+        by_group = not budget.endswith("-items")
+        stack = oq.classifiers.OrdinalStack(budget=budget.removesuffix("-items"))
+        stack.fit(X, y, groups=g if by_group else None)
         return Groups(
             stack.held_out_scores_.astype(np.float32), y, g, stack.predict_proba(X_test).astype(np.float32), z, h
         )
@@ -122,8 +130,7 @@ def amazon(by: str, split: int | str, stack: str = "") -> Groups:
         test = np.flatnonzero(~np.isin(keys, chosen))
         y, g = frame["reviews.rating"].to_numpy().astype(int) - 1, pd.factorize(keys)[0]
         X, X_test = texts(frame["reviews.text"].iloc[rows], frame["reviews.text"].iloc[test], 3)
-        model = oq.classifiers.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
-        return scored(model, X, y[rows], g[rows], X_test, y[test], g[test])
+        return scored(stack, LogisticRegression(C=3, max_iter=1000), X, y[rows], g[rows], X_test, y[test], g[test])
 
     return cached(f"amazon_{by}_{split}{stack and f'_{stack}'}", make)
 
@@ -143,8 +150,7 @@ def imdb(part: str = "report", stack: str = "") -> Groups:
             half = np.isin(g[train], rng.choice(films, len(films) // 2, replace=False))
             train, test = train[half], train[~half]
         X, X_test = texts(frame["text"].iloc[train], frame["text"].iloc[test], 5)
-        model = oq.classifiers.OrdinalStack(budget=stack) if stack else LogisticRegression(C=3, max_iter=1000)
-        return scored(model, X, y[train], g[train], X_test, y[test], g[test])
+        return scored(stack, LogisticRegression(C=3, max_iter=1000), X, y[train], g[train], X_test, y[test], g[test])
 
     return cached(f"imdb_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
 
@@ -184,9 +190,8 @@ def flights(part: str = "report", stack: str = "") -> Groups:
             chosen, others = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
         train = np.flatnonzero(np.isin(day, chosen) & (rng.random(len(y)) < FLIGHTS_LABELLED))
         test = np.flatnonzero(np.isin(day, others))
-        model: Any = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
-        model = oq.classifiers.OrdinalStack(budget=stack) if stack else model
-        return scored(model, X[train], y[train], day[train], X[test], y[test], day[test])
+        model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
+        return scored(stack, model, X[train], y[train], day[train], X[test], y[test], day[test])
 
     return cached(f"flights_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
 

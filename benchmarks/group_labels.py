@@ -23,8 +23,8 @@ from group_data import Groups
 from real_groups import both, covered, equal_groups, nmd, normalized, synthetic
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.label_plan import labels_needed
+from ordinalq.inference.predict import estimate
 
 LEVEL = 0.95
 

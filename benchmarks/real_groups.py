@@ -25,8 +25,8 @@ from group_data import Groups
 
 import ordinalq as oq
 from ordinalq.inference.bounds import Bounds, mean_class
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.predict import estimate
 from ordinalq.quantifiers.group_blp import UNLIKE
 
 LEVEL = 0.95

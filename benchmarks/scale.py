@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyarrow import compute, csv
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.summary import Summary

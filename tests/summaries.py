@@ -1,7 +1,7 @@
 """Estimates from given scores, and of tables in files, as services and verbs make them."""
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate, group_samples
+from ordinalq.inference.predict import estimate, group_samples
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.predict import summarize_table
 

@@ -7,7 +7,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.inference import estimates as contract
-from ordinalq.inference.estimate import estimate, estimate_block
+from ordinalq.inference.predict import estimate, estimate_block
 from ordinalq.samples import summary as module
 from ordinalq.samples.summary import Summary, blocks, spilled
 

@@ -17,8 +17,8 @@ from summaries import predict_table
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.estimate import OTHER, select
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.predict import OTHER, select
 from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
 from ordinalq.samples.keys import Keys

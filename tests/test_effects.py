@@ -446,8 +446,19 @@ def test_weak_model_covers_samples_of_any_composition(rng):
 def test_stated_effect_is_what_it_says(rng):
     F, codes, groups = random_groups(rng, 30)
     model = stated(GroupSums.of(F, codes, groups, N_CLASSES), 0.1)
-    assert_allclose(model.A, 0.1 * multinomial(model.mu))
-    assert_allclose(model.D, 0.05 * model.W)
+    mu, W = model.mu, model.W
+    x = orthonormal_polynomials(mu)
+    spread = np.diag(x.T @ model.A @ x)
+    assert_allclose(spread * np.arange(1, N_CLASSES), spread[0])
+    # In total, cumulative prevalences vary by a tenth of what those of single items do.
+    between, within = (cumulated_variance(C[None]).sum() for C in (model.A, multinomial(mu)))
+    assert_allclose(between, 0.1 * within)
+    # The features of items vary by a quarter of that in any direction, and by all of it from class to class.
+    u = model.M @ multinomial(mu) @ x[:, 0]
+    inverse = np.linalg.pinv(W, hermitian=True)
+    assert_allclose(inverse @ model.D @ inverse @ u / (inverse @ u), 0.1)
+    other = np.array([u[1], -u[0], *np.zeros(len(u) - 2)])
+    assert_allclose(other @ model.D @ other, 0.025 * other @ W @ other)
     assert_allclose(model.K, 0)
 
 

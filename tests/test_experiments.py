@@ -15,7 +15,7 @@ from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
 from ordinalq.metrics import errors
-from ordinalq.model_selection.search import Attempt
+from ordinalq.model_selection.engine import Attempt
 from ordinalq.paper.experiments.config import config_folder, config_names, load_config
 from ordinalq.paper.experiments.outcome import read_outcome
 from ordinalq.paper.experiments.runner import Progress, identity, parallel, run, select

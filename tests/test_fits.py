@@ -11,9 +11,9 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 from ordinalq.inference import fit_test
 from ordinalq.inference.diagnosis import diagnose
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.fit_test import FitTest, ScoreChecks, checked, class_moments, compare, score_checks
 from ordinalq.inference.model import learned_groups
+from ordinalq.inference.predict import estimate
 
 N_CLASSES = 4
 

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from test_real_groups import N_CLASSES, covered, make
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.labels import LabelMoments, class_predictions, design_based
+from ordinalq.inference.predict import estimate
 
 ROOT = Path(__file__).parent.parent
 CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)

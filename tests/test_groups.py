@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from summaries import intervals
 
 import ordinalq as oq
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 
 METHODS = {entry.name: entry.cls for entry in oq.catalog(beyond=False)}
 LABELS = ["low", "middle", "good", "best"]

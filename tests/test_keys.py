@@ -12,7 +12,7 @@ from summaries import predict_table
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.estimate import select
+from ordinalq.inference.predict import select
 from ordinalq.samples.keys import Keys
 
 

@@ -12,7 +12,7 @@ from small_experiment import CONFIG, write_experiment
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 
 OUTSIDERS = (Squares, Medians)
 each_outsider = pytest.mark.parametrize("method", OUTSIDERS, ids=lambda cls: cls.__name__)

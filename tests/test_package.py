@@ -42,6 +42,12 @@ def test_a_quantifier_loads_no_tables_and_no_plots():
     assert not {"ordinalq.plot", "ordinalq.tables.model", "ordinalq.io.table", "ordinalq.datasets"} & added
 
 
+def test_a_quantifier_loads_no_text_features_and_no_progress_bars_of_scikit_learn():
+    # They take half as long to load as all quantifiers together.
+    added = loaded_modules("import ordinalq; ordinalq.PACC")
+    assert not {"sklearn.feature_extraction.text", "sklearn.preprocessing", "sklearn.pipeline", "rich"} & added
+
+
 def test_public_names_are_sorted_and_exist():
     assert oq.__all__ == sorted(oq.__all__)
     for name in oq.__all__:

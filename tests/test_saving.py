@@ -35,12 +35,11 @@ from ordinalq.classifiers import calibration, cross_fitting, logistic, ordinal, 
 from ordinalq.inference.group_model import GroupModel
 from ordinalq.inference.model import HeldOut
 from ordinalq.inference.tuning import Tuning
-from ordinalq.io.encoder import Words
 from ordinalq.quantifiers.auto import Training
 from ordinalq.samples.weights import Weights
 from ordinalq.solvers import l1, newton, quadratic, softmax
 from ordinalq.tables import model_file
-from ordinalq.tables.model import TypedColumns
+from ordinalq.tables.model import TypedColumns, Words
 from ordinalq.tables.model_file import META, PAYLOAD, load_model_and_info, own_types, read_info
 
 

@@ -21,7 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 import ordinalq as oq
 from ordinalq.datasets import Sampling
 from ordinalq.losses import Energy, LeastSquares
-from ordinalq.model_selection.search import SampleSearch, configurations_of, configured, estimate_all
+from ordinalq.model_selection.engine import estimate_all
+from ordinalq.model_selection.search import SampleSearch, configurations_of, configured
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
 

@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 import ordinalq as oq
 from ordinalq.classifiers.stacking import BUDGETS, FEW, MEMBERS, WIDE, choose, kind_of
-from ordinalq.inference.expected import expected_errors
+from ordinalq.inference.expected_error import expected_errors
 
 
 def items(rng, n_items=1200, n_classes=4):

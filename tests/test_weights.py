@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bootstrap import ClassPools
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.model import Traits
+from ordinalq.inference.predict import estimate
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.representations import MeanDistances, Partition
 from ordinalq.samples.summary import Summary

@@ -44,8 +44,7 @@ ALIASES = _places(
         "classifiers.logistic": "TableLogisticRegression",
         "classifiers.ordinal": "LeastAbsoluteDeviation OrdinalRidge OrdinalLogisticAT OrdinalLogisticIT",
         "classifiers.stacking": "OrderedProbit OrdinalProbit OrdinalStack",
-        "io.encoder": "Words",
-        "tables.model": "TableModel TypedColumns",
+        "tables.model": "TableModel TypedColumns Words",
     }
 )
 

@@ -12,11 +12,11 @@ from ordinalq import plot
 from ordinalq._utils.progress import tell
 from ordinalq._utils.validation import Floats
 from ordinalq.inference.comparison import Comparison
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.inference.model import has_held_out, learned_groups
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.predict import estimate
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table
@@ -28,7 +28,7 @@ from ordinalq.samples.samples import class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.fit import build_quantifier, fit_table
 from ordinalq.tables.grouping import names_of
-from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.tables.label_plan import plan_labels, rows_to_label
 from ordinalq.tables.model import sentences, unit
 from ordinalq.tables.model_file import ModelInfo, load_model_and_info, read_info, save_model
@@ -190,8 +190,9 @@ def _errors(quantifier: Quantifier) -> Floats | None:
 def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     """Estimate a table, or each group of its rows, and write the result as tables."""
     loaded, info = load_model_and_info(model)
-    quantifier = fitted_quantifier(loaded)
     by = asked.by or None
+    loaded = model_for(loaded, by)
+    quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, names_of(by))
     tell("", 0, 10, 8)
     summary = summarize_table(loaded, table.open(), by=by, labels=asked.labels, weight=asked.weight)
@@ -216,7 +217,8 @@ def compare(model: Path, groups: Sequence[str], level: float, estimand: str, fol
     """Compare groups of the table that was estimated last, and write the result as a table."""
     loaded, _ = load_model_and_info(model)
     summary = chosen(Summary.load(folder / "summary.npz"), groups)
-    estimates = estimate(fitted_quantifier(loaded), summary, level, IntervalOptions(estimand=estimand))
+    quantifier = fitted_quantifier(loaded).for_groups()
+    estimates = estimate(quantifier, summary, level, IntervalOptions(estimand=estimand))
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv")
@@ -231,7 +233,7 @@ def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, f
     loaded, info = load_model_and_info(model)
     tell("", 0, 2)
     found = plan_labels(
-        loaded,
+        model_for(loaded, asked.by or None),
         file,
         by=asked.by or None,
         labels=asked.labels,

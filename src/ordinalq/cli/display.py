@@ -90,7 +90,7 @@ def counted(n: int, what: str) -> str:
 
 def others(estimates: "Estimates", n_groups: int) -> None:
     """State how many of all groups are in the last row, if these are."""
-    from ordinalq.inference.estimate import OTHER
+    from ordinalq.inference.predict import OTHER
 
     if n_groups > len(estimates) or _labels(estimates)[-1:] == [OTHER]:
         rest = n_groups - len(estimates) + 1

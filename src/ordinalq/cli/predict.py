@@ -141,10 +141,12 @@ class Job:
 
         return load_model_and_info(self.model, trusted=listed(self.trust))
 
-    @property
+    @cached_property
     def loaded(self) -> Any:
-        """The model."""
-        return self._loaded[0]
+        """The model that answers: with a stated group effect if it was fitted without groups and asked about some."""
+        from ordinalq.tables.inner import model_for
+
+        return model_for(self._loaded[0], self.by)
 
     @property
     def info(self) -> "ModelInfo":
@@ -417,7 +419,7 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.estimate import estimate, select
+    from ordinalq.inference.predict import estimate, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 
@@ -524,8 +526,8 @@ def compare(
 ) -> None:
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import display
-    from ordinalq.inference.estimate import estimate
     from ordinalq.inference.options import check_level
+    from ordinalq.inference.predict import estimate
     from ordinalq.io import writing
     from ordinalq.tables.predict import chosen, summarize_table
 

@@ -6,11 +6,12 @@ The functions take any object with the members of `ordinalq.inference.model.Fitt
 from ordinalq.inference.bounds import Bounds as Bounds
 from ordinalq.inference.comparison import Comparison as Comparison
 from ordinalq.inference.diagnosis import Diagnosis as Diagnosis
-from ordinalq.inference.estimate import estimate as estimate
 from ordinalq.inference.estimates import Estimates as Estimates
 from ordinalq.inference.label_plan import LabelsNeeded as LabelsNeeded
 from ordinalq.inference.model import HeldOut as HeldOut
 from ordinalq.inference.model import Inference as Inference
+from ordinalq.inference.model import NoTrainingGroupsWarning as NoTrainingGroupsWarning
 from ordinalq.inference.model import Traits as Traits
 from ordinalq.inference.options import IntervalOptions as IntervalOptions
+from ordinalq.inference.predict import estimate as estimate
 from ordinalq.inference.trend import Trend as Trend

@@ -335,6 +335,8 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
 PRIOR_CORRELATION = 0.03
 # Group effect on the looks in the template, as a part of that on the shares.
 LOOKS_PER_SHARE = 0.5
+# Part of a stated effect on the features of items that has any direction; the rest points from class to class.
+STATED_LOOKS = 0.25
 # Rounds that settle the weights of the groups, which depend on the intraclass correlation, and back.
 ROUNDS = 5
 # Groups of two items or more that a spread can be learned from.
@@ -429,14 +431,31 @@ def weak(sums: GroupSums) -> GroupModel:
 
 
 def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
-    """Return the model with a stated group effect: intraclass correlation a, so that A = a B and D = a W / 2."""
+    """Return the model with a stated group effect: a, the intraclass correlation of the labels.
+
+    Groups of real items differ most in their mean class, and their items mostly as if they were of a higher or of a
+    lower class. With orthonormal polynomials x_1, ..., x_{n-1} of the class and B and W as in `GroupModel`,
+
+        A = a c sum_k (B x_k)(B x_k)' / k,    D = a (W + 3 u u' / (u' W^-1 u)) / 4,    u = M B x_1.
+    """
     check_classes(sums)
     a = check_real("effect", effect, low=0, high=1, open_low=True)
-    mu = sums.pooled
-    d, n = sums.class_means.shape
+    mu, M = sums.pooled, sums.class_means
+    d, n = M.shape
     W = np.tensordot(mu, sums.class_covariances, 1)
-    A, D, K = a * multinomial(mu), LOOKS_PER_SHARE * a * W, np.zeros((n, d))
-    return GroupModel("stated", mu, sums.class_means, np.zeros(d), W, A, D, K, correlation=a)
+    A = a * _decaying_spread(mu, 1 / np.arange(1, n))
+    u = M @ multinomial(mu) @ orthonormal_polynomials(mu)[:, 0]
+    length = max(float(u @ np.linalg.pinv(W, rcond=RANK_TOLERANCE, hermitian=True) @ u), float(np.finfo(float).tiny))
+    D = a * (STATED_LOOKS * W + (1 - STATED_LOOKS) * np.outer(u, u) / length)
+    return GroupModel("stated", mu, M, np.zeros(d), W, A, D, np.zeros((n, d)), correlation=a)
+
+
+def _decaying_spread(mu: Floats, decay: Floats) -> Floats:
+    """Return c sum_k decay_k (B x_k)(B x_k)', (n, n), whose cumulative prevalences vary as those of B in total."""
+    B = multinomial(mu)
+    Bx = B @ orthonormal_polynomials(mu)
+    A = (Bx * decay) @ Bx.T
+    return np.asarray(_cumulated_trace(B) / _cumulated_trace(A) * A)
 
 
 def check_classes(sums: GroupSums) -> None:
@@ -735,9 +754,10 @@ def bounds(prediction: Prediction, level: float = 0.95, values: Floats | None = 
     """Return intervals that hold the truth of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
     value, half = statistics(prediction.mean, values), half_widths(prediction, level, values)
-    # An interval holds its estimate: a median may be beyond half a width where a share is nearly nothing.
-    found = Bounds.of_statistics(level, prediction.estimand, value - half, value + half, values)
-    return found.holding(prediction.prevalences)
+    # The estimate is a median and may differ from the mean by more than half a width if a share is nearly nothing.
+    estimate = statistics(prediction.prevalences, values)
+    lower, upper = np.minimum(value, estimate) - half, np.maximum(value, estimate) + half
+    return Bounds.of_statistics(level, prediction.estimand, lower, upper, values)
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels, label_limits
 from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import is_missing
 from ordinalq.samples.summary import Summary

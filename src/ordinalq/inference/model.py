@@ -172,6 +172,10 @@ class Inference:
     shared: npt.NDArray[np.float32] | None = None
 
 
+class NoTrainingGroupsWarning(UserWarning):
+    """A model that was fitted without groups estimates groups."""
+
+
 class FittedQuantifier(Protocol):
     """A fitted quantifier: intervals, group estimates, fit tests and tuning take any object with these members.
 
@@ -202,6 +206,7 @@ class FittedQuantifier(Protocol):
     def smoothing(self) -> Smoothing | None: ...
     def with_strength(self, value: float) -> Self: ...
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None: ...
+    def for_groups(self) -> Any: ...
 
 
 def scale_of(quantifier: FittedQuantifier) -> Scale:

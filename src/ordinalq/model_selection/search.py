@@ -5,9 +5,7 @@ and shares its scores among all quantifier configurations; these share their rep
 the samples of all protocols as one batch.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple, Self
 
@@ -18,18 +16,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from ordinalq._utils.parallel import Watched
-from ordinalq._utils.validation import Array, Floats, Mask, same_parameters
+from ordinalq._utils.validation import Array, Floats, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.inference.diagnosis import Diagnosis
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.label_plan import LabelsNeeded
-from ordinalq.metrics import errors, find_measure
-from ordinalq.quantifiers.base import Quantifier, check_items, group_codes
+from ordinalq.metrics import find_measure
+from ordinalq.model_selection.engine import Battery, Learned, Training, learn
+from ordinalq.quantifiers.base import Quantifier, check_items
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
-from ordinalq.samples.summary import Summary
-from ordinalq.simplex import clean
-from ordinalq.solvers.solution import Solution
 
 # Grids of parameters and the configurations that they stand for.
 
@@ -94,125 +90,28 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
     return f"{what}; valid for {type(owner).__name__} are {valid or 'none'}."
 
 
-# Estimates of several quantifiers on the same scores, with their representations shared; a failure is data.
-
-
-class Attempt(NamedTuple):
-    """What a quantifier says of B samples, or why it cannot.
-
-    ``P`` (B, n) are the estimates and ``converged`` (B,) tells where the solver reached its tolerance; both are empty
-    where ``message`` says why the quantifier failed. ``seconds`` is the time for fitting and solving.
-    """
-
-    P: Floats
-    converged: Mask
-    seconds: float
-    message: str
-
-    @classmethod
-    def failed(cls, message: str, seconds: float = 0.0) -> "Attempt":
-        """Return an attempt that came to nothing."""
-        return cls(np.empty((0, 0)), np.empty(0, dtype=bool), seconds, message)
-
-    def judged(self, rows: Any, truth: Any, measure: Any) -> dict[str, Any]:
-        """Return mean and standard deviation (divisor B - 1) of the error over samples with known distributions.
-
-        With them comes how many did not converge. The error of an attempt that came to nothing is infinite.
-        """
-        if self.message:
-            return {"error": np.inf, "std": np.nan, "unconverged": len(truth)}
-        each = errors(truth, self.P[rows], measure)
-        std = float(each.std(ddof=1)) if len(each) > 1 else np.nan
-        return {"error": float(each.mean()), "std": std, "unconverged": int((~self.converged[rows]).sum())}
-
-
-def estimate_all(
-    quantifiers: Iterable[Quantifier],
-    S: Any,
-    y: Any,
-    S_pool: Any,
-    samples: Samples,
-    *,
-    classes: Any = None,
-    groups: Any = None,
-    votes: bool = False,
-) -> Iterator[Attempt]:
-    """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
-
-    S (N, n) are out-of-sample scores (or features) of the training items with labels y and perhaps groups, S_pool those
-    of the pool that the samples are of; `votes` says that they are no posteriors. The quantifiers stay unfitted. Those
-    that say that they share their representation share that of the items, M and q where these are the same, so that for
-    instance all strengths of a regularizer cost one representation.
-    """
-    shared: list[tuple[Quantifier, Summary]] = []
-    for quantifier in quantifiers:
-        if votes and quantifier.traits.needs_posteriors:
-            name, classifier = type(quantifier).__name__, quantifier.classifier
-            text = f"TypeError: {name} needs class probabilities, but {classifier!r} has no predict_proba."
-            yield Attempt.failed(text)
-        else:
-            known = {"classes": classes, "groups": groups}
-            yield attempt(partial(_solve, clone(quantifier), S, y, S_pool, samples, known, shared))
-
-
-def attempt(solve: Callable[[], Solution]) -> Attempt:
-    """Return the estimates of a Solution that `solve` makes, or why it cannot."""
-    start = time.perf_counter()
-    try:
-        solution = solve()
-    except Exception as error:  # the search goes on, and the table tells
-        return Attempt.failed(describe(error), time.perf_counter() - start)
-    return Attempt(clean(solution.p), solution.converged, time.perf_counter() - start, "")
-
-
-def describe(error: Exception) -> str:
-    """Return the kind of an error and what it says."""
-    return f"{type(error).__name__}: {error}"
-
-
-def _solve(
-    quantifier: Quantifier,
-    S: Any,
-    y: Any,
-    S_pool: Any,
-    samples: Samples,
-    known: dict[str, Any],
-    shared: list[tuple[Quantifier, Summary]],
-) -> Solution:
-    """Fit the quantifier and return its Solution; where it shares its representation, use or add to `shared`."""
-    if not quantifier.traits.shares_representation:
-        return quantifier.fit_scores(S, y, **known).solve_scores(S_pool, samples)
-    for fitted, summary in shared:
-        if quantifier.adopt(fitted):
-            return quantifier.solve(summary)
-    summary = quantifier.fit_scores(S, y, **known).summarize(S_pool, samples, checks=False)
-    shared.append((quantifier, summary))
-    return quantifier.solve(summary)
-
-
 # The errors of many configurations on the samples of several protocols, by units that share a classifier.
 
 
-# Name of the protocol where samples come without one.
+# Name of the protocol if samples come without one, and of the pool.
 UNNAMED = "samples"
+POOL = "pool"
 
 
 class Task(NamedTuple):
-    """What all configurations have in common, and the configurations."""
+    """The configurations, and everything that they have in common."""
 
     configurations: list[dict[str, Any]]
     quantifiers: list[Quantifier]
-    y: Any
-    classes: Array
-    protocols: dict[str, Samples]
+    training: Training
+    battery: Battery
     measures: dict[str, Any]
     keep: bool
-    groups: Any = None
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Pairs of protocol and measure."""
-        return list(product(self.protocols, self.measures))
+        return list(product(self.battery.rows, self.measures))
 
     def part(self, chosen: list[int]) -> "Task":
         """Return the task of some configurations alone."""
@@ -221,39 +120,15 @@ class Task(NamedTuple):
         )
 
 
-class Material(NamedTuple):
-    """The scores of one unit and where they come from.
-
-    S (N, n) and S_pool (N', n) are scores or features, S is None with trees; X are the training items, None where only
-    scores are given; `model` is the fitted classifier, or `fitted` the quantifier that has fitted its own.
-    """
-
-    X: Any
-    S: Any
-    S_pool: Any
-    model: Any = None
-    fitted: Quantifier | None = None
-    seconds: float = 0.0
-
-
-class Judgement(NamedTuple):
-    """What :meth:`Attempt.judged` says by (protocol, measure), and what else the table tells."""
-
-    cells: dict[tuple[str, str], dict[str, Any]]
-    seconds: float
-    scoring_seconds: float
-    message: str
-
-
 class Outcome(NamedTuple):
-    """One judgement per configuration of a unit, and the fitted quantifiers that are best in some column."""
+    """The rows of each configuration of a unit, one per column, and the fitted quantifiers that are best in some."""
 
-    judgements: list[Judgement]
+    rows: list[list[dict[str, Any]]]
     fitted: dict[int, Quantifier]
 
 
-def units(task: Task) -> list[tuple[str, list[int]]]:
-    """Return the configurations that are treated together: how they see items ("scores", ...), and their positions."""
+def units(task: Task) -> list[list[int]]:
+    """Return the positions of the configurations that see items in the same way, and so are treated together."""
     found: list[tuple[str, dict[str, Any], list[int]]] = []
     for i, quantifier in enumerate(task.quantifiers):
         kind = quantifier.traits.learns_from
@@ -264,69 +139,21 @@ def units(task: Task) -> list[tuple[str, list[int]]]:
                 break
         else:
             found.append((kind, part, [i]))
-    return [(kind, chosen) for kind, _, chosen in found]
+    return [chosen for _, _, chosen in found]
 
 
-def run(kind: str, task: Task, X: Any, X_pool: Any) -> Outcome:
-    """Make the scores of one unit, and judge its configurations."""
-    start = time.perf_counter()
-    first = clone(task.quantifiers[0])
-    try:
-        if kind == "items":
-            fitted = first.fit(X, task.y, classes=task.classes, groups=task.groups)
-            material = Material(X, None, fitted.scores(X_pool), fitted=fitted)
-        else:
-            items, pool = check_items(first, X, reset=True), check_items(first, X_pool, reset=False)
-            if kind == "features":
-                material = Material(X, items, pool)
-            else:
-                labels, codes = encode_labels(task.y, task.classes)
-                model = held_out(first.classifier).fit(items, codes, labels, group_codes(task.groups, len(codes)))
-                material = Material(X, model.held_out_scores_, model.predict_proba(pool), model)
-    except Exception as error:  # as in `estimate_all`
-        seconds, failed = time.perf_counter() - start, Attempt.failed(describe(error))
-        return Outcome([_judgement(task, failed, seconds) for _ in task.quantifiers], {})
-    return judge(task, material._replace(seconds=time.perf_counter() - start))
+def run(task: Task, X_pool: Any) -> Outcome:
+    """Fit what the configurations of one unit share, and judge them."""
+    return judge(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
 
 
-def judge(task: Task, material: Material) -> Outcome:
+def judge(task: Task, learned: Learned) -> Outcome:
     """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
-    samples = Samples.stacked(list(task.protocols.values()))
-    found: Iterable[Attempt]
-    if (fitted := material.fitted) is not None:
-        found = [attempt(lambda: fitted.solve_scores(material.S_pool, samples))]
-    else:
-        votes = material.model is not None and not material.model.gives_posteriors_
-        known = {"classes": task.classes, "groups": task.groups, "votes": votes}
-        found = estimate_all(task.quantifiers, material.S, task.y, material.S_pool, samples, **known)
-    judgements = [_judgement(task, one, material.seconds) for one in found]
-    best = {min(range(len(judgements)), key=lambda i: judgements[i].cells[column]["error"]) for column in task.columns}
-    kept = [i for i in sorted(best) if task.keep and not judgements[i].message]
-    return Outcome(judgements, {i: _fitted(task.quantifiers[i], material, task) for i in kept})
-
-
-def _judgement(task: Task, found: Attempt, scoring_seconds: float) -> Judgement:
-    """Judge an attempt at the samples of all protocols."""
-    cells, start = {}, 0
-    for name, samples in task.protocols.items():
-        rows = slice(start, start + len(samples))
-        start = rows.stop
-        for label, measure in task.measures.items():
-            cells[name, label] = found.judged(rows, samples.prevalences, measure)
-    return Judgement(cells, found.seconds, scoring_seconds, found.message)
-
-
-def _fitted(quantifier: Quantifier, material: Material, task: Task) -> Quantifier:
-    """Return the quantifier of a unit, fitted and able to predict, without fitting its classifier again."""
-    if material.fitted is not None:
-        return material.fitted
-    result: Quantifier = clone(quantifier)
-    if material.X is not None and quantifier.traits.input_kind == "features":
-        return result.fit(material.X, task.y, classes=task.classes, groups=task.groups)
-    result.fit_scores(material.S, task.y, classes=task.classes, groups=task.groups)
-    if material.model is not None:
-        result.attach(material.model, material.X)
-    return result
+    found = learned.estimate(task.quantifiers, POOL, task.battery.samples)
+    rows = [list(task.battery.judge(one, task.measures, learned.seconds)) for one in found]
+    best = {min(range(len(rows)), key=lambda i: rows[i][k]["error"]) for k in range(len(task.columns))}
+    kept = [i for i in sorted(best) if task.keep and not rows[i][0]["message"]]
+    return Outcome(rows, {i: learned.fit(task.quantifiers[i]) for i in kept})
 
 
 def classifier_part(configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,7 +161,7 @@ def classifier_part(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in configuration.items() if name.partition("__")[0] == "classifier"}
 
 
-def results(task: Task, table: Mapping[int, Judgement]) -> pd.DataFrame:
+def results(task: Task, table: Mapping[int, list[dict[str, Any]]]) -> pd.DataFrame:
     """Return the table, one row per configuration, protocol and measure."""
     names = list(dict.fromkeys(name for configuration in task.configurations for name in configuration))
     columns = {}
@@ -347,12 +174,7 @@ def results(task: Task, table: Mapping[int, Judgement]) -> pd.DataFrame:
         plain = len({type(value) for value in values}) == 1 and isinstance(values[0], bool | int | float)
         # As objects, None stays None beside numbers, and lists stay lists.
         columns[name] = pd.Series(values, dtype=None if plain else object)
-    rows = []
-    for i in range(len(table)):
-        how = {name: getattr(table[i], name) for name in ("seconds", "scoring_seconds", "message")}
-        cells = table[i].cells.items()
-        rows += [{"configuration": i, "protocol": p, "measure": m} | cell | how for (p, m), cell in cells]
-    found = pd.DataFrame(rows)
+    found = pd.DataFrame([{"configuration": i} | row for i in range(len(table)) for row in table[i]])
     for position, (name, column) in enumerate(columns.items(), start=1):
         found.insert(position, name, column.loc[found["configuration"]].to_numpy())
     return found
@@ -490,7 +312,7 @@ class SampleSearch(BaseEstimator):
         groups : array-like (N,), default=None
             The group of each training item, see :meth:`ordinalq.CC.fit`.
         """
-        task = prepared(self, y, X_pool, classes)._replace(groups=groups)
+        task = prepared(self, X_pool, Training(X, y, classes, groups))
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
@@ -501,9 +323,9 @@ class SampleSearch(BaseEstimator):
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(Watched(run))(kind, task.part(chosen), X, X_pool) for kind, chosen in parts
+            delayed(Watched(run))(task.part(chosen), X_pool) for chosen in parts
         )
-        return self._collect(task, zip([chosen for _, chosen in parts], outcomes, strict=True))
+        return self._collect(task, zip(parts, outcomes, strict=True))
 
     def fit_scores(self, S: Any, y: Any, S_pool: Any, *, classes: Any = None) -> Self:
         """Fit every configuration on out-of-sample scores and judge it on the scores of the pool.
@@ -519,7 +341,7 @@ class SampleSearch(BaseEstimator):
         classes : array-like (n,), default=None
             All labels in ascending order.
         """
-        task = prepared(self, y, S_pool, classes)
+        task = prepared(self, S_pool, Training(None, y, classes))
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
@@ -529,7 +351,7 @@ class SampleSearch(BaseEstimator):
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
-        return self._collect(task, [(everything, judge(task, Material(None, S, S_pool)))])
+        return self._collect(task, [(everything, judge(task, Learned(task.training, S, {POOL: S_pool})))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
         """Return the parameters of the smallest mean error (ties: first in the order of the grid).
@@ -597,7 +419,7 @@ class SampleSearch(BaseEstimator):
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
         table, best, fitted = gathered(task, outcomes)
-        self.classes_ = task.classes
+        self.classes_ = task.training.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
         self.__dict__.pop("best_params_", None)
@@ -620,12 +442,12 @@ class SampleSearch(BaseEstimator):
         return chosen[0], chosen[1]
 
 
-def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
+def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
     """Check the arguments and return the task."""
     if not isinstance(search.quantifier, Quantifier):
         raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
-    ordered, _ = encode_labels(y, classes, every_class=True)
-    protocols = check_samples(search.samples, pool, ordered)
+    ordered, _ = encode_labels(training.y, training.classes, every_class=True)
+    battery = Battery.of(check_samples(search.samples, pool, ordered))
     measures = check_measures(search.measure)
     configurations = list(configurations_of(search.grid))
     quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
@@ -637,25 +459,25 @@ def prepared(search: SampleSearch, y: Any, pool: Any, classes: Any) -> Task:
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""
             raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-    return Task(configurations, quantifiers, y, ordered, protocols, measures, search.refit)
+    return Task(configurations, quantifiers, training._replace(classes=ordered), battery, measures, search.refit)
 
 
 def gathered(
     task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
-) -> tuple[dict[int, Judgement], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
-    """Return each configuration's judgement, error and position of the best of each column, and the best, fitted."""
-    table: dict[int, Judgement] = {}
+) -> tuple[dict[int, list[dict[str, Any]]], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
+    """Return the rows of each configuration, error and position of the best of each column, and the best, fitted."""
+    table: dict[int, list[dict[str, Any]]] = {}
     best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
     fitted: dict[int, Quantifier] = {}
     for chosen, outcome in outcomes:
-        for i, judgement in zip(chosen, outcome.judgements, strict=True):
-            table[i] = judgement
-            for column in task.columns:
-                best[column] = min(best[column], (judgement.cells[column]["error"], i))
+        for i, rows in zip(chosen, outcome.rows, strict=True):
+            table[i] = rows
+            for column, row in zip(task.columns, rows, strict=True):
+                best[column] = min(best[column], (row["error"], i))
         fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
         # Those that another classifier configuration has beaten are large, and not needed any more.
         wanted = {i for _, i in best.values()}
         fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
-    if all(judgement.message for judgement in table.values()):
-        raise ValueError(f"every configuration failed, the first with {table[0].message}")
+    if all(rows[0]["message"] for rows in table.values()):
+        raise ValueError(f"every configuration failed, the first with {table[0][0]['message']}")
     return table, best, fitted

@@ -283,7 +283,7 @@ class Posterior(NamedTuple):
     rows: Index  # (m,) sample of each problem
     shares: Floats  # (m,) and its weight
     parts: Floats  # (m, n) minima
-    information: Floats  # (m, n, n) second derivatives
+    information: Floats  # (m, n, n) second derivatives, but for those of smoothness
     of_sample: tuple[Floats, Floats] | None
 
     def covariances(self) -> Floats:
@@ -327,7 +327,9 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, est
     A = H[rows] + prior.curvatures()[part]
     found = minimize_inside(A, b[rows], k, start[rows], sizes[rows])
     P, n = found.p, A.shape[1]
-    A[:, np.arange(n), np.arange(n)] += k / P**2
+    # Smoothness improves the estimate but is not information: the truth may be jagged all the same.
+    information = H[rows]
+    information[:, np.arange(n), np.arange(n)] += k / P**2
     of_sample = None
     if estimand == "sample":
         # What q says of the deviation of the sample from its population.
@@ -342,7 +344,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, est
         np.logical_and.reduceat(found.converged, starts),
         np.maximum.reduceat(found.kkt, starts),
     )
-    return Posterior(solution, weights, rows, shares, P, A, of_sample)
+    return Posterior(solution, weights, rows, shares, P, information, of_sample)
 
 
 def _of_population(seen: Observed, J: Floats) -> Observed:
@@ -454,7 +456,7 @@ class AdjustedML(Quantifier):
     prior : {"any", "uniform", "smooth", "training"} or array-like (n,), default="any"
         What is expected of the shares. "uniform": anything; "smooth": neighbouring classes have similar shares;
         "training": the shares of the training items; a distribution: these shares. "any" weighs the three by how well
-        they predict the sample; intervals, and estimates of the population, then use "uniform".
+        they predict the sample; estimates of the population then use "uniform".
     strength : float, default=None
         Number of items that the training distribution, or a given one, is worth as a prior. None means the number of
         training items with "training", and 1000 otherwise.
@@ -462,7 +464,8 @@ class AdjustedML(Quantifier):
         p0: made for each sample from a first estimate, which needs the scores of all its items; or one p0 for all
         samples, which loses a few per cent but needs only means.
     group_effect : float, default=None
-        Without training groups: a stated effect of groups that are known to differ, see :class:`GroupBLP`.
+        Group effect that is assumed when groups are estimated without training groups, see :class:`GroupBLP`.
+        `predict` and `predict_samples` do not use it.
 
     Attributes
     ----------
@@ -476,7 +479,7 @@ class AdjustedML(Quantifier):
     covariances_ : ndarray (n, n, n)
         Covariances of f within the classes for that instrument.
     predictor_ : GroupBLP or None
-        What makes the estimates if there are training groups or a stated effect.
+        Model of the training groups, which then gives all estimates.
     """
 
     paper_name = ""
@@ -522,12 +525,26 @@ class AdjustedML(Quantifier):
         labelled = self._labelled(held_out)
         self.counts_, self.trust_ = labelled.counts, labelled.trust
         self.M_, self.covariances_ = labelled.at(self._common())
-        if held_out.groups is not None or self.group_effect is not None:
-            predictor = GroupBLP(group_effect=self.group_effect)
-            predictor.classes_, predictor.p_train_ = self.classes_, self.p_train_
-            predictor.class_values_ = self.class_values_
-            predictor.learn(held_out)
-            self.predictor_ = predictor
+        if held_out.groups is not None:
+            self.predictor_ = self._group_model(held_out)
+
+    def _group_model(self, held_out: HeldOut, group_effect: float | None = None) -> GroupBLP:
+        """Return the model of groups that held-out items give."""
+        model = GroupBLP(group_effect=group_effect)
+        model.classes_, model.p_train_, model.class_values_ = self.classes_, self.p_train_, self.class_values_
+        model.learn(held_out)
+        return model
+
+    def for_groups(self) -> Quantifier:
+        """Return the model with the stated group effect if there were no training groups, else this quantifier."""
+        if self.group_effect is None or self.held_out_.learned_groups:
+            return self
+        model = self.held_out_.once(self._group_model, self.held_out_, self.group_effect)
+        model.held_out_ = self.held_out_
+        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
 
     def _labelled(self, V: HeldOut) -> LabelledRatios:
         """Return the density ratios of held-out items."""
@@ -560,25 +577,21 @@ class AdjustedML(Quantifier):
     ) -> Inference:
         """Return estimates with bounds and covariances by the curvature of likelihood and prior.
 
-        With the prior "any", bounds and estimates of the population are those of "uniform". A sample that is similar
-        to the training items is likely, not certain, to have their prevalences. And if prevalences of populations were
-        drawn to those of the training items, so would be the differences between them.
+        Estimate and bounds belong to one posterior. Prevalences of populations use the prior "uniform" in place of
+        "any": otherwise both sides of a comparison would be drawn to the training distribution, and to each other.
         """
         if self.predictor_ is not None:
             found = self.predictor_.infer(summary, options, level, block)
             return replace(found, verdict=verdicts(self, summary)) if found.verdict is None else found
-        solution = self.solve(summary)
+        of_any_population = options.estimand == "population" and isinstance(self.prior, str) and self.prior == "any"
+        posteriors = list(self._posteriors(summary, options.estimand, "uniform" if of_any_population else self.prior))
+        solution = Solution.concatenate([one.solution for one in posteriors])
         found = Inference(clean(solution.p), solution.converged, verdicts(self, summary))
         if level is None:
             return found
-        stated = "uniform" if isinstance(self.prior, str) and self.prior == "any" else self.prior
-        posteriors = list(self._posteriors(summary, options.estimand, stated))
-        P = np.concatenate([one.solution.p for one in posteriors])
         E = np.concatenate([one.covariances() for one in posteriors])
         shared = np.concatenate(list(_shared(self, posteriors, summary.sizes)))
-        if options.estimand == "population":
-            found = replace(found, prevalences=P)
-        bounds = normal_bounds(P, E, summary.sizes, level, options.estimand, values_of(self))
+        bounds = normal_bounds(found.prevalences, E, summary.sizes, level, options.estimand, values_of(self))
         return with_closed_form(found, bounds, E, shared)
 
     def response_matrix(self) -> Floats | None:

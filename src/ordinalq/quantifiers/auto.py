@@ -8,7 +8,7 @@ import numpy as np
 from ordinalq._utils.validation import Codes, check_choice
 from ordinalq.classifiers.cross_fitting import last_step
 from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
-from ordinalq.inference.expected import expected_errors
+from ordinalq.inference.expected_error import expected_errors
 from ordinalq.inference.model import Traits
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.samples.weights import Weights
@@ -31,7 +31,7 @@ class Training:
         Weight of the regressors together, and of each classifier, in the stack.
     expected : dict of int or str to float
         Mean NMD to expect in samples of that many items with any distribution, or in "groups"; see
-        :func:`ordinalq.inference.expected.expected_errors`.
+        :func:`ordinalq.inference.expected_error.expected_errors`.
     """
 
     budget: str
@@ -63,8 +63,12 @@ class AutoQuantifier(AdjustedML):
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
         On 20,000 items of 10 columns "fast" takes about 4 s of one core, "balanced" 12 s, "best" several times as long.
-    prior, strength, instrument, group_effect
+    prior, strength, instrument
         See :class:`AdjustedML`.
+    group_effect : float, default=0.1
+        Group effect that is assumed when groups are estimated without training groups, as an intraclass correlation;
+        see :class:`GroupBLP`. A warning is issued then. None assumes none. `predict` and `predict_samples` do not use
+        it.
     n_jobs : int, default=None
         Folds that are fitted at the same time.
     random_state : int, default=0
@@ -91,7 +95,7 @@ class AutoQuantifier(AdjustedML):
         prior: Any = "any",
         strength: float | None = None,
         instrument: str = "sample",
-        group_effect: float | None = None,
+        group_effect: float | None = 0.1,
         n_jobs: int | None = None,
         random_state: int = 0,
     ) -> None:

@@ -16,7 +16,6 @@ from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice,
 from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
 from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
-from ordinalq.inference.estimate import estimate, group_samples
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import score_checks
 from ordinalq.inference.group_model import effect_on_looks
@@ -25,6 +24,7 @@ from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
 from ordinalq.inference.model import HeldOut, Inference, Replicates, Smoothing, Traits, has_held_out
 from ordinalq.inference.options import Draws, IntervalOptions, check_level
+from ordinalq.inference.predict import estimate, group_quantifier, group_samples
 from ordinalq.metrics import nmd
 from ordinalq.protocols import APP, draw_items, streams
 from ordinalq.samples.keys import Keys, is_polars
@@ -402,7 +402,7 @@ class Quantifier(BaseEstimator, ABC):
         if groups is None:
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
         level = None if level is None else check_level(level)
-        return self._estimate(
+        return self._for(groups)._estimate(
             X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
         )
 
@@ -438,7 +438,7 @@ class Quantifier(BaseEstimator, ABC):
             Weights of the items and their type, see :meth:`predict_groups`.
         """
         level = check_level(level)
-        return self._estimate(
+        return self._for(groups)._estimate(
             X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
         )
 
@@ -473,8 +473,9 @@ class Quantifier(BaseEstimator, ABC):
         """
         S = self.scores(X)
         known = [None] * len(S) if labels is None else labels
-        summary = self.summarize(S, group_samples(groups, len(S)), labels=known)
-        return labels_needed(self, summary, width, quantity, level=level, options=options)
+        quantifier = self._for(groups)
+        summary = quantifier.summarize(S, group_samples(groups, len(S)), labels=known)
+        return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
 
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of X as one sample can be trusted.
@@ -492,6 +493,10 @@ class Quantifier(BaseEstimator, ABC):
         """
         summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(self, summary)
+
+    def _for(self, groups: Any) -> "Quantifier":
+        """Return the quantifier that estimates groups, or drawn samples and all items as one if groups are these."""
+        return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 
     def _estimate(
         self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
@@ -565,6 +570,10 @@ class Quantifier(BaseEstimator, ABC):
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
         """Return the strength of smoothing of each sample and the degrees of freedom that it leaves, (B,) each."""
         return None
+
+    def for_groups(self) -> "Quantifier":
+        """Return the fitted quantifier that estimates groups: this one, or one that assumes a stated group effect."""
+        return self
 
     def adopt(self, fitted: "Quantifier") -> bool:
         """Take over the representation of a fitted quantifier if it is the same; return whether it is."""

@@ -54,8 +54,9 @@ class GroupBLP(Quantifier):
     classifier : classifier, default=None
         Gives the posteriors, see :class:`CC`.
     group_effect : float, default=None
-        Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1, for groups that
-        are known to differ; with it the looks of the items differ half as much. None stands for no effect.
+        Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1. Groups then
+        differ mostly in their mean class, and their items as if they were of a higher or lower class; see
+        :func:`ordinalq.inference.group_model.stated`. None stands for no effect.
 
     Attributes
     ----------
@@ -125,14 +126,12 @@ class GroupBLP(Quantifier):
         self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
     ) -> Inference:
         """Return estimates with bounds and covariances by the formula of the prediction error."""
-        prediction = self._prediction(summary, "sample")
+        prediction = self._prediction(summary, options.estimand)
         found = Inference(
             clean(prediction.prevalences), np.ones(len(summary), dtype=bool), self._verdicts(summary, prediction)
         )
         if level is None:
             return found
-        if options.estimand != "sample":
-            prediction = self._prediction(summary, options.estimand)
         return with_closed_form(found, bounds(prediction, level, values_of(self)), stated_covariance(prediction, level))
 
     def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:

@@ -1,7 +1,7 @@
 """Steps that all engines share: score rows, add sums, split them into blocks, estimate blocks.
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
-:func:`ordinalq.inference.estimate.estimate`, so that every engine gives what one machine gives.
+:func:`ordinalq.inference.predict.estimate`, so that every engine gives what one machine gives.
 """
 
 import io
@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import sklearn
 
-from ordinalq.inference.estimate import estimate_block
 from ordinalq.inference.estimates import check_names, united
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate_block
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile
@@ -29,7 +29,7 @@ from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.aggregate import Portion, Reading, together
 from ordinalq.tables.grouping import By, Grouping, names_of
-from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -83,6 +83,7 @@ def prepared(
     options: IntervalOptions | None = None,
 ) -> Task:
     """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
+    model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
     for name, value in (("labels", labels), ("sample_weight", sample_weight)):

@@ -13,10 +13,10 @@ from ordinalq._utils.progress import each, tell
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.bounds import mean_class
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.model import has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.predict import estimate
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
@@ -25,7 +25,7 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.tables.grouping import By, Grouping, check_by, labelled_rows, names_of, parsed_classes
-from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
 
 # Errors of estimates beside the truth of samples, and what they say of a model.
@@ -150,6 +150,7 @@ def evaluate_table(
     they are (``covered``, ``mean_class_covered``, ``width``). ``attrs`` has n_samples and n_items; with groups
     n_single, the groups of one item, paired ``comparisons`` with the others, and the ``verdict`` in one sentence.
     """
+    model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
@@ -170,6 +171,7 @@ def compare_table(
     The methods have names in the catalog, and learn from the scores that the model keeps of its training items; all
     else is as in :func:`evaluate_table`.
     """
+    model = model_for(model, how.get("by"))
     quantifier = fitted_quantifier(model)
     if quantifier.traits.input_kind != "scores" or not has_held_out(quantifier):
         raise ValueError(f"methods need the scores of a classifier, which {type(quantifier).__name__} does not have.")

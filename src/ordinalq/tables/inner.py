@@ -5,6 +5,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ordinalq.inference.predict import group_quantifier
 from ordinalq.quantifiers.base import Quantifier
 
 
@@ -17,6 +18,16 @@ def fitted_quantifier(model: Any) -> Quantifier:
     if not isinstance(model, Quantifier):
         raise TypeError(f"model must be a quantifier, or a pipeline that ends with one, got {type(model).__name__}.")
     return model
+
+
+def model_for(model: Any, by: Any) -> Any:
+    """Return the model that estimates groups of rows, or the model itself if `by` is None.
+
+    A warning is issued if it has not learned how groups differ.
+    """
+    if by is None:
+        return model
+    return with_quantifier(model, group_quantifier(fitted_quantifier(model), stacklevel=4))
 
 
 def with_quantifier(model: Any, quantifier: Quantifier) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,13 +19,13 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.predict import estimate
 from ordinalq.io import columns as cells
 from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
-from ordinalq.io.encoder import Words, names_array, table_encoder, with_name_arrays
+from ordinalq.io.encoder import names_array, table_encoder, with_name_arrays
 from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
@@ -33,6 +34,7 @@ from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
+from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
@@ -79,6 +81,31 @@ class TypedColumns(TransformerMixin, BaseEstimator):
                     stacklevel=2,
                 )
         return frame
+
+
+# Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
+BETWEEN = "\n"
+
+
+class Words(TfidfVectorizer):
+    """TF-IDF weights of words; it is kept with one text of all its words in their order.
+
+    A model file has a node for each entry of a dictionary. For 50,000 words, writing and reading these took longer than
+    fitting the model.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, of the vocabulary only the words."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if (numbers := state.get("vocabulary_")) is not None:
+            state["vocabulary_"] = BETWEEN.join(sorted(numbers, key=numbers.__getitem__))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Number the words again."""
+        if (words := state.get("vocabulary_")) is not None:
+            state = {**state, "vocabulary_": {word: i for i, word in enumerate(words.split(BETWEEN))}}
+        super().__setstate__(state)
 
 
 def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
@@ -433,8 +460,9 @@ class TableModel(BaseEstimator):
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
         """
-        summary = _summary(self, frame, by, labels, sample_weight, weight_type)
-        found = estimate(self.fitted(), summary, level, options)
+        model = model_for(self, by)
+        summary = _summary(model, frame, by, labels, sample_weight, weight_type)
+        found = estimate(model.fitted(), summary, level, options)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
@@ -447,7 +475,8 @@ class TableModel(BaseEstimator):
         """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
         labels = how.pop("labels", None)
         known = [None] * len(frame) if labels is None else labels
-        return labels_needed(self.fitted(), _summary(self, frame, by, known), width, quantity, **how)
+        model = model_for(self, by)
+        return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""

@@ -24,7 +24,8 @@ from ordinalq._utils.validation import Codes, Floats, Mask, check_choice
 from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import make_classifier
 from ordinalq.datasets import Dataset
-from ordinalq.model_selection.search import Attempt, configurations_of, describe
+from ordinalq.model_selection.engine import Attempt, describe
+from ordinalq.model_selection.search import configurations_of
 from ordinalq.paper.experiments.config import (
     ADJUSTED,
     CLASSIFIERS,

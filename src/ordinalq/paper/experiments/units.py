@@ -6,7 +6,6 @@ separate units. Units do not depend on each other, and each is deterministic.
 """
 
 import inspect
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,38 +15,22 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.validation import Floats, Index
-from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
-from ordinalq.model_selection.search import Attempt, configurations_of, describe, estimate_all
+from ordinalq.model_selection.engine import Attempt, Battery, Learned, Training, learn
+from ordinalq.model_selection.search import check_measures, configurations_of
 from ordinalq.paper.experiments.config import Config
 from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
-from ordinalq.samples.samples import Samples, smoothest_mask
+from ordinalq.quantifiers.counting import CC
+from ordinalq.samples.samples import smoothest_mask
 from ordinalq.simplex import jaggedness
 
 # Material: the items of a data set, and the samples of its protocols
-
-
-class Battery(NamedTuple):
-    """The samples of a pool, each one once, and which of them belong to a protocol.
-
-    ``rows`` gives the positions of a protocol's samples; APP-OQ is a part of APP and costs nothing more.
-    """
-
-    samples: Samples
-    rows: dict[str, Index]
-
-    @property
-    def truth(self) -> Floats:
-        """True distributions, (B, n)."""
-        assert self.samples.prevalences is not None
-        return self.samples.prevalences
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +47,16 @@ class Material:
         """Number of classes."""
         return len(self.dataset.classes)
 
+    @property
+    def training(self) -> Training:
+        """Training items."""
+        return Training(*self.dataset.train, np.arange(self.n_classes))
+
+    @property
+    def pools(self) -> dict[str, Any]:
+        """Items of both pools."""
+        return {pool: getattr(self.dataset, pool).X for pool in POOLS}
+
 
 def prepare(config: Config, data: str | Path | None = None) -> Material:
     """Load the data set of an experiment and draw its samples."""
@@ -79,21 +72,16 @@ def prepare(config: Config, data: str | Path | None = None) -> Material:
 
 
 def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int | None) -> Battery:
-    """Return the samples of a pool; of given ones, at most `limit` per protocol."""
-    parts: list[Samples] = []
-    rows: dict[str, Index] = {}
-    for protocol in protocols:
-        if protocol == "APP-OQ" and (protocol, pool) not in dataset.given:
-            P = parts[0].prevalences
-            assert P is not None
-            rows[protocol] = np.flatnonzero(smoothest_mask(P, dataset.sampling.app_oq))
-            continue
-        samples = dataset.samples(protocol, pool)
-        samples = samples[:limit] if limit is not None and len(samples) > limit else samples
-        start = sum(map(len, parts))
-        rows[protocol] = np.arange(start, start + len(samples))
-        parts.append(samples)
-    return Battery(Samples.stacked(parts), rows)
+    """Return the samples of a pool; of given ones, at most `limit` per protocol.
+
+    APP-OQ is a part of APP, unless its samples are given, and costs nothing more.
+    """
+    drawn = [name for name in protocols if name != "APP-OQ" or (name, pool) in dataset.given]
+    battery = Battery.of({name: dataset.samples(name, pool)[:limit] for name in drawn})
+    rows = battery.rows
+    if len(drawn) < len(protocols):
+        rows = rows | {"APP-OQ": np.flatnonzero(smoothest_mask(battery.truth[rows["APP"]], dataset.sampling.app_oq))}
+    return Battery(battery.samples, {name: rows[name] for name in protocols})
 
 
 def _dataset(config: Config, data: str | Path | None) -> Dataset:
@@ -215,21 +203,14 @@ class Unit(ABC):
 
     def _judged(self, estimates: Iterable[Attempt], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
         """Return the rows of the validation table."""
-        jagged = jaggedness(battery.truth)
+        jagged, measures = jaggedness(battery.truth), check_measures(list(self.setup.measures))
         rows = []
         for trial, result in zip(self.trials, estimates, strict=True):
-            common = self._names(trial) | {
-                "seconds": result.seconds,
-                "scoring_seconds": scoring_seconds,
-                "message": result.message,
-            }
-            for protocol, index in battery.rows.items():
-                part = {"protocol": protocol, "n_samples": len(index), "smoothing": np.nan}
+            for row in battery.judge(result, measures, scoring_seconds):
+                index, smoothing = battery.rows[row["protocol"]], np.nan
                 if not result.message:
-                    part["smoothing"] = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
-                for measure in self.setup.measures:
-                    cell = result.judged(index, battery.truth[index], measure)
-                    rows.append(common | part | {"measure": measure} | cell)
+                    smoothing = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
+                rows.append(self._names(trial) | row | {"n_samples": len(index), "smoothing": smoothing})
         return pd.DataFrame(rows)
 
     def _names(self, trial: Trial) -> dict[str, Any]:
@@ -258,36 +239,30 @@ class ScoredUnit(Unit):
 
     def score(self, material: Material) -> pd.DataFrame:
         """Fit the classifier and score all items: the training items out-of-sample, and the pools."""
-        start = time.perf_counter()
-        dataset, n = material.dataset, material.n_classes
-        try:
-            model = held_out(self.make_classifier()).fit(*dataset.train)
-            scores = {"train": model.held_out_scores_}
-            scores |= {pool: model.predict_proba(getattr(dataset, pool).X) for pool in POOLS}
-            if self.setup.in_sample:
-                scores["in_sample"] = model.predict_proba(dataset.train.X)
-            message = ""
-        except Exception as error:  # the experiment goes on, and the table tells
-            scores, message = {"train": np.full((1, n), np.nan)}, describe(error)
+        pools = material.pools
+        if self.setup.in_sample:
+            pools["in_sample"] = material.dataset.train.X
+        learned = learn(CC(self.make_classifier()), material.training, pools)
+        scores = {"train": learned.S} | dict(learned.pools)
+        if learned.message:
+            scores = {"train": np.full((1, material.n_classes), np.nan)}
         tables = [pd.DataFrame({"part": part} | prevalence_columns(S, "s")) for part, S in scores.items()]
-        table = pd.concat(tables, ignore_index=True)
-        return table.assign(seconds=time.perf_counter() - start, message=message)
+        return pd.concat(tables, ignore_index=True).assign(seconds=learned.seconds, message=learned.message)
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial; those of the same representation share it."""
         assert scores is not None
-        if message := scores["message"].iloc[0]:
-            return [Attempt.failed(message) for _ in self.trials]
         columns = [name for name in scores.columns if name.startswith("s_")]
-        S = {part: table[columns].to_numpy() for part, table in scores.groupby("part", sort=False)}
+        S = {str(part): table[columns].to_numpy() for part, table in scores.groupby("part", sort=False)}
         found: dict[int, Attempt] = {}
         for part in ("train", "in_sample"):
             chosen = [
                 i for i, t in enumerate(self.trials) if (t.method in self.setup.in_sample) == (part == "in_sample")
             ]
-            if chosen:
-                results = _estimate_all([self.trials[i] for i in chosen], S[part], S[pool], material, pool)
-                found |= dict(zip(chosen, results, strict=True))
+            learned = Learned(material.training, S.get(part), S, message=scores["message"].iloc[0])
+            quantifiers = (self.trials[i].quantifier() for i in chosen)
+            results = learned.estimate(quantifiers, pool, getattr(material, pool).samples)
+            found |= dict(zip(chosen, results, strict=True))
         return [found[i] for i in range(len(self.trials))]
 
 
@@ -296,8 +271,9 @@ class FeatureUnit(Unit):
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of each trial."""
-        train, items = (np.asarray(getattr(material.dataset, part).X, dtype=np.float64) for part in ("train", pool))
-        return list(_estimate_all(self.trials, train, items, material, pool))
+        quantifiers = [trial.quantifier() for trial in self.trials]
+        learned = learn(quantifiers[0], material.training, {pool: material.pools[pool]})
+        return list(learned.estimate(quantifiers, pool, getattr(material, pool).samples))
 
 
 class ItemUnit(Unit):
@@ -307,30 +283,26 @@ class ItemUnit(Unit):
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
         """Return the estimates of the trial on one pool."""
-        return [self._both(material)[pool]]
+        return self._both(material)[pool]
 
     def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
         """Return the parts "validation" and "estimates"."""
         found = self._both(material)
         return {
-            "validation": self._judged([found["validation"]], material.validation, 0.0),
-            "estimates": self._estimate_rows([found["test"]], material.n_classes),
+            "validation": self._judged(found["validation"], material.validation, 0.0),
+            "estimates": self._estimate_rows(found["test"], material.n_classes),
         }
 
-    def _both(self, material: Material) -> dict[str, Attempt]:
-        start = time.perf_counter()
+    def _both(self, material: Material) -> dict[str, list[Attempt]]:
+        """Return the estimates of the trial on both pools; the time for fitting is a part of theirs."""
         (trial,) = self.trials
-        try:
-            quantifier = trial.quantifier(classifier=self.setup.classifier(self.classifier), n_jobs=1)
-            quantifier.fit(*material.dataset.train, classes=np.arange(material.n_classes))
-            found = {}
-            for pool in POOLS:
-                S = quantifier.scores(getattr(material.dataset, pool).X)
-                found[pool] = quantifier.predict_scores(S, getattr(material, pool).samples)
-        except Exception as error:  # the experiment goes on, and the table tells
-            return dict.fromkeys(POOLS, Attempt.failed(describe(error), time.perf_counter() - start))
-        seconds = time.perf_counter() - start
-        return {pool: Attempt(P, np.ones(len(P), dtype=bool), seconds, "") for pool, P in found.items()}
+        quantifier = trial.quantifier(classifier=self.setup.classifier(self.classifier), n_jobs=1)
+        learned = learn(quantifier, material.training, material.pools)
+        found = {}
+        for pool in POOLS:
+            (one,) = learned.estimate([quantifier], pool, getattr(material, pool).samples)
+            found[pool] = [one._replace(seconds=one.seconds + learned.seconds)]
+        return found
 
 
 def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
@@ -359,12 +331,6 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
             yield ScoredUnit(classifier, tuple(scored), setup, cost + 10)
         for trial in fitted:
             yield ItemUnit(classifier, (trial,), setup, cost * (n_classes - 1) / 3)
-
-
-def _estimate_all(trials: Iterable[Trial], S: Any, S_pool: Any, material: Material, pool: str) -> Iterator[Attempt]:
-    samples, classes = getattr(material, pool).samples, np.arange(material.n_classes)
-    quantifiers = [trial.quantifier() for trial in trials]
-    return estimate_all(quantifiers, S, material.dataset.train.y, S_pool, samples, classes=classes)
 
 
 def _classifier_cost(setup: Setup, parameters: Mapping[str, Any]) -> float:

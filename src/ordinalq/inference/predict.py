@@ -1,18 +1,21 @@
 """From summaries to estimates: of groups, of samples, or of all items as one sample."""
 
-from typing import Any
+import warnings
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ordinalq._utils.validation import check_integer
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
 from ordinalq.inference.labels import with_labels
-from ordinalq.inference.model import FittedQuantifier, values_of
+from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import distributions, warn_of_failed
+
+Q = TypeVar("Q", bound=FittedQuantifier)
 
 
 def estimate(
@@ -85,6 +88,25 @@ def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
             f"the summary was not made by this {type(quantifier).__name__}, which needs "
             f"{'sums' if quantifier.traits.uses_sample_means else 'the scores of all items'}: use its own summarize."
         )
+
+
+def group_quantifier(quantifier: Q, stacklevel: int = 3) -> Q:
+    """Return the quantifier that estimates groups, and warn if it has not learned how groups differ."""
+    found: Q = quantifier.for_groups()
+    if not learned_groups(found):
+        effect = getattr(found, "group_effect", None)
+        assumed = (
+            "items of a class are assumed to have the same features in every group, and intervals can be too narrow"
+            if effect is None
+            else f"a group effect of {effect:g} is assumed"
+        )
+        warnings.warn(
+            f"The model was fitted without groups, so {assumed}. Pass groups=... to fit (fit --by on the command "
+            "line) to learn how groups differ.",
+            NoTrainingGroupsWarning,
+            stacklevel=stacklevel,
+        )
+    return found
 
 
 def group_samples(groups: Any, n_items: int) -> Samples:
