@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.intervals import width_correction
 from ordinalq.inference.label_plan import labels_needed
+from ordinalq.inference.predict import estimate
 from ordinalq.samples.labels import class_scale
 from ordinalq.tables.evaluate import judged_groups
 

@@ -11,7 +11,7 @@ from summaries import intervals
 import ordinalq as oq
 from ordinalq.inference.bootstrap import ClassPools, composition, rounded
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.estimate import estimate
+from ordinalq.inference.predict import estimate
 from ordinalq.losses import LeastSquares
 from ordinalq.representations import Partition
 

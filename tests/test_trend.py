@@ -12,8 +12,8 @@ from seeds import generator
 import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.estimate import estimate
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.predict import estimate
 from ordinalq.inference.trend import trend_of
 from ordinalq.plot import trend as plot_trend
 from ordinalq.samples.keys import Keys
