@@ -14,4 +14,5 @@ from ordinalq.inference.model import NoTrainingGroupsWarning as NoTrainingGroups
 from ordinalq.inference.model import Traits as Traits
 from ordinalq.inference.options import IntervalOptions as IntervalOptions
 from ordinalq.inference.predict import estimate as estimate
+from ordinalq.inference.region import Region as Region
 from ordinalq.inference.trend import Trend as Trend

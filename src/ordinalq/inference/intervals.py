@@ -15,6 +15,7 @@ from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.model import FittedQuantifier, Inference, values_of
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.region import ellipsoids_of_means
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, worth
@@ -151,7 +152,10 @@ def infer_by_bootstrap(
     """Estimate samples by `solve`, with intervals by the bootstrap if a level is given."""
     solution = quantifier.solve(summary)
     found = Inference(clean(solution.p), solution.converged, verdicts(quantifier, summary))
-    return found if level is None else _bootstrapped(quantifier, summary, found, level, options, block)
+    if level is None:
+        return found
+    ellipsoids = ellipsoids_of_means(quantifier, summary, found.prevalences, options.estimand)
+    return replace(_bootstrapped(quantifier, summary, found, level, options, block), ellipsoids=ellipsoids)
 
 
 def with_closed_form(
