@@ -69,10 +69,7 @@ def levels(pools, n_groups):
                 got = estimate(q, summary, LEVEL, options)
                 apart = np.abs(estimate(q, summary, None, options).prevalences - got.prevalences).max()
                 outside, ends = on_ends(got)
-                print(
-                    f"| {name}, {len(some)} groups | {method.__name__} | {estimand} | {apart:.1e} | {outside} | {ends} |",
-                    flush=True,
-                )
+                row(f"{name}, {len(some)} groups", method.__name__, estimand, f"{apart:.1e}", outside, ends)
 
 
 def drawn_groups(name, n_groups):
@@ -97,10 +94,8 @@ def default(names, split, n_samples):
             got, truth = estimate(q, q.summarize(arrays["T"], samples), LEVEL), samples.prevalences
             inside, mean, width = covered(got.bounds, truth)
             error = nmd(got.prevalences, truth).mean()
-            print(
-                f"| {name} | {protocol} | {size} | {error:.4f} | {inside.mean():.1%} | {mean.mean():.1%} | {width.mean():.4f} |",
-                flush=True,
-            )
+            cells = (f"{error:.4f}", f"{inside.mean():.1%}", f"{mean.mean():.1%}", f"{width.mean():.4f}")
+            row(name, protocol, size, *cells)
 
 
 def scored(name, split):
@@ -147,13 +142,10 @@ def without_groups(sets):
             first = (error, width) if first is None else first
             ratio = error / first[0]
             ratios += [ratio] if kind == "without" else []
-            print(
-                f"| {name} | {kind} | {error:.4f} | {ratio:.2f} | {inside:.1%} | {mean:.1%} | {width:.3f} | {width / first[1]:.2f} |",
-                flush=True,
-            )
-    print(
-        f"\nRatio of NMD without and with groups: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.2f}"
-    )
+            cells = (f"{error:.4f}", f"{ratio:.2f}", f"{inside:.1%}", f"{mean:.1%}", f"{width:.3f}")
+            row(name, kind, *cells, f"{width / first[1]:.2f}")
+    mean = np.exp(np.mean(np.log(ratios)))
+    print(f"\nRatio of NMD without and with groups: geometric mean {mean:.3f}, largest {max(ratios):.2f}")
 
 
 def drawn_as_groups(names, n_samples):

@@ -13,6 +13,7 @@ import ordinalq as oq
 from ordinalq.cli import main
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.predict import estimate
 from ordinalq.inference.trend import trend_of
 from ordinalq.plot import trend as plot_trend
 from ordinalq.samples.keys import Keys
@@ -191,6 +192,18 @@ def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
     # In another order the months are groups like others.
     assert main([*call, "--sort", "mean", "--json"]) == 0
     assert "trend" not in json.loads(capsys.readouterr().out)
+
+
+def test_json_of_everything_is_valid_where_nothing_is_known():
+    """A single group has no trend: its tests are null, not NaN."""
+    y = np.arange(60) % 3 + 1
+    q = oq.PACC().fit_scores(np.eye(3)[y - 1] * 0.7 + 0.1, y)
+    keys = oq.Samples.from_groups(np.array([2024.0, np.nan])[np.arange(60) % 2], missing=True)
+    found = estimate(q, q.summarize(np.eye(3)[y - 1] * 0.7 + 0.1, keys), 0.95)
+    assert np.isnan(found.trend().p_value).all()
+    for one in (found, found.trend(), found.compare(*found.keys.tolist())):
+        assert json.loads(json.dumps(one.to_json(), allow_nan=False))
+    assert found.trend().to_json()["p_value"] is None
 
 
 def test_slope_counts_periods_without_a_group(rng):

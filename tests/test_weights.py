@@ -122,6 +122,36 @@ def test_scale_of_survey_weights_does_not_matter(make, data, rng):
     assert_same(one, other, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e170, 1e300])
+@pytest.mark.parametrize("name", ["PACC", "SLD", "AdjustedML", "GroupBLP", "OSLD"])
+def test_survey_weights_may_have_any_unit(name, scale, data, rng, tmp_path):
+    S, y, T, groups = data
+    w, v = rng.uniform(0.5, 2, len(S)), rng.uniform(0.5, 2, len(T))
+    labels = np.where(rng.random(len(T)) < 0.4, rng.integers(0, N_CLASSES, len(T)), np.nan)
+    how = {"labels": labels, "level": 0.95}
+    one = MAKERS[name]().fit_scores(S, y, sample_weight=w)
+    other = MAKERS[name]().fit_scores(S, y, sample_weight=scale * w)
+    expected = estimates(one, T, groups, sample_weight=v, **how)
+    assert_same(estimates(other, T, groups, sample_weight=scale * v, **how), expected, atol=1e-9)
+    # In chunks and files, whose weights may be of different units inside.
+    parts = []
+    for rows in (slice(100), slice(100, None)):
+        samples, large = oq.Samples.from_groups(groups[rows]), scale * v[rows]
+        parts.append(other.summarize(T[rows], samples, sample_weight=large, labels=labels[rows]))
+    parts[0].save(tmp_path / "part.npz")
+    summary = Summary.load(tmp_path / "part.npz").merge(parts[1])
+    options = oq.inference.IntervalOptions(n_replicates=20)
+    whole = other.summarize(T, oq.Samples.from_groups(groups), sample_weight=scale * v, labels=labels)
+    assert_same(estimate(other, summary, 0.95, options), estimate(other, whole, 0.95, options), atol=1e-6)
+
+
+def test_a_group_with_vanishing_weights_is_refused(data):
+    S, y, T, groups = data
+    q = oq.PACC().fit_scores(S, y)
+    with pytest.raises(ValueError, match="Pass weights with a mean of about 1"):
+        q.summarize(T, oq.Samples.from_groups(groups), sample_weight=np.where(groups == 2, 1e-200, 1.0))
+
+
 @pytest.mark.parametrize("name", ["PACC", "OSLD", "GroupBLP", "EDy", "AdjustedML", "CC"])
 def test_training_groups_with_weights(name, data, rng):
     S, y, T, groups = data

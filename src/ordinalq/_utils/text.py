@@ -1,6 +1,7 @@
 """Text for people: shortened names, safe printing, suggestions for misspelt names, terminal tables."""
 
 import difflib
+import math
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,19 @@ def _numbered(names: Sequence[str], length: int) -> list[str]:
 def plain(text: str) -> str:
     """Replace characters that would move the cursor or change the terminal."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def finite(value: Any) -> Any:
+    """Replace the numbers that JSON lacks by None, in dicts, lists and tuples.
+
+    >>> finite({"a": [1.5, float("nan")]})
+    {'a': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {str(name): finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

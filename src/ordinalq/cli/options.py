@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ordinalq._utils.text import plain
+from ordinalq._utils.text import finite, plain
 from ordinalq.version import __version__
 
 app = typer.Typer(
@@ -100,19 +99,6 @@ def say_json(value: Any) -> None:
     """Print JSON; characters that are not printable are escaped, numbers that it lacks are null."""
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str)
     typer.echo("".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text))
-
-
-def finite(value: Any) -> Any:
-    """Replace the numbers that JSON lacks by null.
-
-    >>> finite({"a": [1.5, float("nan")]})
-    {'a': [1.5, None]}
-    """
-    if isinstance(value, dict):
-        return {str(name): finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Floats, Mask
 from ordinalq.inference.bounds import Bounds
 from ordinalq.samples.keys import Keys
@@ -117,7 +117,7 @@ class Comparison:
         head = {"by": self.a.name, "classes": [str(label) for label in self.classes], "level": self.level}
         adjusted = "Bonferroni" if len(self) > 1 else None
         pairs = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        return head | {"estimand": self.estimand, "adjusted": adjusted, "pairs": pairs}
+        return head | {"estimand": self.estimand, "adjusted": adjusted, "pairs": finite(pairs)}
 
     def sentences(self) -> list[str]:
         """Return one sentence per pair that says what is known."""

@@ -129,7 +129,7 @@ class Diagnosis:
         """Return all fields and verdicts as plain numbers, strings, lists, dicts and None, ready for JSON."""
         verdicts = ("condition_number", "shift_is_plausible", "is_smoothed")
         values: dict[str, Any] = plain(self)
-        return values | {name: getattr(self, name) for name in verdicts}
+        return values | {name: plain(getattr(self, name)) for name in verdicts}
 
     def plot(self, ax: Any = None) -> Any:
         """Draw M as a heat map, see :func:`ordinalq.plot.response_matrix`."""

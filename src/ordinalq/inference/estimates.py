@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, Side, compared
+from ordinalq.inference.model import Ellipsoids
+from ordinalq.inference.options import check_level
+from ordinalq.inference.region import Region, joint_region
 from ordinalq.inference.trend import Trend, trend_of
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import Scale, class_scale
@@ -57,6 +60,8 @@ class Estimates:
         Whether :meth:`frame` returns a polars frame.
     class_values : ndarray (n,), default=None
         Value of each class, if given to `fit`; see :attr:`scale`.
+    region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
+        Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
     """
 
     classes: Array
@@ -73,6 +78,8 @@ class Estimates:
     n_effective: Floats | None = None
     polars: bool = False
     class_values: Floats | None = None
+    region_centre: Floats | None = None
+    region_covariance: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.prevalences)
@@ -181,6 +188,43 @@ class Estimates:
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
         return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand, self.scale)
 
+    def region(self, level: float | None = None) -> Region:
+        """Return a joint confidence region for the whole distribution of each sample.
+
+        Intervals hold for each class by itself. A region contains the distribution of all classes with the probability
+        `level`, None for the level of the intervals: an ellipsoid, cut to the simplex.
+
+        Parameters
+        ----------
+        level : float, default=None
+            Level of the regions.
+
+        Returns
+        -------
+        Region
+            ``contains(p)`` tests distributions, ``volume_ratio()`` compares with the Bonferroni box of intervals,
+            `ordinalq.plot.region` draws regions of three classes.
+
+        Examples
+        --------
+        >>> import ordinalq as oq
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(1, 4, 500)
+        >>> q = oq.PACC().fit(y[:, None] + rng.normal(size=(500, 2)), y)
+        >>> X = np.repeat([1, 2, 2, 3], 100)[:, None] + rng.normal(size=(400, 2))
+        >>> region = q.predict_interval(X, 0.95).region()
+        >>> region.contains([0.25, 0.5, 0.25]).tolist(), region.contains([0.6, 0.2, 0.2]).tolist()
+        ([True], [False])
+        """
+        bounds, E = self._known_bounds(), self.covariance
+        assert E is not None
+        sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
+        given = None
+        if self.region_centre is not None and self.region_covariance is not None:
+            given = Ellipsoids(self.region_centre, self.region_covariance)
+        level = bounds.level if level is None else check_level(level)
+        return joint_region(self.classes, self.prevalences, E, bounds, sizes, level, given)
+
     def frame(self) -> Any:
         """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
 
@@ -215,7 +259,8 @@ class Estimates:
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
-        return _json(self)
+        found: dict[str, Any] = finite(_json(self))
+        return found
 
     def plot(self, **options: Any) -> Any:
         """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
@@ -236,6 +281,7 @@ class Estimates:
 PER_SAMPLE = [
     field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars", "class_values")
 ]
+REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
 

@@ -15,6 +15,7 @@ from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.model import FittedQuantifier, Inference, has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
+from ordinalq.inference.region import ellipsoids_of_means
 from ordinalq.protocols import APP
 from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
@@ -223,7 +224,10 @@ def infer_by_bootstrap(
     """Estimate samples by `solve`, with intervals by the bootstrap if a level is given."""
     solution = quantifier.solve(summary)
     found = Inference(clean(solution.p), solution.converged, verdicts(quantifier, summary))
-    return found if level is None else _bootstrapped(quantifier, summary, found, level, options, block)
+    if level is None:
+        return found
+    ellipsoids = ellipsoids_of_means(quantifier, summary, found.prevalences, options.estimand)
+    return replace(_bootstrapped(quantifier, summary, found, level, options, block), ellipsoids=ellipsoids)
 
 
 def with_closed_form(

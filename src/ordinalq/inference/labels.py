@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
-from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
 from ordinalq.inference.group_model import (
     CHUNK,
@@ -197,6 +197,8 @@ def _by_labels(
     # What labels say of a group has nothing to do with M.
     changed["shared"] = _replaced(estimates.shared, rows, 0)
     changed["own"] = _replaced(estimates.own, rows, found.covariance)
+    # Their regions follow from covariance and bounds.
+    changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in REGIONS}
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 
@@ -249,7 +251,7 @@ def from_labels(
     return design_based(labels, level, estimand, values_of(quantifier))
 
 
-def _replaced(array: Any, rows: Index, values: Floats | int) -> Any:
+def _replaced(array: Any, rows: Index, values: Floats | float) -> Any:
     """Return a copy with other values in some rows."""
     if array is None:
         return None

@@ -141,6 +141,13 @@ class Replicates(NamedTuple):
     n_models: int
 
 
+class Ellipsoids(NamedTuple):
+    """Centres (B, n) and covariances (B, n, n) of joint regions."""
+
+    centre: Floats
+    covariance: Floats
+
+
 @dataclass(frozen=True)
 class Inference:
     """Estimates of B samples, computed in one pass.
@@ -161,6 +168,8 @@ class Inference:
         Its part that is independent between samples.
     shared : ndarray (B, n, k) or None
         Factor L of the part that samples share: cov(i, j) = L_i L_j'.
+    ellipsoids : Ellipsoids or None
+        Joint regions, if they do not follow from covariance and bounds; see `ordinalq.inference.region`.
     """
 
     prevalences: Floats
@@ -170,6 +179,7 @@ class Inference:
     covariance: Floats | None = None
     own: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
+    ellipsoids: Ellipsoids | None = None
 
 
 class RareClassWarning(UserWarning):

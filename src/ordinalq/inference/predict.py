@@ -73,6 +73,8 @@ def estimate_block(
         own=found.own,
         shared=found.shared,
         class_values=getattr(quantifier, "class_values_", None),
+        region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
+        region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
     )
     return with_labels(quantifier, summary, estimates, options), int((~found.converged).sum())
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.inference.comparison import listed
 from ordinalq.samples.keys import Keys, numbered
@@ -97,6 +97,7 @@ class Trend:
         lists = {name: values.tolist() for name, values in self._numbers().items()} | {"sentence": self.sentences()}
         rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
         head: dict[str, Any] = {"level": self.level, "estimand": self.estimand}
+        rows = list(map(finite, rows))
         if self.series is None:
             return head | rows[0]
         named = [{"series": name, **row} for name, row in zip(self.series.labels(), rows, strict=True)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ordinalq._utils.progress import each
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.metrics import nmd
@@ -246,7 +246,9 @@ class Tuning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as plain numbers and lists."""
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+        values = vars(self).items()
+        found: dict[str, Any] = finite({k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values})
+        return found
 
     def table(self) -> "pd.DataFrame":
         """Return the curve as a table: columns named after the parameter, then nmd and standard_error."""

@@ -13,6 +13,7 @@ from ordinalq.plot.curves import tau_path as tau_path
 from ordinalq.plot.distributions import distribution as distribution
 from ordinalq.plot.distributions import estimate_against_truth as estimate_against_truth
 from ordinalq.plot.distributions import groups as groups
+from ordinalq.plot.distributions import region as region
 from ordinalq.plot.unfolding import check as check
 from ordinalq.plot.unfolding import spectrum as spectrum
 from ordinalq.plot.unfolding import strength_scan as strength_scan

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.text import cut, plain, shortened
+from ordinalq._utils.text import cut, percent, plain, shortened
 from ordinalq._utils.validation import Floats, Index, check_integer, check_numbers, check_vectors
 from ordinalq.inference.estimates import Estimates
+from ordinalq.inference.region import Region
 from ordinalq.plot import style
 from ordinalq.plot.style import Axes
 from ordinalq.samples.labels import Scale, class_scale
@@ -575,3 +576,64 @@ def _hexagons(ax: "Axes", given: Distributions, high: float) -> None:
     place: dict[str, Any] = {"gridsize": 42, "extent": (0, high, 0, high)}
     cells = ax.hexbin(given.truth.ravel(), given.P.ravel(), **place, **look)
     style.figure_of(ax).colorbar(cells, ax=ax, label=f"classes of {len(given.P):,} samples")
+
+
+# Corners of the triangle of three classes: the lowest to the left, the highest to the right.
+CORNERS = np.array([[0.0, 0.0], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
+# Points of an outline.
+N_POINTS = 200
+
+
+def region(
+    found: Region, names: Sequence[Any] | None = None, truth: Values | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw joint regions of distributions over three classes in a triangle whose corners are the classes.
+
+    Parameters
+    ----------
+    found : Region
+        Regions of B samples, as `Estimates.region` returns them.
+    names : sequence (B,), default=None
+        Names of the samples, for a legend.
+    truth : array-like (B, 3), default=None
+        True distributions.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> y = np.arange(300) % 3 + 1
+    >>> X = y[:, None] + np.random.default_rng(0).normal(size=(300, 2))
+    >>> ax = oq.plot.region(oq.PACC().fit(X, y).predict_interval(X, 0.95).region())
+    >>> [text.get_text() for text in ax.texts]
+    ['1', '2', '3']
+    """
+    n = found.centre.shape[1]
+    if n != 3:
+        raise ValueError(f"found must be regions of three classes, got {n}.")
+    ax = style.new_axes((4.4, 4.2)) if ax is None else ax
+    triangle = ax.fill(*CORNERS.T, facecolor="none", edgecolor=style.SOFT, linewidth=1.0, zorder=1)[0]
+    size, axes = found.axes()
+    angle = np.linspace(0, 2 * np.pi, N_POINTS)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    labels = [None] * len(found) if names is None else [cut(plain(str(name)), style.NAME_LENGTH) for name in names]
+    for b, label in enumerate(labels):
+        color, marker, _ = style.LOOKS[b % len(style.LOOKS)]
+        outline = found.centre[b] + (circle * np.sqrt(size[b] * found.radius2[b])) @ axes[b].T
+        inside = ax.fill(*(outline @ CORNERS).T, color=color, alpha=0.25, zorder=2, label=label)[0]
+        inside.set_clip_path(triangle)
+        ax.plot(*(found.prevalences[b] @ CORNERS), color=color, marker=marker, markersize=4, zorder=3)
+        if truth is not None:
+            ax.plot(*(np.asarray(truth)[b] @ CORNERS), color=style.ink(), marker="x", markersize=5, zorder=3)
+    for corner, name, place in zip(CORNERS, found.classes, ("top", "bottom", "top"), strict=True):
+        text = ax.text(
+            corner[0], corner[1], cut(plain(str(name)), style.NAME_LENGTH), ha="center", va=place, fontsize="small"
+        )
+        style.literal([text])
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    style.literal([ax.set_title(f"{percent(found.level)} joint regions", fontsize="small", loc="left")])
+    if names is not None:
+        style.literal(ax.legend(**style.BESIDE).get_texts())
+    return ax

@@ -32,7 +32,7 @@ from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import class_scale, encode_labels
 from ordinalq.samples.samples import OneHot, Samples, as_samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import KINDS, Weights, item_counts
+from ordinalq.samples.weights import KINDS, Weights, check_squares, in_usual_unit, item_counts
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution, distributions
 
@@ -333,14 +333,17 @@ class Quantifier(BaseEstimator, ABC):
         check_is_fitted(self, "p_train_")
         S = self._check_scores(S)
         samples = Samples.whole(len(S)) if samples is None else as_samples(samples, len(S))
-        samples = samples.weighted(Weights.of(sample_weight, weight_type, len(S)))
+        weights, exponent = in_usual_unit(Weights.of(sample_weight, weight_type, len(S)))
+        samples = samples.weighted(weights)
+        if samples.weights is not None:
+            check_squares(samples.weight, samples.squared_weight)
         means = self.traits.uses_sample_means
         summary = Summary.of_means(samples, self.embed(S)) if means else Summary.of_items(samples, S)
         totals = {**summary.totals, **label_totals(self, S, samples, labels)}
         functions = score_checks(self) if checks and has_held_out(self) else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
-        return replace(summary, totals=totals)
+        return replace(summary, totals=totals, exponent=exponent)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, weight_type: str = "survey") -> float:
         """Return minus the mean NMD over 100 samples of the given items: for `cross_val_score` and `GridSearchCV`.
@@ -358,7 +361,8 @@ class Quantifier(BaseEstimator, ABC):
             Weights of the items and their type, see :meth:`fit`.
         """
         S = self.scores(X)
-        S, samples, truth = _labelled_samples(S, y, self.classes_, Weights.of(sample_weight, weight_type, len(S)))
+        weights, _ = in_usual_unit(Weights.of(sample_weight, weight_type, len(S)))
+        S, samples, truth = _labelled_samples(S, y, self.classes_, weights)
         return -float(nmd(truth, clean(self.solve(self.summarize(S, samples, checks=False)).p)).mean())
 
     # Groups, intervals and diagnosis

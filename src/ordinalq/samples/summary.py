@@ -68,6 +68,8 @@ class Summary:
         Portions of scored items, for methods on items.
     keys : Keys, default=None
         The groups that the samples stand for.
+    exponent : int, default=0
+        Weights are in units of 2^exponent: not 0 if their squares would otherwise be beyond what numbers can hold.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Summary:
     totals: Mapping[str, Floats]
     items: tuple[Scored, ...] = ()
     keys: Keys | None = None
+    exponent: int = 0
 
     @classmethod
     def of_means(cls, samples: Samples, F: Any) -> "Summary":
@@ -158,7 +161,7 @@ class Summary:
         position = np.full(len(self), -1, dtype=np.intp)
         position[chosen] = np.arange(len(chosen))
         parts = [part.chosen(new) for part in self.items if ((new := position[part.rows]) >= 0).any()]
-        return Summary(self.n_items[rows], totals, tuple(parts), keys)
+        return Summary(self.n_items[rows], totals, tuple(parts), keys, self.exponent)
 
     def scored(self) -> tuple[Floats, Samples]:
         """Return the scores of all items, (N, n), and the samples of them."""
@@ -196,6 +199,8 @@ class Summary:
         if len(parts) == 1:
             return parts[0]
         keys, positions = _united(parts)
+        exponent = max((part.exponent for part in parts if len(part)), default=0)
+        parts = [part.in_unit(exponent) for part in parts]
         n_items = np.zeros(len(parts[0]) if keys is None else len(keys), dtype=np.int64)
         names = parts[0].totals.keys()
         totals = {name: np.zeros((len(n_items), *parts[0].totals[name].shape[1:])) for name in names}
@@ -207,7 +212,22 @@ class Summary:
             for name in names:
                 totals[name][rows] += part.totals[name]
             items += [scored._replace(rows=rows[scored.rows]) for scored in part.items]
-        return cls(n_items, totals, tuple(items), keys)
+        return cls(n_items, totals, tuple(items), keys, exponent)
+
+    def in_unit(self, exponent: int) -> "Summary":
+        """Return the summary with weights in units of 2^exponent."""
+        k = self.exponent - exponent
+        if k == 0:
+            return self
+        # All totals are weighted once, but for these.
+        power = {"weight2": 2, "labels n": 0}
+        totals = {name: np.ldexp(total, k * power.get(name, 1)) for name, total in self.totals.items()}
+        items = []
+        for part in self.items:
+            weights = Weights(np.ldexp(_values(part.samples), k))
+            samples = Samples(part.samples.items, part.samples.offsets, part.samples.n_items, weights=weights)
+            items.append(part._replace(samples=samples))
+        return replace(self, totals=totals, items=tuple(items), exponent=exponent)
 
     def regrouped(self, rows: Index, keys: Keys) -> "Summary":
         """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none where that is -1."""
@@ -218,12 +238,12 @@ class Summary:
         for name, total in self.totals.items():
             np.add.at(totals[name], rows[kept], total[kept])
         items = [part.moved(new) for part in self.items if ((new := rows[part.rows]) >= 0).any()]
-        return Summary(n_items, totals, tuple(items), keys)
+        return Summary(n_items, totals, tuple(items), keys, self.exponent)
 
     def save(self, path: str | Path) -> None:
         """Write the summary to a file of arrays, which :meth:`load` reads."""
         arrays: dict[str, Any] = {f"total {name}": total for name, total in self.totals.items()}
-        arrays["n_items"] = self.n_items
+        arrays |= {"n_items": self.n_items, "exponent": np.array(self.exponent)}
         for i, part in enumerate(self.items):
             samples = part.samples
             arrays |= {f"S {i}": part.S, f"items {i}": samples.items, f"offsets {i}": samples.offsets}
@@ -244,7 +264,7 @@ class Summary:
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
             items = [_scored(arrays, i) for i in range(sum(name.startswith("S ") for name in arrays))]
             keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
-            return cls(arrays["n_items"], totals, tuple(items), keys)
+            return cls(arrays["n_items"], totals, tuple(items), keys, int(arrays.get("exponent", 0)))
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
 

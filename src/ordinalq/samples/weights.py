@@ -46,7 +46,11 @@ class Weights:
 
     def scaled(self) -> "Weights":
         """Return survey weights with mean one, so that their unit does not matter; frequencies as they are."""
-        return self if self.counts_items else Weights(self.values / self.values.mean(), self.kind)
+        if self.counts_items:
+            return self
+        # First by a power of two, which rounds nothing: sums of very large weights would overflow.
+        values = np.ldexp(self.values, -_exponent(self.values))
+        return Weights(values / values.mean(), self.kind)
 
     @property
     def size(self) -> float:
@@ -105,6 +109,34 @@ def check_weights(sample_weight: Any, n_items: int) -> Floats:
     if not values.any():
         raise ValueError("sample_weight must be positive for some item, but all are zero.")
     return values
+
+
+# Weights whose largest is beyond 2^(+-MOST_EXPONENT) have squares, or sums of these, that numbers cannot hold.
+MOST_EXPONENT = 400
+
+
+def in_usual_unit(weights: Weights | None) -> tuple[Weights | None, int]:
+    """Return survey weights of an extreme unit in units of 2^k, and k; others as they are, and 0.
+
+    >>> found, k = in_usual_unit(Weights(np.array([1e-170, 2e-170])))
+    >>> found.values.round(2).tolist(), k
+    ([0.33, 0.66], -563)
+    """
+    k = 0 if weights is None or weights.counts_items else _exponent(weights.values)
+    if weights is None or abs(k) < MOST_EXPONENT:
+        return weights, 0
+    return Weights(np.ldexp(weights.values, -k), weights.kind), k
+
+
+def check_squares(weight: Floats, weight2: Floats) -> None:
+    """Raise ValueError if sums of weights or of their squares are beyond what numbers can hold."""
+    if not (np.isfinite(weight).all() and np.isfinite(weight2).all() and (weight2 > 0).all()):
+        raise ValueError("sample_weight must not be extremely small or large. Pass weights with a mean of about 1.")
+
+
+def _exponent(values: Floats) -> int:
+    """Return the exponent of two of the largest value."""
+    return int(np.frexp(values.max())[1])
 
 
 def effective_counts(contents: Any, variances: Any) -> Floats:
