@@ -1,5 +1,6 @@
 """Preview of a table, and labels that users return."""
 
+import re
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
+# Names of columns that hold groups.
+LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
@@ -54,6 +57,13 @@ class TablePreview(NamedTuple):
     def column(self, name: str) -> ColumnPreview | None:
         """Return a column by its name."""
         return next((column for column in self.columns if column.name == name), None)
+
+
+def likely_group(preview: TablePreview, target: str = "") -> str:
+    """Return the column whose name suggests that it holds groups, "" if there is none."""
+    kinds = ("category", "text", "number")
+    able = [column for column in preview.columns if column.kind in kinds and column.name != target]
+    return next((column.name for column in able if LIKE_GROUP.search(column.name)), "")
 
 
 def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
