@@ -19,12 +19,14 @@ import beyond
 import group_data
 import numpy as np
 from real_groups import asked, covered, fit, nmd, shares, synthetic
+from sklearn.model_selection import train_test_split
 
 import ordinalq as oq
 from ordinalq.inference.predict import estimate
 
 LEVEL, USUAL_SIZE, N_GROUPS = 0.95, 20, 10_000
 EFFECT = oq.AutoQuantifier().group_effect
+TABLES = ("fried", "beijing", "metro")
 ESTIMANDS = ("sample", "population")
 SCORED = [e.cls for e in oq.catalog() if e.cls().traits.input_kind == "scores" and e.cls().traits.accepts_scores]
 SETTINGS = [(protocol, size) for protocol in ("APP", "NPP") for size in (100, 1000)]
@@ -99,11 +101,20 @@ def default(names, split, n_samples):
 
 
 def scored(name, split):
-    """Return held-out scores and codes of the training items, and those of the pool, by the default's stack."""
-    data = beyond.load(name, split)
-    q = oq.AutoQuantifier().fit(*data.train)
-    z = np.searchsorted(q.classes_, data.test.y)
-    return {"S": q.held_out_.S, "y": q.held_out_.codes, "T": q.scores(data.test.X), "z": z}
+    """Return held-out scores and codes of the training items, and those of the pool, by the default's stack.
+
+    Tables have ten classes of at least 1000 items, so that few samples repeat an item.
+    """
+    if name in TABLES:
+        X, y = group_data.table(name)
+        train, pool = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=split)
+        X_pool, z = X[pool], y[pool]
+        q = oq.AutoQuantifier().fit(X[train], y[train])
+    else:
+        data = beyond.load(name, split)
+        q = oq.AutoQuantifier().fit(*data.train)
+        X_pool, z = data.test.X, np.searchsorted(q.classes_, data.test.y)
+    return {"S": q.held_out_.S, "y": q.held_out_.codes, "T": q.scores(X_pool), "z": z}
 
 
 def group_sets(splits):
@@ -194,7 +205,7 @@ def main():
     if "levels" in args.parts:
         levels({"fried": drawn_groups("fried", N_GROUPS), "films": group_data.imdb()}, N_GROUPS)
     if "default" in args.parts:
-        default(["fried", "beijing_pm25", "metro_traffic", "amazon_kindle_store_sample"], args.split, 300)
+        default([*TABLES, "amazon_kindle_store_sample"], args.split, 300)
     if "groups" in args.parts:
         without_groups(group_sets(args.splits))
         drawn_as_groups(["fried", "beijing"], 300)
