@@ -10,6 +10,7 @@ from ordinalq.inference.estimates import Estimates, check_names, largest_first, 
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.provenance import provenance_of
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
@@ -81,6 +82,7 @@ def estimate_block(
         own=found.own,
         shared=found.shared,
         class_values=getattr(quantifier, "class_values_", None),
+        origin=provenance_of(quantifier, options.estimand, level, are_groups=summary.keys is not None),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
     )
