@@ -13,6 +13,7 @@ from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, Side, compared
 from ordinalq.inference.model import Ellipsoids
 from ordinalq.inference.options import check_level
+from ordinalq.inference.provenance import Provenance
 from ordinalq.inference.region import Region, joint_region
 from ordinalq.inference.trend import Trend, trend_of
 from ordinalq.samples.keys import Keys
@@ -60,6 +61,8 @@ class Estimates:
         Whether :meth:`frame` returns a polars frame.
     class_values : ndarray (n,), default=None
         Value of each class, if given to `fit`; see :attr:`scale`.
+    origin : Provenance, default=None
+        Where the estimates come from, labels left out; see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
     """
@@ -78,6 +81,7 @@ class Estimates:
     n_effective: Floats | None = None
     polars: bool = False
     class_values: Floats | None = None
+    origin: Provenance | None = None
     region_centre: Floats | None = None
     region_covariance: Floats | None = None
 
@@ -118,6 +122,15 @@ class Estimates:
     def upper(self) -> Floats:
         """Upper bound of each share, (B, n)."""
         return self._known_bounds().upper
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Model, version, estimand, level and assumptions of the estimates; None if they were made by hand."""
+        if self.origin is None or self.n_labelled is None or self.basis is None:
+            return self.origin
+        alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
+        used = f"{m} items, drawn at random within their groups; {alone} of {len(self)} estimates rest on them alone"
+        return replace(self.origin, labels=used if m else "none")
 
     def _known_bounds(self) -> Bounds:
         if self.bounds is None:
@@ -278,9 +291,8 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-PER_SAMPLE = [
-    field.name for field in fields(Estimates) if field.name not in ("classes", "bounds", "polars", "class_values")
-]
+WHOLE = ("classes", "bounds", "polars", "class_values", "origin")
+PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in WHOLE]
 REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.
 SAID = ("n_effective", "fit", "n_labelled", "basis")
@@ -340,6 +352,8 @@ def _json(estimates: Estimates) -> dict[str, Any]:
     }
     if estimates.bounds is not None:
         head["estimand"] = estimates.bounds.estimand
+    if estimates.provenance is not None:
+        head["provenance"] = estimates.provenance.to_json()
     if estimates.keys is None:
         return head | {"samples": rows}
     by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]

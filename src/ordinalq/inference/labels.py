@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import chdtrc, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
@@ -15,6 +15,7 @@ from ordinalq.inference.group_model import (
     RANK_TOLERANCE,
     GroupModel,
     Prediction,
+    condition,
     logits_pay,
     medians,
     multinomial,
@@ -25,6 +26,7 @@ from ordinalq.inference.group_model import (
 )
 from ordinalq.inference.model import FittedQuantifier, has_held_out, values_of
 from ordinalq.inference.options import ESTIMANDS, IntervalOptions
+from ordinalq.inference.region import directions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -348,14 +350,6 @@ def _among(samples: Samples, chosen: Codes) -> Samples:
 # The sample consists of the labelled items, which are known, and the others: its error has the factor (U / N)^2.
 
 
-# Labels that an estimate without labels is worth at most.
-MOST_LABELS = 2**20
-# Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
-# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
-# them count half, and none leave the prediction as it is.
-DIFFER, HALF = 1e-3, 30
-
-
 class GroupLabels(NamedTuple):
     """Labelled items of B groups: class counts (B, n) and sums of f (B, d)."""
 
@@ -366,6 +360,76 @@ class GroupLabels(NamedTuple):
     def n_labelled(self) -> Floats:
         """Number of labelled items m, (B,)."""
         return np.asarray(self.counts.sum(axis=1))
+
+
+# The labels of all groups together against the model.
+#
+# The m labelled items of a group are a small group themselves: the model predicts their prevalences from their mean
+# representation, with error covariance E. If new groups are drawn like the training groups, the errors r of all groups
+# have mean zero. Their mean by weighted least squares, I^-1 v with I = sum E^-1 and v = sum E^-1 r, has the covariance
+# I^-1, and the error of mu and shift, which G training groups leave: that of one group over G. The test is chi-square
+# with n - 1 degrees of freedom. I and v are sums over groups.
+#
+# Groups are rarely drawn exactly like the training groups: large ones may be asked about where all were trained on. An
+# offset whose covariance is a small part of that of one group is tolerated.
+
+
+# Covariance of a tolerated offset, over that of the error of a group. It costs less than giving up the model.
+TOLERATED = 0.03
+# The model is given up if its labels would contradict it by chance in fewer cases.
+CONTRADICTED = 0.01
+
+
+class LabelEvidence(NamedTuple):
+    """Sums over groups with labels, in n - 1 directions of the simplex: E^-1, E^-1 r, E, and the number of groups."""
+
+    information: Floats
+    score: Floats
+    spread: Floats
+    n_groups: float
+
+    def merge(self, other: "LabelEvidence") -> "LabelEvidence":
+        """Return the sums over the groups of both."""
+        return LabelEvidence(
+            self.information + other.information,
+            self.score + other.score,
+            self.spread + other.spread,
+            self.n_groups + other.n_groups,
+        )
+
+    def p_value(self, n_training_groups: float) -> float:
+        """Return the probability of labels as far from the model, if groups are like the training groups."""
+        if self.n_groups == 0:
+            return 1.0
+        inverse = np.linalg.inv(self.information)
+        mean = inverse @ self.score
+        error = inverse + self.spread / self.n_groups * (1 / n_training_groups + TOLERATED)
+        return float(chdtrc(len(mean), mean @ np.linalg.solve(error, mean)))
+
+
+def label_evidence(model: GroupModel, labels: GroupLabels) -> LabelEvidence:
+    """Return the sums over groups by which their labels agree with the model or not."""
+    m = labels.n_labelled
+    some = m > 0
+    U = directions(model.n_classes)
+    k = U.shape[1]
+    if not some.any():
+        return LabelEvidence(np.zeros((k, k)), np.zeros(k), np.zeros((k, k)), 0.0)
+    size = m[some, None]
+    got = condition(model, labels.sums[some] / size, m[some], "sample")
+    E = U.T @ got.covariance @ U
+    r = (labels.counts[some] / size - got.mean) @ U
+    # The error of prevalences that a few items nearly determine is half an item at least.
+    inverse = np.linalg.inv(E + (0.25 / size[:, :, None] ** 2) * np.eye(k))
+    return LabelEvidence(inverse.sum(axis=0), np.einsum("bij,bj->i", inverse, r), E.sum(axis=0), float(some.sum()))
+
+
+# Labels that an estimate without labels is worth at most.
+MOST_LABELS = 2**20
+# Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
+# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
+# them count half, and none leave the prediction as it is.
+DIFFER, HALF = 1e-3, 30
 
 
 def predict_labelled(

@@ -10,6 +10,7 @@ from ordinalq.inference.estimates import Estimates, check_names, largest_first, 
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
 from ordinalq.inference.options import IntervalOptions, check_level
+from ordinalq.inference.provenance import provenance_of
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
@@ -42,25 +43,33 @@ def estimate(
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     options = IntervalOptions() if options is None else options
+    context = quantifier.collect(summary)
     parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means)
     if len(parts) == 1:
-        found = [estimate_block(quantifier, summary, level, options, 0)]
+        found = [estimate_block(quantifier, summary, level, options, 0, context)]
     else:
         options = options.repeatable()
-        found = [estimate_block(quantifier, summary[rows], level, options, b) for b, rows in enumerate(parts)]
+        found = [estimate_block(quantifier, summary[rows], level, options, b, context) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
     return united([estimates for estimates, _ in found], summary.keys)
 
 
 def estimate_block(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None, options: IntervalOptions, block: int
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    level: float | None,
+    options: IntervalOptions,
+    block: int,
+    context: Any = None,
 ) -> tuple[Estimates, int]:
     """Return the estimates of one block of samples, and how many of them did not converge.
 
     Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
-    see :func:`ordinalq.samples.summary.blocks`.
+    see :func:`ordinalq.samples.summary.blocks`. `context` is what `collect` returns for all of them.
     """
-    found = quantifier.infer(summary, options, level, block)
+    # Methods that collect nothing need not know of a context.
+    more = {} if context is None else {"context": context}
+    found = quantifier.infer(summary, options, level, block, **more)
     estimates = Estimates(
         quantifier.classes_,
         found.prevalences,
@@ -73,6 +82,7 @@ def estimate_block(
         own=found.own,
         shared=found.shared,
         class_values=getattr(quantifier, "class_values_", None),
+        origin=provenance_of(quantifier, options.estimand, level, are_groups=summary.keys is not None),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
     )

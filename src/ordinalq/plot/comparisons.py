@@ -68,10 +68,13 @@ def trend(
     ['mean class', 'share of items, %']
     """
     given = distributions("estimate", estimate, classes, names)
-    ends = _ends(estimate, mean_lower, mean_upper, len(given.P))
+    ends, own = _ends(estimate, mean_lower, mean_upper, len(given.P)), figure is None
     keys = getattr(estimate, "keys", None)
     if keys is not None and len(keys.columns) > 1:
-        return _several(given, keys, ends, figure, xlabel)
+        axes = _several(given, keys, ends, figure, xlabel)
+        if own:
+            style.sign(axes[0].figure, estimate)
+        return axes
     if keys is not None and (undated := [b for b, key in enumerate(keys.tolist()) if key is None]):
         # Rows without a time are at no place on its axis.
         given = given.take(np.delete(np.arange(len(keys)), undated))
@@ -82,6 +85,8 @@ def trend(
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
     _line(top, x, mean_class(given.P, given.scale.numbers), ends, style.LOOKS[0])
     _finish_means(top, xlabel, getattr(estimate, "level", None), given.scale.name)
+    if own:
+        style.sign(figure, estimate)
     _stacked(bottom, x, given)
     bottom.set_xlim(-0.6, len(ticks) - 0.4)
     style.name_classes(bottom, ticks, width=width - 1.6)

@@ -284,6 +284,7 @@ def distribution(
     if ax is None:
         width = min(2.4 + 0.55 * len(given.classes), 9.0) if edges is None else 5.6
         ax = style.new_axes((width, 3.2 + (0.4 if edges is not None else style.name_height(given.classes, width))))
+        style.sign(ax.figure, p)
     if edges is None:
         legend = _draw(ax, given, 0)
         _numbers(ax, given)
@@ -378,7 +379,9 @@ def groups(
     k = len(given.P)
     columns = _n_columns(k) if columns is None else min(check_integer("columns", columns, minimum=1), k)
     width = min(max(1.1 + 0.17 * len(given.classes), 1.9), 3.4)
-    figure = _new_figure(given, columns, width) if figure is None else figure
+    if figure is None:
+        figure = _new_figure(given, columns, width)
+        style.sign(figure, estimate)
     grid = figure.subplots(-(-k // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     for ax in grid[k:]:
         ax.set_axis_off()

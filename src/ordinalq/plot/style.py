@@ -97,6 +97,13 @@ def new_axes(size: tuple[float, float]) -> "Axes":
     return axes
 
 
+def sign(figure: Any, estimate: Any) -> None:
+    """Name the model of estimates, if it is known, above a new figure."""
+    provenance = getattr(estimate, "provenance", None)
+    if provenance is not None:
+        literal([figure.suptitle(provenance.short, x=0.995, ha="right", fontsize=5, color=SOFT)])
+
+
 def figure_of(ax: "Axes") -> Any:
     """Return the figure or part of a figure that the axes stand in."""
     return ax.get_figure(root=False)

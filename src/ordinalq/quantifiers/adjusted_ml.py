@@ -572,8 +572,17 @@ class AdjustedML(Quantifier):
             return self.predictor_.solve(summary)
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
+    def collect(self, summary: Summary) -> Any:
+        """Return what the labels of all samples together say of the model of groups, if there is one."""
+        return None if self.predictor_ is None else self.predictor_.collect(summary)
+
     def infer(
-        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+        self,
+        summary: Summary,
+        options: IntervalOptions,
+        level: float | None = None,
+        block: int = 0,
+        context: Any = None,
     ) -> Inference:
         """Return estimates with bounds and covariances by the curvature of likelihood and prior.
 
@@ -581,7 +590,7 @@ class AdjustedML(Quantifier):
         "any": otherwise both sides of a comparison would be drawn to the training distribution, and to each other.
         """
         if self.predictor_ is not None:
-            found = self.predictor_.infer(summary, options, level, block)
+            found = self.predictor_.infer(summary, options, level, block, context)
             return replace(found, verdict=verdicts(self, summary)) if found.verdict is None else found
         of_any_population = options.estimand == "population" and isinstance(self.prior, str) and self.prior == "any"
         posteriors = list(self._posteriors(summary, options.estimand, "uniform" if of_any_population else self.prior))

@@ -522,13 +522,25 @@ class Quantifier(BaseEstimator, ABC):
     def solve(self, summary: Summary) -> Solution:
         """Return the estimates of B summarized samples."""
 
+    def collect(self, summary: Summary) -> Any:
+        """Return what all samples together say, a context for `infer`; None for most methods.
+
+        A context has ``merge(other)``: those of blocks of samples merge to that of all.
+        """
+        return None
+
     def infer(
-        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+        self,
+        summary: Summary,
+        options: IntervalOptions,
+        level: float | None = None,
+        block: int = 0,
+        context: Any = None,
     ) -> Inference:
         """Return estimates of B summarized samples and, if a level is given, their bounds and covariances.
 
         By default these come from a bootstrap over the sample and the held-out items. `block` numbers blocks of
-        samples that are estimated one by one.
+        samples that are estimated one by one, and `context` is what `collect` returns for all of them.
         """
         return infer_by_bootstrap(self, summary, options, level, block)
 

@@ -22,7 +22,7 @@ from ordinalq.inference.group_model import (
     with_logits,
 )
 from ordinalq.inference.intervals import with_closed_form
-from ordinalq.inference.labels import GroupLabels, predict_labelled
+from ordinalq.inference.labels import CONTRADICTED, GroupLabels, LabelEvidence, label_evidence, predict_labelled
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
@@ -109,27 +109,48 @@ class GroupBLP(Quantifier):
 
     def _prediction(self, summary: Summary, estimand: str) -> Prediction:
         """Return the prediction of each sample, by the labels of its items too, where there are any."""
-        counts = summary.totals.get("labels")
-        if counts is None:
+        if "labels" not in summary.totals:
             return predict(self.group_model_, summary.means, summary.sizes, estimand)
-        unit = summary.item_unit[:, None]
-        labels = GroupLabels(counts * unit, summary.totals["labels f"] * unit)
+        labels = self._labels(summary)
         # Rounding errors of weights that are all labelled are no items.
         n_others = summary.sizes - labels.n_labelled
         n_others = np.where(n_others > ROUNDING * summary.sizes, n_others, 0)
         # Of the items without a label; where there are none, any.
-        rest = summary.totals["f"] * unit - labels.sums
+        rest = summary.totals["f"] * summary.item_unit[:, None] - labels.sums
         Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
         return predict_labelled(self.group_model_, Q, n_others, labels, estimand)
 
+    def collect(self, summary: Summary) -> LabelEvidence | None:
+        """Return by how far the labels of all samples together contradict the model; None without labels."""
+        if "labels" not in summary.totals or self.group_model_.source != "learned":
+            return None
+        # Groups that are unlike by themselves say nothing of the others.
+        like = ~is_unlike(self.group_model_, summary.means, summary.sizes)
+        labels = self._labels(summary)
+        return label_evidence(self.group_model_, GroupLabels(labels.counts[like], labels.sums[like]))
+
+    def _labels(self, summary: Summary) -> GroupLabels:
+        """Return the labelled items of each sample."""
+        unit = summary.item_unit[:, None]
+        return GroupLabels(summary.totals["labels"] * unit, summary.totals["labels f"] * unit)
+
     def infer(
-        self, summary: Summary, options: IntervalOptions, level: float | None = None, block: int = 0
+        self,
+        summary: Summary,
+        options: IntervalOptions,
+        level: float | None = None,
+        block: int = 0,
+        context: LabelEvidence | None = None,
     ) -> Inference:
-        """Return estimates with bounds and covariances by the formula of the prediction error."""
+        """Return estimates with bounds and covariances by the formula of the prediction error.
+
+        If the labels of all samples together contradict the model (`context`), all are unlike the training groups.
+        """
         prediction = self._prediction(summary, options.estimand)
-        found = Inference(
-            clean(prediction.prevalences), np.ones(len(summary), dtype=bool), self._verdicts(summary, prediction)
-        )
+        verdict = self._verdicts(summary, prediction)
+        if context is not None and context.p_value(self.group_model_.n_groups) < CONTRADICTED:
+            verdict = np.full(len(summary), UNLIKE)
+        found = Inference(clean(prediction.prevalences), np.ones(len(summary), dtype=bool), verdict)
         if level is None:
             return found
         return with_closed_form(found, bounds(prediction, level, values_of(self)), stated_covariance(prediction, level))

@@ -1,0 +1,94 @@
+"""Where estimates come from: the model, the version, and the assumptions that were used."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ordinalq.inference.model import FittedQuantifier, has_held_out, learned_groups, scale_of
+from ordinalq.version import __version__
+
+# Hexadecimal digits of a model's hash that are shown.
+DIGITS, SHORT = 16, 8
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where estimates come from.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    model : str
+        Hash of the fitted model: the method, its simple parameters, classes, training distribution and held-out items.
+        It is the same after saving and loading.
+    version : str
+        Version of ordinalq that made the estimates.
+    estimand : {"sample", "population"}
+        Whether estimates and intervals are for these items, or for the population behind them.
+    level : float or None
+        Level of the intervals.
+    groups : str
+        What is assumed of groups.
+    labels : str
+        How labels of the items were used.
+    drift : str
+        What is assumed of changes between the training items and these.
+    """
+
+    method: str
+    model: str
+    version: str
+    estimand: str
+    level: float | None
+    groups: str
+    labels: str = "none"
+    drift: str = "none is assumed, or corrected for"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields as a plain dict."""
+        return asdict(self)
+
+    @property
+    def short(self) -> str:
+        """Method, beginning of the hash, and version, for plots."""
+        return f"{self.method}, model {self.model[:SHORT]}, ordinalq {self.version}"
+
+    def __str__(self) -> str:
+        level = "no intervals" if self.level is None else f"{100 * self.level:g} % intervals"
+        return (
+            f"{self.short}; {level} of the {self.estimand}; groups: {self.groups}; labels: {self.labels}; "
+            f"drift: {self.drift}"
+        )
+
+
+def provenance_of(quantifier: FittedQuantifier, estimand: str, level: float | None, *, are_groups: bool) -> Provenance:
+    """Return where estimates of samples, or of groups, come from, before labels are used."""
+    effect = getattr(quantifier, "group_effect", None) if quantifier.traits.has_group_model else None
+    if learned_groups(quantifier):
+        groups = "drawn like the training groups, from which the model has learned how groups differ"
+    elif effect is not None:
+        groups = f"differ by a stated group effect of {effect:g}"
+    else:
+        groups = "differ in nothing but their prevalences" if are_groups else "none"
+    V = getattr(quantifier, "held_out_", None)
+    model = model_hash(quantifier) if V is None else V.once(model_hash, quantifier)
+    return Provenance(type(quantifier).__name__, model, __version__, estimand, level, groups)
+
+
+def model_hash(quantifier: FittedQuantifier) -> str:
+    """Return a hash of a fitted quantifier, in hexadecimal digits."""
+    simple = {
+        name: value
+        for name, value in sorted(getattr(quantifier, "get_params", dict)().items())
+        if value is None or isinstance(value, bool | int | float | str)
+    }
+    found = hashlib.sha256(repr((type(quantifier).__name__, simple, quantifier.classes_.tolist())).encode())
+    arrays = [quantifier.p_train_, scale_of(quantifier).numbers]
+    if has_held_out(quantifier):
+        arrays += [quantifier.held_out_.S, quantifier.held_out_.codes.astype(np.int64)]
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:DIGITS]
