@@ -67,7 +67,7 @@ def figures():
         make_reviews.main(Path(folder))
         train, new = (pd.read_csv(Path(folder) / f"{name}.csv") for name in ("train", "new"))
     model = oq.TableModel(oq.PACC(oq.classifiers.CrossFitted(cv=5, random_state=0)), text=["review"]).fit(
-        train, target="stars"
+        train, target="stars", by="product"
     )
     how = {"level": 0.95, "options": oq.inference.IntervalOptions("population", random_state=0)}
     products, months = (model.predict_groups(new, by=by, **how) for by in ("product", "date:month"))

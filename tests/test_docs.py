@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from outcomes import make_outcome
 
+import ordinalq as oq
 from ordinalq.datasets.published import results
 from ordinalq.paper.experiments.config import load_config
 
@@ -39,6 +40,8 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
     assert blocks(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # Short examples are fitted without groups.
+        warnings.simplefilter("ignore", oq.inference.NoTrainingGroupsWarning)
         for code in blocks(path):
             exec(compile(code, str(path), "exec"), given)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ordinalq as oq
 from ordinalq.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +54,8 @@ def test_lines_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     assert sorted(numbers) == list(range(11, 31))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # Short examples are fitted without groups.
+        warnings.simplefilter("ignore", oq.inference.NoTrainingGroupsWarning)
         for code in blocks:
             exec(compile(code, str(PAGE), "exec"), given)
     assert given["p"].sum() == pytest.approx(1)

@@ -29,7 +29,7 @@ def default(reviews):
 
 def test_the_default_assumes_a_group_effect_and_warns_once(reviews, default):
     X, _, groups = reviews
-    with pytest.warns(NoTrainingGroupsWarning, match="a group effect of 0.1 is assumed. Pass groups=") as caught:
+    with pytest.warns(NoTrainingGroupsWarning, match="a group effect of 0.1 is assumed. Pass groups to fit") as caught:
         got = default.predict_groups(X, groups, level=0.95)
     assert len(caught) == 1
     assert caught[0].filename == __file__

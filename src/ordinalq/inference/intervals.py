@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Index, Mask
+from ordinalq.inference.bootstrap import ClassPools
 from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.fit_test import verdicts
 from ordinalq.inference.model import FittedQuantifier, Inference, has_held_out, values_of
@@ -45,7 +46,7 @@ LEVEL = 0.95
 CAUTION = 10
 # Groups that the errors of both sides count like, for bounds of one side.
 BOTH_SIDES = 20
-HALVINGS = 50
+HALVINGS = 60
 # Variances of statistics that are known but for rounding errors.
 KNOWN = 1e-20
 
@@ -134,13 +135,10 @@ def bias_correction(quantifier: FittedQuantifier) -> Floats:
     The samples have uniformly drawn prevalences. Intervals are never made narrower, and they are widened only if chance
     hardly explains the errors: otherwise the intervals of large samples would consist of noise of the correction.
     """
-    V = quantifier.held_out_
-    present, own = np.unique(V.codes, return_inverse=True)
-    size = min(BIAS_SIZE, len(own))
-    drawn = APP(MOST, size, small_pool="replace", random_state=SEED).draw(own, classes=np.arange(len(present)))
-    found = shown_correction(
-        quantifier, V.S, V.codes, drawn.weighted(V.weights), least=MOST + CHANCE * np.sqrt(2 * MOST)
-    )
+    V, n = quantifier.held_out_, len(quantifier.classes_)
+    counts = APP(MOST, max(1, min(BIAS_SIZE, round(V.size))), random_state=SEED).counts(n)
+    drawn = ClassPools.of(quantifier).draw(counts, np.random.default_rng(SEED))
+    found = shown_correction(quantifier, V.S, V.codes, drawn, least=MOST + CHANCE * np.sqrt(2 * MOST))
     found[0] = 1
     return found[None]
 

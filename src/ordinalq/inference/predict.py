@@ -113,8 +113,7 @@ def group_quantifier(quantifier: Q, stacklevel: int = 3) -> Q:
             else f"a group effect of {effect:g} is assumed"
         )
         warnings.warn(
-            f"The model was fitted without groups, so {assumed}. Pass groups=... to fit (fit --by on the command "
-            "line) to learn how groups differ.",
+            f"The model was fitted without groups, so {assumed}. Pass groups to fit to learn how groups differ.",
             NoTrainingGroupsWarning,
             stacklevel=stacklevel,
         )
