@@ -120,7 +120,7 @@ def in_usual_unit(weights: Weights | None) -> tuple[Weights | None, int]:
 
     >>> found, k = in_usual_unit(Weights(np.array([1e-170, 2e-170])))
     >>> found.values.round(2).tolist(), k
-    ([0.33, 0.66], -563)
+    ([0.3, 0.6], -563)
     """
     k = 0 if weights is None or weights.counts_items else _exponent(weights.values)
     if weights is None or abs(k) < MOST_EXPONENT:
