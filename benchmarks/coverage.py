@@ -1,7 +1,7 @@
-"""How often do the intervals hold the truth? Measured on fried and metro traffic, method by method.
+"""Coverage of the intervals of every method on fried, metro traffic and Beijing's air.
 
-Run it with ``python benchmarks/coverage.py``; metro traffic is read from ``metro_traffic.parquet`` in the folder that
-ORDINALQ_DATA names, and left out without it. Both are cut into ten classes of at least 1000 items. Each of several
+Run it with ``python benchmarks/coverage.py``; metro traffic and Beijing's air are read from the folder that
+ORDINALQ_DATA names. All are cut into ten classes of at least 1000 items. Each of several
 random halves of the items trains, the other half is the pool of APP samples without repeated items: the uncertainty of
 M is part of the intervals, and shows only over several M. For the target "population" the composition of each sample is
 drawn from its prevalences, which are then the truth.
@@ -16,11 +16,10 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import argparse
 import itertools
-import sys
 import time
 import warnings
-from pathlib import Path
 
+import group_data
 import numpy as np
 from interface import adapter
 from joblib import Parallel, delayed
@@ -32,13 +31,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalq as oq
-from ordinalq.datasets.regression import make_fried
 from ordinalq.samples.weights import Weights
 from ordinalq.simplex import uniform_simplex
 
-N_CLASSES, MIN_COUNT = 10, 1000
+N_CLASSES = 10
 LEVEL = 0.95
-METRO = "metro_traffic.parquet"
 # A class is present where it has more than this part of a sample.
 PRESENT = 0.02
 
@@ -77,25 +74,6 @@ CLASSIFIERS = {
     "forest": lambda: oq.classifiers.CrossFitted(RandomForestClassifier(50, min_samples_leaf=5, random_state=0), cv=10),
     "forest, out of bag": lambda: RandomForestClassifier(100, min_samples_leaf=5, oob_score=True, random_state=0),
 }
-
-
-def fried():
-    """Return features and codes."""
-    X, target = make_fried()
-    return X, oq.datasets.bin_target(target, N_CLASSES, MIN_COUNT).codes
-
-
-def metro():
-    """Return features and codes; of lines with the same hour, which differ in the weather only, one is kept."""
-    import pandas as pd
-
-    frame = pd.read_parquet(Path(os.environ["ORDINALQ_DATA"]) / METRO)
-    when = pd.to_datetime(frame["date_time"])
-    frame = frame.drop(columns="date_time").assign(
-        year=when.dt.year, month=when.dt.month, weekday=when.dt.day_of_week, hour=when.dt.hour
-    )[~when.duplicated().to_numpy()]
-    codes = oq.datasets.bin_target(frame.pop("traffic_volume"), N_CLASSES, MIN_COUNT).codes
-    return pd.get_dummies(frame).to_numpy(dtype=np.float64), codes
 
 
 def draw(y, n_samples, size, target, seed):
@@ -178,7 +156,7 @@ def _inside(truth, lower, upper):
 def main():
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", default=["fried", "metro"], choices=["fried", "metro"])
+    parser.add_argument("--data", nargs="+", default=["fried", "metro"], choices=["fried", "metro", "beijing"])
     parser.add_argument("--classifiers", nargs="+", default=["logistic", "forest"], choices=list(CLASSIFIERS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--targets", nargs="+", default=["sample", "population"])
@@ -194,7 +172,7 @@ def main():
     args = parser.parse_args()
     if args.tiny:
         args.methods, args.classifiers, args.splits, args.samples = ["PACC", "HDx", "SLD (bcts)"], ["logistic"], 1, 4
-        args.sizes, args.replicates = [100], 20
+        args.sizes, args.replicates, args.data = [100], 20, ["fried"]
     print(
         "| data | classifier | method | size | target | mean | worst class | cumulative | mean class | present |",
         end="",
@@ -202,10 +180,7 @@ def main():
     print(" width | ms/sample |")
     print("|" + "---|" * 12)
     for data in args.data:
-        if data == "metro" and not (Path(os.environ.get("ORDINALQ_DATA", "")) / METRO).is_file():
-            print(f"metro is left out: there is no {METRO} in the folder that ORDINALQ_DATA names", file=sys.stderr)
-            continue
-        X, y = {"fried": fried, "metro": metro}[data]()
+        X, y = group_data.table(data)
         if args.tiny:
             kept = np.concatenate([np.flatnonzero(y == c)[:200] for c in range(N_CLASSES)])
             X, y = X[kept], y[kept]

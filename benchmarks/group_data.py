@@ -206,7 +206,7 @@ def app_pool(name: str, classifier: str, split: int) -> Groups:
     """Return items without groups, ten classes: held-out scores of one half, scores of the other, a pool for APP."""
 
     def make() -> Groups:
-        X, y = _table(name)
+        X, y = table(name)
         a, b = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=split)
         scorer = oq.PACC(oq.classifiers.CrossFitted(APP_CLASSIFIERS[classifier](), cv=5)).fit(X[a], y[a])
         S, codes = scorer.held_out_.S, scorer.held_out_.codes
@@ -216,7 +216,7 @@ def app_pool(name: str, classifier: str, split: int) -> Groups:
     return cached(f"app_{name}_{classifier}_{split}", make)
 
 
-def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
+def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return features and codes of ten classes of at least 1000 items."""
     if name == "fried":
         X, target = make_fried()

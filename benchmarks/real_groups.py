@@ -86,7 +86,7 @@ def answer(quantifier, S, samples) -> Estimates:
     """Return estimates with intervals."""
     with warnings.catch_warnings():
         # Of classes that votes of a classifier never name.
-        warnings.filterwarnings("ignore", message="the classifier does not tell all classes apart")
+        warnings.filterwarnings("ignore", message="the classifier does not distinguish all classes")
         return estimate(quantifier, quantifier.summarize(S, samples), LEVEL)
 
 

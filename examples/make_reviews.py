@@ -2,8 +2,8 @@
 
     python examples/make_reviews.py FOLDER
 
-writes ``train.csv`` and ``labelled.csv`` (review, stars), ``new.csv`` (product, date, review) and ``truth.csv``
-(product and the part of each star, which nobody would know). Always the same files.
+writes ``train.csv`` and ``labelled.csv`` (product, review, stars), ``new.csv`` (product, date, review) and
+``truth.csv`` (product and its prevalence of each star, which is unknown in practice). Always the same files.
 """
 
 import csv
@@ -33,7 +33,9 @@ OPINIONS = [
 ]
 CLOSINGS = ["Delivery was quick.", "The manual is short.", "It is blue.", "We will see.", "Shipping took a week.", ""]
 
-TRAINING = (0.08, 0.08, 0.14, 0.25, 0.45)
+# Labelled reviews are of many products, whose stars differ: mean prevalences, and how many reviews they are worth.
+TRAINING = (0.18, 0.14, 0.18, 0.22, 0.28)
+SPREAD = 5
 PRODUCTS = {
     "blender": (300, (0.05, 0.05, 0.10, 0.30, 0.50)),
     "fan": (250, (0.10, 0.20, 0.40, 0.20, 0.10)),
@@ -58,10 +60,21 @@ def stars(n: int, prevalences: Sequence[float], rng: np.random.Generator) -> lis
     return [int(star) for star in rng.choice([1, 2, 3, 4, 5], size=n, p=prevalences)]
 
 
+def labelled(n: int, n_products: int, rng: np.random.Generator) -> list[list[object]]:
+    """Write n reviews of products with various stars: product, review and stars of each."""
+    prevalences = rng.dirichlet(SPREAD * np.array(TRAINING), size=n_products)
+    products = rng.integers(n_products, size=n)
+    given = [stars(1, prevalences[product], rng)[0] for product in products]
+    return [[f"P{product + 1:02d}", review(s, rng), s] for product, s in zip(products, given, strict=True)]
+
+
 def day(star: int, rng: np.random.Generator) -> str:
     """Draw a day of the first half of a year; reviews with few stars are more frequent towards its end."""
     weights = np.exp(0.12 * (3 - star) * np.arange(6))
     return f"2024-{rng.choice(6, p=weights / weights.sum()) + 1:02d}-{rng.integers(1, 29):02d}"
+
+
+LABELLED = ("product", "review", "stars")
 
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -76,7 +89,7 @@ def main(folder: Path) -> None:
     """Write the files."""
     rng, days = np.random.default_rng(0), np.random.default_rng(1)
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "train.csv", ["review", "stars"], [[review(s, rng), s] for s in stars(3000, TRAINING, rng)])
+    write(folder / "train.csv", LABELLED, labelled(3000, 40, rng))
     new, truth = [], []
     for product, (n, prevalences) in PRODUCTS.items():
         given = stars(n, prevalences, rng)
@@ -85,7 +98,7 @@ def main(folder: Path) -> None:
     new = [new[i] for i in rng.permutation(len(new))]
     write(folder / "new.csv", ["product", "date", "review"], new)
     write(folder / "truth.csv", ["product", 1, 2, 3, 4, 5], truth)
-    write(folder / "labelled.csv", ["review", "stars"], [[review(s, rng), s] for s in stars(2000, TRAINING, rng)])
+    write(folder / "labelled.csv", LABELLED, labelled(2000, 30, rng))
 
 
 if __name__ == "__main__":

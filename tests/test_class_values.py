@@ -106,8 +106,8 @@ def test_intervals_of_uneven_values_cover_the_mean(rng):
 def test_corrections_of_widths_are_in_the_unit_of_the_values(rng):
     S, codes, groups = scored(rng)
     one, ten = (oq.PACC().fit_scores(S, codes, classes=[0, 1, 2], class_values=[0, k, 2 * k]) for k in (1, 10))
-    c, b = width_correction(one, S, codes, groups)
-    c10, b10 = width_correction(ten, S, codes, groups)
+    c, b = width_correction(one, S, codes, groups)[-1]
+    c10, b10 = width_correction(ten, S, codes, groups)[-1]
     assert_allclose(c10, c, atol=1e-9)
     assert_allclose(b10[:, -1], 10 * b[:, -1], atol=1e-9)
     assert_allclose(b10[:, :-1], b[:, :-1], atol=1e-9)

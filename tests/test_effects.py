@@ -685,3 +685,19 @@ def test_logits_need_groups_or_items():
     assert not logits_pay(8, 10**6, n_groups=44)
     assert logits_pay(8, 7500)
     assert not logits_pay(8, 7499)
+
+
+def test_intervals_of_a_rare_class_allow_for_more_of_it(rng):
+    F, codes, groups = random_groups(rng, 60, (60, 100))
+    few = np.flatnonzero(codes == 0)[5:]
+    kept = np.setdiff1d(np.arange(len(codes)), few)
+    model = learn(GroupSums.of(F[kept], codes[kept], groups[kept], N_CLASSES))
+    assert model.rarity[0] == pytest.approx(0.8)
+    assert (model.rarity[1:] == 0).all()
+    # Groups that have some items of the class again.
+    Q = np.stack([F[groups == g].mean(axis=0) for g in range(20)])
+    sizes = np.bincount(groups)[:20]
+    known = replace(model, rarity=None)
+    width, narrow = ((b.upper - b.lower)[:, 0] for b in (bounds(predict(m, Q, sizes)) for m in (model, known)))
+    assert (width > 1.2 * narrow).all()
+    assert learn(GroupSums.of(F, codes, groups, N_CLASSES)).rarity is None

@@ -285,6 +285,37 @@ def test_outcome_is_that_of_a_plain_loop(finished):
         assert_allclose(rows["error"], found, atol=1e-9)
 
 
+def test_a_search_finds_the_errors_of_the_experiment(finished):
+    config, _, outcome = finished
+    material, setup = prepare(config), Setup.of(config)
+    battery, dataset = material.validation, material.dataset
+    samples = {name: battery.samples[rows] for name, rows in battery.rows.items()}
+    for name, method in (("OPACC", oq.OPACC(setup.classifier({"max_depth": 2}))), ("OHDx", oq.OHDx())):
+        grid = {"OPACC": {"tau": [0.0, 0.01]}, "OHDx": {"n_bins": [3], "tau": [0.001]}}[name]
+        search = oq.model_selection.SampleSearch(method, grid, samples=samples, measure=list(config.measures))
+        found = search.fit(*dataset.train, dataset.validation.X).results_
+        rows = outcome.validation[outcome.validation["method"] == name]
+        rows = rows[[json.loads(text).get("max_depth", 2) == 2 for text in rows["classifier"]]]
+        assert rows[["protocol", "measure"]].to_numpy().tolist() == found[["protocol", "measure"]].to_numpy().tolist()
+        assert_allclose(rows[["error", "std", "unconverged"]], found[["error", "std", "unconverged"]], atol=1e-9)
+
+
+def test_samples_without_convergence_are_counted_for_methods_on_items(tmp_path, monkeypatch):
+    solve = oq.OQT.solve
+
+    def first_fails(self, summary):
+        solution = solve(self, summary)
+        solution.converged[0] = False
+        return solution
+
+    monkeypatch.setattr(oq.OQT, "solve", first_fails)
+    config = load_config(write_experiment(tmp_path), "quick")
+    unit = next(one for one in units_of(config, 4) if one.trials[0].method == "OQT")
+    found = unit.validate(prepare(config), None)
+    assert set(found["validation"].query("protocol == 'APP'")["unconverged"]) == {1}
+    assert found["estimates"]["converged"].tolist() == [False, *[True] * 9]
+
+
 def test_selection_takes_the_smallest_validation_error_and_the_first_of_ties(finished):
     *_, outcome = finished
     keys = ["method", "protocol", "measure"]

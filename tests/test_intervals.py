@@ -177,7 +177,7 @@ def test_single_items_say_less_than_many(method, target, rng):
     S = scores(rng, np.arange(1000) % 4)
     # 100 groups of one item, nine of 100.
     groups = np.r_[np.arange(100), np.repeat(np.arange(100, 109), 100)]
-    found = intervals(quantifier, S, groups=groups, estimand=target)
+    found = intervals(quantifier, S, groups=groups, estimand=target, bias=False)
     width = (found.upper - found.lower).mean(axis=1)
     assert width[:100].mean() > 1.3 * width[100:].mean()
     # One item is never certain of its class.
@@ -252,7 +252,7 @@ def test_a_large_sample_is_drawn_by_a_smaller_one(rng):
     y = np.arange(200_000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y, noise=0.5), y)
     S = scores(rng, np.arange(16_000) % 4, noise=0.5)
-    small, large = (intervals(quantifier, S[:N], n_replicates=300) for N in (1000, 16_000))
+    small, large = (intervals(quantifier, S[:N], n_replicates=300, bias=False) for N in (1000, 16_000))
     ratio = np.trace(small.covariance[0]) / np.trace(large.covariance[0])
     # Here p_i / N + p_i^2 / N_i, where N_i = 50,000 items of V do not become more.
     assert_allclose(ratio, (0.25 / 1000 + 0.25**2 / 50_000) / (0.25 / 16_000 + 0.25**2 / 50_000), rtol=0.35)
@@ -283,20 +283,20 @@ def test_the_held_out_items_are_kept(data):
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.OACC, oq.RUN], ids=lambda method: method.__name__)
-def test_intervals_warn_where_classes_are_not_told_apart(method):
+def test_intervals_warn_if_classes_cannot_be_distinguished(method):
     y = np.arange(90) % 3
     votes = np.tile([0.2, 0.5, 0.3], (90, 1))  # always for the second class
     quantifier = method().fit_scores(votes, y)
-    with pytest.warns(UserWarning, match="the classifier does not tell all classes apart: .* see diagnose") as caught:
+    with pytest.warns(UserWarning, match="the classifier does not distinguish all classes") as caught:
         found = intervals(quantifier, votes, n_replicates=20)
     assert len(caught) == 1
     assert_allclose(found.prevalences, 1 / 3, atol=1e-6)
 
 
-def test_intervals_warn_where_features_do_not_tell_classes_apart(data):
+def test_intervals_warn_if_features_do_not_distinguish_classes(data):
     X, y, pool = data
     quantifier = oq.HDx(n_bins=2).fit(X[:, :1], y)
-    with pytest.warns(UserWarning, match="the features do not tell all classes apart"):
+    with pytest.warns(UserWarning, match="the features do not distinguish all classes"):
         quantifier.predict_interval(pool[:, :1], options=oq.inference.IntervalOptions(n_replicates=20))
 
 
@@ -388,3 +388,67 @@ def test_cumulative_bounds_of_every_method_rise(method, rng):
     bounds = estimate(q, q.summarize(S, oq.Samples.from_groups(groups)), 0.8).bounds
     for ends in (bounds.cumulative_lower, bounds.cumulative_upper):
         assert (np.diff(ends, axis=1) >= -1e-15).all()
+
+
+@pytest.mark.parametrize("method", ["PACC", "EDy", "OEDy", "OPACC", "ACC", "HDy", "RUN", "SLD", "PCC"])
+def test_nothing_is_claimed_of_classes_with_equal_scores(method, rng):
+    y = np.r_[0, 1, 2, rng.integers(0, 3, 57)]
+    scores = np.tile([0.2, 0.3, 0.5], (60, 1))
+    quantifier = getattr(oq, method)().fit_scores(scores, y)
+    with pytest.warns(UserWarning, match="only the joint prevalence of classes 0, 1, 2 can be estimated"):
+        found = intervals(quantifier, scores[:50], n_replicates=20)
+    assert_allclose(found.lower, 0, atol=1e-12)
+    assert_allclose(found.upper, 1, atol=1e-12)
+    if method not in ("SLD", "PCC"):
+        assert_allclose(found.prevalences, 1 / 3, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [oq.PACC, oq.EDy], ids=lambda method: method.__name__)
+def test_classes_with_equal_scores_share_the_interval_of_their_joint_prevalence(method, rng):
+    y = rng.permutation(np.arange(300) % 3)
+    scores = np.where(y[:, None] > 0, [0.1, 0.3, 0.6], [0.8, 0.1, 0.1]) @ np.eye(3)
+    noise = rng.random(300)[:, None] * 0.3
+    scores = (1 - noise) * scores + noise / 3
+    for other in (1, 2):  # the same scores for both classes
+        scores[y == other] = scores[y == 1][: (y == other).sum()]
+    quantifier = method().fit_scores(scores, y)
+    with pytest.warns(UserWarning, match="joint prevalence of classes 1, 2 can"):
+        found = intervals(quantifier, scores[:120], n_replicates=40)
+    assert_allclose(found.prevalences[:, 1], found.prevalences[:, 2], atol=1e-6)
+    assert_allclose(found.lower[:, 1:], 0, atol=1e-12)
+    joint = 1 - found.prevalences[:, 0]
+    assert (found.upper[:, 1:] >= joint[:, None] - 1e-9).all()
+    assert (found.upper[:, 1:] < 1).all()
+
+
+@pytest.mark.parametrize("method", ["CC", "IBU", "RUN", "OSLD", "OPACC"])
+def test_intervals_include_the_bias_of_the_method(method, rng):
+    y = np.arange(2000) % 4
+    scores = np.exp(-0.5 * (y[:, None] + rng.normal(size=(2000, 1)) - np.arange(4)) ** 2)
+    scores /= scores.sum(axis=1, keepdims=True)
+    quantifier = getattr(oq, method)().fit_scores(scores[:1000], y[:1000])
+    samples = oq.protocols.APP(100, 200, small_pool="replace", random_state=rng).draw(y[1000:])
+    summary, truth = quantifier.summarize(scores[1000:], samples), samples.prevalences
+    covered, plain = (
+        ((got.lower <= truth) & (truth <= got.upper)).mean()
+        for got in (
+            estimate(quantifier, summary, 0.95, oq.inference.IntervalOptions(n_replicates=40, bias=bias))
+            for bias in (True, False)
+        )
+    )
+    assert covered > max(0.8, plain)
+
+
+def test_estimates_are_never_on_an_interior_end_of_their_interval(rng):
+    y = np.arange(600) % 4
+    scores = np.exp(-0.5 * (y[:, None] + rng.normal(size=(600, 1)) - np.arange(4)) ** 2)
+    scores /= scores.sum(axis=1, keepdims=True)
+    samples = oq.protocols.APP(60, 30, small_pool="replace", random_state=rng).draw(y)
+    for method in (oq.PACC, oq.OPACC, oq.IBU, oq.HDy, oq.SLD, oq.GroupBLP, oq.AdjustedML):
+        quantifier = method().fit_scores(scores, y)
+        got = estimate(
+            quantifier, quantifier.summarize(scores, samples), 0.95, oq.inference.IntervalOptions(n_replicates=20)
+        )
+        P = got.prevalences
+        assert ((got.lower < P) | (got.lower == 0)).all()
+        assert ((got.upper > P) | (got.upper == 1)).all()

@@ -105,9 +105,10 @@ def test_groups_stay_together_and_their_error_is_expected(rng):
     X, y = items(rng, 600)
     groups = rng.integers(30, size=600)
     q = oq.AutoQuantifier(budget="fast").fit(X, y, groups=groups)
-    assert set(q.training_.expected) == {"groups"}
-    assert 0 < q.training_.expected["groups"] < 0.2
-    assert "groups" in str(q.training_)
+    large, small = q.training_.expected
+    assert (large, small) == ("groups of 20 items or more", "smaller groups")
+    assert 0 < q.training_.expected[large] < 0.2
+    assert f"{q.training_.expected[large]:.4f} in groups of 20 items or more" in str(q.training_)
 
 
 def test_expected_error_is_near_the_measured_one(rng):
@@ -129,8 +130,8 @@ def test_nobody_knows_the_error_where_a_class_has_a_single_item(rng):
 def test_few_groups_are_enough_to_fit_but_not_to_know_the_error(rng):
     X, y = items(rng, 400)
     q = oq.AutoQuantifier(budget="fast").fit(X, y, groups=np.arange(400) % 4)
-    assert np.isnan(q.training_.expected["groups"])
-    assert "unknown in groups" in str(q.training_)
+    assert np.isnan([*q.training_.expected.values()]).all()
+    assert "expected NMD: unknown" in str(q.training_)
 
 
 def test_default_is_saved_with_what_it_said(rng, tmp_path):
@@ -166,3 +167,10 @@ def test_search_puts_the_default_beside_others(rng):
     search.fit(X[:600], y[:600], X[600:])
     assert search.best() == {"budget": "fast", "prior": "any"}
     assert search.best_estimator_.training_.kind == "few"
+
+
+def test_classes_with_few_training_items_are_named(rng):
+    X, y = items(rng, 400)
+    kept = (y != 2) | (np.cumsum(y == 2) <= 6)
+    with pytest.warns(oq.inference.RareClassWarning, match=r"fewer than 10 training items.*: 2 \(6\)\. Label more"):
+        oq.PACC().fit(X[kept], y[kept])

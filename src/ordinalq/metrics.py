@@ -222,6 +222,15 @@ def wilcoxon(a: Any, b: Any) -> float:
     return float(erfc(np.abs(z) / np.sqrt(2)))
 
 
+def mean_and_std(each: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation (divisor B - 1) of errors (B,); that of a single error is NaN.
+
+    >>> mean_and_std(np.array([1.0, 3.0])), mean_and_std(np.array([1.0]))
+    ((2.0, 1.4142135623730951), (1.0, nan))
+    """
+    return float(each.mean()), float(each.std(ddof=1)) if len(each) > 1 else np.nan
+
+
 def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
     """Return the p-value of each method against the one of the smallest mean error (ties: the first), itself 1.
 

@@ -338,3 +338,27 @@ class Data:
             replace(self, Q=w * self.Q, M=w[:, None] * self.M, background=None if o is None else w * o, directions=None)
             for w in weights[chosen]
         ]
+
+
+# Means that differ by less, relative to the size of what was averaged, differ by rounding errors.
+ROUNDING = 1e-12
+
+
+def equal_columns(M: Floats, size: float = 0.0) -> Index:
+    """Return the set (n,) of each column of M (d, n): columns that differ by rounding errors are in one set.
+
+    `size` is that of the numbers behind M if it is larger than the entries of M.
+
+    >>> equal_columns(np.array([[0.1, 0.3, 0.1 + 1e-16], [0.9, 0.7, 0.9]])).tolist()
+    [0, 1, 0]
+    """
+    near = np.abs(M[:, :, None] - M[:, None, :]).max(axis=0) <= ROUNDING * max(size, float(np.abs(M).max()))
+    return np.unique(near.argmax(axis=0), return_inverse=True)[1]
+
+
+def averaged(X: Floats, sets: Index) -> Floats:
+    """Return X (..., n) with the entries of each of the sets (n,) replaced by their mean."""
+    if sets.max() == len(sets) - 1:
+        return X
+    member = np.eye(sets.max() + 1)[sets]
+    return np.asarray((X @ member / member.sum(axis=0))[..., sets])

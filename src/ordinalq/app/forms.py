@@ -24,7 +24,6 @@ QUOTING = {"auto": "found out", "minimal": "protect cells", "none": "are plain c
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 # Names that columns of labels, and of groups, often have.
 LIKE_TARGET = re.compile(r"stars?|rating|overall|score|label|target|class|grade|level|satisf|happ", re.IGNORECASE)
-LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
 
 
 def one(fields: Fields, name: str, default: str = "") -> str:
@@ -66,13 +65,6 @@ def likely_target(preview: TablePreview) -> str:
     named = [column for column in able if LIKE_TARGET.search(column.name)]
     numbers = [column for column in able if column.is_numeric]
     return next((column.name for column in (*named, *reversed(numbers), *reversed(able))), "")
-
-
-def likely_group(preview: TablePreview, target: str = "") -> str:
-    """Return the column that probably holds the groups, "" if no name says so."""
-    kinds = ("category", "text", "number")
-    able = [column for column in preview.columns if column.kind in kinds and column.name != target]
-    return next((column.name for column in able if LIKE_GROUP.search(column.name)), "")
 
 
 def uses(column: ColumnPreview) -> list[str]:

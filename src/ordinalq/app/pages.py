@@ -16,6 +16,7 @@ from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classifiers.stacking import BUDGETS
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
+from ordinalq.tables.preview import likely_group
 from ordinalq.version import __version__
 
 # What all pages share.
@@ -97,7 +98,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
     if walk.preview is not None:
         last = walk.choices
         target = forms.likely_target(walk.preview) if last is None else last.target
-        by = forms.likely_group(walk.preview, target) if last is None else last.by or ""
+        by = likely_group(walk.preview, target) if last is None else last.by or ""
         values = {
             "preview": walk.preview,
             "columns": walk.preview.columns[: forms.MAX_SHOWN],
@@ -133,7 +134,7 @@ async def new(request: Request, site: Site, walk: Walk) -> Response:
     values: dict[str, Any] = {"preview": None}
     if walk.sample is not None and walk.sample_preview is not None:
         preview, asked = walk.sample_preview, walk.asked
-        by = asked.by or ((forms.likely_group(preview),) if walk.answer is None else ())
+        by = asked.by or ((likely_group(preview),) if walk.answer is None else ())
         values = {
             "preview": preview,
             "groups": forms.columns_of(preview),

@@ -105,7 +105,7 @@ def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats |
     if sample_weight is None:
         return None
     weights = check_weights(sample_weight, n_items)
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
     if has_fit_parameter(last, "sample_weight"):
         return weights
     warnings.warn(

@@ -63,6 +63,8 @@ def prevalences(estimates: "Estimates") -> None:
     ]
     headers = [*groups, said[0], *names[:kept], *hidden, *said[1:]]
     table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all, --top 20 shows the largest")
+    if bounds is not None and bounds.estimand == "population":
+        say("estimates of the populations behind the rows, not of these rows alone")
     if not sign:
         say("shares of the classes in per cent")
     if estimates.keys is not None and (shown.n_items == 1).any():
@@ -136,7 +138,7 @@ def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
 def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
     """State what the errors to expect (NMD) mean."""
     known = {size: (n_classes - 1) * error for size, error in errors.items() if np.isfinite(error)}
-    of = [f"in {size if size == 'groups' else f'samples of {size}'}" for size in known]
+    of = [f"in {size if isinstance(size, str) else f'samples of {size}'}" for size in known]
     if known:
         first, *others = [f"{off:.2f}" for off in known.values()]
         said = [f"{first} {unit} per item {of[0]}", *map(" ".join, zip(others, of[1:], strict=True))]

@@ -27,6 +27,7 @@ from ordinalq.cli.options import (
 from ordinalq.cli.predict import columns_of
 
 if TYPE_CHECKING:
+    from ordinalq.io.table import Table
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.model_file import ModelInfo
 
@@ -140,8 +141,18 @@ def fit(
     info = model_file.save_model(model, out, overwrite=force)
     if json:
         say_json({"model": str(out), **_fitted(model, info)})
-    else:
-        _say_fitted(model, info, out)
+        return
+    _say_fitted(model, info, out)
+    if by is None and (group := _likely_group(file, target, listed(text))):
+        display.sentences(f"groups:    {group!r} may be a group of rows; fit --by {group} learns how groups differ")
+
+
+def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
+    """Return a column that looks like groups, "" if there is none."""
+    from ordinalq.tables.preview import likely_group, preview_table
+
+    found = likely_group(preview_table(file), target)
+    return "" if found in text else found
 
 
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:

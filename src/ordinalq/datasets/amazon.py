@@ -79,19 +79,18 @@ def from_reviews(
     name: str = "amazon-reviews",
     settings: str = "reference",
     random_state: int = 876,
-    max_reviews: int = MAX_REVIEWS,
     real: Any = None,
 ) -> Dataset:
     """Extract a data set from raw reviews: filter, split, encode the texts by an encoder that is fitted here, sample.
 
     The reviews are a file (JSON lines, ``.gz`` or not, CSV or Parquet) or its folder; None looks for a local copy and
-    then downloads the category Books. Where more than `max_reviews` pass the filter, a random subset of this size is
+    then downloads the category Books. If more than `MAX_REVIEWS` pass the filter, a random subset of this size is
     kept. The protocol "real" has the star distributions `real` (k, 5); None reads the published 8873 distributions of
     books.
     """
     check_settings(settings, random_state)
     path = find_local(REVIEW_FILES, data) or fetch(REVIEW_URL, REVIEW_FILES[0])
-    reviews = read_reviews(path, max_reviews, derived_seed(random_state, "reviews"))
+    reviews = read_reviews(path, MAX_REVIEWS, derived_seed(random_state, "reviews"))
     if real is None:
         real = book_prevalences(path.parent if data is not None else None)
     for note in reviews.notes:

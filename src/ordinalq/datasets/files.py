@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.io.columns import natural, place, require_columns, short
+from ordinalq.io.columns import natural, refuse, require_columns, short
 
 logger = logging.getLogger("ordinalq")
 
@@ -105,11 +105,7 @@ def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, ga
     for j, name in enumerate(names):
         column = frame[name]
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        unreadable = np.isnan(values) & (~column.isna().to_numpy() | (not gaps))
-        if unreadable.any():
-            at = int(np.argmax(unreadable))
-            got = "nothing" if column.isna().iloc[at] else short(column.iloc[at])
-            raise ValueError(f"{place(frame, frame.index[at])}: expected a number in column {name!r}, got {got}.")
+        refuse(frame, name, np.isnan(values) & (~column.isna().to_numpy() | (not gaps)), "a number")
         columns[:, j] = values
     return columns
 

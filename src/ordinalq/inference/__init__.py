@@ -11,6 +11,7 @@ from ordinalq.inference.label_plan import LabelsNeeded as LabelsNeeded
 from ordinalq.inference.model import HeldOut as HeldOut
 from ordinalq.inference.model import Inference as Inference
 from ordinalq.inference.model import NoTrainingGroupsWarning as NoTrainingGroupsWarning
+from ordinalq.inference.model import RareClassWarning as RareClassWarning
 from ordinalq.inference.model import Traits as Traits
 from ordinalq.inference.options import IntervalOptions as IntervalOptions
 from ordinalq.inference.predict import estimate as estimate

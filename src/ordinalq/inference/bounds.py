@@ -101,5 +101,13 @@ def mean_class(P: Floats, values: Floats | None = None) -> Floats:
 
 
 def statistics(P: Floats, values: Floats | None = None) -> Floats:
-    """Return prevalences, cumulative ones but the last, and the mean class of P (B, n), side by side: (B, 2n)."""
-    return np.hstack([P, np.cumsum(P, axis=1)[:, :-1], mean_class(P, values)[:, None]])
+    """Return prevalences, cumulative ones but the last, and the mean class of P (..., n), side by side: (..., 2n)."""
+    return np.concatenate([P, np.cumsum(P, axis=-1)[..., :-1], mean_class(P, values)[..., None]], axis=-1)
+
+
+def item_steps(n: int, values: Floats | None = None) -> Floats:
+    """Return the change of `statistics` if one of all items moves up by a class, (2n,): a step of the mean class."""
+    steps = np.ones(2 * n)
+    if values is not None:
+        steps[-1] = np.ptp(values) / (n - 1)
+    return steps

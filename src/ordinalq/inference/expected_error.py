@@ -9,11 +9,14 @@ from sklearn.base import clone
 from ordinalq._utils.validation import Codes, Floats, Mask, check_integer
 from ordinalq.classifiers.cross_fitting import unscored
 from ordinalq.inference.group_model import FEWEST_GROUPS
+from ordinalq.inference.intervals import USUAL_SIZE
 from ordinalq.inference.model import FittedQuantifier
 from ordinalq.metrics import errors
 from ordinalq.protocols import APP
 from ordinalq.samples.samples import Samples
 
+# Groups for which an error is stated.
+GROUP_SIZES = (f"groups of {USUAL_SIZE} items or more", "smaller groups")
 # Samples of each half; their mean is then known to some 5 %.
 N_SAMPLES = 100
 
@@ -27,18 +30,18 @@ def expected_errors(
     sizes: Sequence[int] = (1000,),
     random_state: int = 0,
 ) -> dict[Any, float]:
-    """Return the mean NMD to expect of samples of each size, or of "groups"; NaN where too few items tell.
+    """Return the mean NMD to expect of samples of each size, or of large and small groups; NaN if items are too few.
 
     The scored items S (N, n), codes and groups (N,) are halved. The method, without its classifier, learns from one
     half and estimates samples of the other: of all distributions alike (protocol APP), or the groups themselves where
     there are groups. Then the halves change places. Learning and judging both suffer from half the items; the squared
     excess over e_0, the error where the method has learned from the items that it is judged on, falls with their
-    number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are told as they are. The quantifier is not
-    changed.
+    number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are means over the groups of each size. The
+    quantifier is not changed.
     """
     for size in sizes:
         check_integer("sizes", size, minimum=1)
-    keys: tuple[Any, ...] = tuple(sizes) if groups is None else ("groups",)
+    keys: tuple[Any, ...] = tuple(sizes) if groups is None else GROUP_SIZES
     rng = np.random.default_rng(random_state)
     scored = ~unscored(S)
     S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
@@ -58,9 +61,14 @@ def expected_errors(
             parts = [APP(N_SAMPLES, min(size, len(codes)), **how).draw(own, classes=classes) for size in sizes]
         samples = Samples.stacked(parts)
         found = errors(samples.prevalences, twin.solve_scores(S[judged], samples).p)
-        return np.asarray(found.reshape(len(parts), -1).mean(axis=1))
+        if groups is None:
+            return np.asarray(found.reshape(len(parts), -1).mean(axis=1))
+        large = samples.sizes >= USUAL_SIZE
+        return np.array([found[some].mean() if some.any() else np.nan for some in (large, ~large)])
 
-    expected = (error(half, ~half) + error(~half, half)) / 2
+    both = np.stack([error(half, ~half), error(~half, half)])
+    seen = ~np.isnan(both)
+    expected = np.where(seen, both, 0).sum(axis=0) / np.where(seen.any(axis=0), seen.sum(axis=0), np.nan)
     if groups is None:
         everything = np.ones(len(codes), dtype=bool)
         learned = np.minimum(expected, error(everything, everything))

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, gammaln, logit, ndtri, stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
-from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.options import ESTIMANDS
 from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.quadratic import simplex_qp
@@ -46,6 +46,7 @@ class GroupModel:
     correlation: float = 0.0  # intraclass correlation a of the labels
     worst: float = 0.0  # largest log odds of a training group for another population, see `condition.log_odds`
     fallback: "GroupModel | None" = None  # without the learned prior of the shares, for groups that it makes incredible
+    rarity: Floats | None = None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
 
     @property
     def n_classes(self) -> int:
@@ -342,6 +343,8 @@ ROUNDS = 5
 # Groups of two items or more that a spread can be learned from.
 FEWEST_GROUPS = 3
 FIRST_K, LARGEST_K = 30.0, 1000.0
+# Labelled items of a class of which half of its error is that of the weak prior, and a part that does not count.
+FEW_ITEMS, NOT_RARE = 10.0, 0.02
 
 
 class PairMeans(NamedTuple):
@@ -415,7 +418,9 @@ def learn(sums: GroupSums) -> GroupModel:
     model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + dimensions(W, len(mu)), a)
     centre, spread = weak_prior(sums.pooled)
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
-    model = replace(model, fallback=fallback)
+    rarity = 1 / (1 + (sums.class_sizes / FEW_ITEMS) ** 2)
+    rarity[rarity < NOT_RARE] = 0
+    model = replace(model, fallback=fallback, rarity=rarity if rarity.any() else None)
     some = N > 0
     Q = sums.cross.sum(axis=1)[some] / weight[some, None]
     return replace(model, worst=float(log_odds(model, Q, N[some]).max()))
@@ -625,7 +630,25 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
         estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
+    if model.rarity is not None:
+        E = E + _error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
     return Prediction(estimand, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+
+
+def _error_of_rare_classes(
+    model: GroupModel, rarity: Floats, Q: Floats, sizes: Floats, estimand: str, p: Floats
+) -> Floats:
+    """Return the covariance (B, n, n) of what estimates p (B, n) miss of classes with few labelled items.
+
+    Neither the mean nor the spread of such a class is known, so its prevalence may be that of the weak prior, as far as
+    the class is rare. Other classes then have less, in proportion to p.
+    """
+    assert model.fallback is not None
+    other = condition(model.fallback, Q, sizes, estimand)
+    apart = project(other.mean, other.covariance) - p
+    r = np.sqrt(rarity)
+    T = np.diag(r) - p[:, :, None] * r
+    return np.asarray(T @ (other.covariance + apart[:, :, None] * apart[:, None, :]) @ T.transpose(0, 2, 1))
 
 
 def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
@@ -777,14 +800,6 @@ def variances(E: Floats, values: Floats | None = None) -> Floats:
     single = np.maximum(np.diagonal(E, axis1=1, axis2=2), 0)
     mean = np.maximum(np.matmul(E @ index, index[:, None]), 0)
     return np.hstack([single, cumulated_variance(E), mean])
-
-
-def item_steps(n: int, values: Floats | None = None) -> Floats:
-    """Return the change of `statistics` if one of all items moves up by a class, (2n,): a step of the mean class."""
-    steps = np.ones(2 * n)
-    if values is not None:
-        steps[-1] = np.ptp(values) / (n - 1)
-    return steps
 
 
 def half_widths(prediction: Prediction, level: float, values: Floats | None = None) -> Floats:

@@ -1,6 +1,6 @@
-"""Intervals from replicates, with widths corrected on the training groups.
+"""Intervals from replicates, with widths corrected by the errors of labelled samples.
 
-Models that were trained with groups know what their intervals missed on those, and correct the widths.
+These are the training groups or, without groups, samples drawn from the held-out items.
 """
 
 import warnings
@@ -10,24 +10,35 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from ordinalq._utils.validation import Codes, Floats, Mask
-from ordinalq.inference.bounds import Bounds, mean_class
+from ordinalq._utils.validation import Codes, Floats, Index, Mask
+from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.model import FittedQuantifier, Inference, values_of
+from ordinalq.inference.model import FittedQuantifier, Inference, has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.region import ellipsoids_of_means
-from ordinalq.samples.samples import Samples
+from ordinalq.protocols import APP
+from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, worth
-from ordinalq.simplex import clean
+from ordinalq.simplex import clean, equal_columns
 
-# Widths of intervals: percentiles of replicates, and what the training groups of a model say of them.
+# Widths of intervals: percentiles of replicates, and what samples with known labels show of their errors.
 
 
-# What a correction is learned from: groups of at least this many items, not fewer than the ten largest, and not more
-# than a hundred, whose squared errors are known to 14 %; 6000 solutions take seconds at most.
+# A correction is learned from groups of at least USUAL_SIZE items, not fewer than the FEWEST largest, and not more than
+# MOST, whose squared errors have a relative error of 14%; 6000 solutions take seconds at most.
 USUAL_SIZE, FEWEST, MOST = 20, 10, 100
 CORRECTION_REPLICATES = 60
+# Smaller groups have corrections of their own, by size: those below each limit are represented by parts of this many
+# items of the training groups.
+LIMITS, PARTS = (2, 5, 20), (1, 3, 10)
+# Size of the samples that show the bias of a method without training groups.
+BIAS_SIZE = 500
+# Each side of an interval has at least this part of its width: an estimate on the end of its interval is biased.
+LEAST_SIDE = 0.1
+# Standard deviations of a chi-square sum beyond which errors are not explained by chance.
+CHANCE = 2.5
+SEED = 0
 # The level at which widths are compared; the correction is nearly the same at others.
 LEVEL = 0.95
 # Groups that would have to show that intervals are too wide, before half of it is believed.
@@ -39,71 +50,132 @@ HALVINGS = 50
 KNOWN = 1e-20
 
 
-def statistics(P: Floats, values: Floats | None = None) -> Floats:
-    """Return prevalences, cumulative ones and the mean class of P (..., n), side by side: (..., 2n + 1)."""
-    return np.concatenate([P, np.cumsum(P, axis=-1), mean_class(P, values)[..., None]], axis=-1)
-
-
-def percentiles(R: Floats, level: float, values: Floats | None = None) -> tuple[Floats, Floats]:
-    """Percentiles (b, 2n + 1) of the statistics of replicates R (r, b, n) that hold the given part of them."""
-    # "weibull": so that a further replicate would lie outside as often as the level says.
-    low, high = np.quantile(statistics(R, values), [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
-    return np.asarray(low), np.asarray(high)
-
-
-def corrected(
-    estimate: Floats, lower: Floats, upper: Floats, correction: Floats, level: float
+def percentiles(
+    R: Floats, level: float, values: Floats | None = None, sets: Index | None = None
 ) -> tuple[Floats, Floats]:
-    """Return bounds (B, k) whose distances h from the estimates are sqrt(c^2 h^2 + z^2 b^2).
+    """Percentiles (b, 2n) of the statistics of replicates R (r, b, n) that hold the given part of them.
 
-    The correction (2, 2, k) has c and b, each of the distances below and above.
+    The prevalence of classes in the same of the `sets` (n,) may belong to any of these.
     """
-    below, above = np.sqrt(
-        (correction[0][:, None] * np.maximum([estimate - lower, upper - estimate], 0)) ** 2
-        + (ndtri((1 + level) / 2) * correction[1][:, None]) ** 2
-    )
-    return estimate - below, estimate + above
+    low, high = (statistics(R, values),) * 2 if sets is None else _extremes(R, values, sets)
+    # "weibull": so that a further replicate would lie outside as often as the level says.
+    lower = np.quantile(low, (1 - level) / 2, axis=0, method="weibull")
+    return np.asarray(lower), np.asarray(np.quantile(high, (1 + level) / 2, axis=0, method="weibull"))
+
+
+def _extremes(R: Floats, values: Floats | None, sets: Index) -> tuple[Floats, Floats]:
+    """Return the smallest and largest statistics of R (..., n) if prevalences move within sets of classes (n,)."""
+    U = statistics(np.eye(len(sets)), values)
+    joint = R @ np.eye(sets.max() + 1)[sets]
+    ends = ([pick(U[sets == s], axis=0) for s in range(sets.max() + 1)] for pick in (np.min, np.max))
+    low, high = (joint @ np.array(end) for end in ends)
+    return low, high
+
+
+def sides(estimate: Floats, ends: tuple[Floats, Floats], half_item: Floats) -> Floats:
+    """Return the distances (B, 2, k) of percentiles from estimates (B, k) whose half an item is (B, k).
+
+    An estimate on the end of its percentiles, or beyond, is biased: each side has at least a part of the width, and
+    half an item.
+    """
+    lower, upper = ends
+    width = np.maximum(upper, estimate) - np.minimum(lower, estimate)
+    h = np.stack([estimate - lower, upper - estimate], axis=1)
+    return np.asarray(np.hypot(np.maximum(h, LEAST_SIDE * width[:, None]), half_item[:, None]))
+
+
+def _half_item(sizes: Floats, n: int, values: Floats | None) -> Floats:
+    """Return by how much half an item of N (B,) moves each statistic, (B, 2n)."""
+    return np.asarray(item_steps(n, values) / (2 * sizes[:, None]))
+
+
+def widened(h: Floats, correction: Floats | None, level: float) -> Floats:
+    """Return sqrt(c^2 h^2 + z^2 b^2) for distances h (B, 2, k) of bounds from estimates.
+
+    The correction (B, 2, 2, k) has c and b, each of the distances below and above; None stands for c = 1 and b = 0.
+    """
+    if correction is None:
+        return h
+    return np.asarray(np.hypot(correction[:, 0] * h, ndtri((1 + level) / 2) * correction[:, 1]))
 
 
 def width_correction(
     quantifier: FittedQuantifier, S: Floats, codes: Codes, groups: Codes, weights: Weights | None = None
 ) -> Floats | None:
-    r"""Return by how much the intervals of a quantifier have to be corrected, learned on its own training groups.
-
-    Replicates know the scatter of an estimate: that of items, of M, and of the looks of groups (D). They know neither
-    the bias of a method that smooths or does not adjust, nor by how much the simplex or an early stop hold an estimate
-    back; and an estimate that errs upwards far and rarely has bounds above it that should be below. Labelled groups
-    show the whole error: see :func:`excess`, where e are the errors of the G training groups, and v the squared
-    distances of their bounds from the estimates, over that of a standard normal variable. Groups below their estimate
-    tell of lower bounds, those above of upper ones, together with twenty groups like the mean of both sides. b counts
-    with the Student quantile of G - 1 degrees of freedom, c as if ten more groups had shown no need for it.
+    """Return by how much the intervals of a quantifier have to be corrected, learned on its own training groups.
 
     S (N, ...), codes and groups (N,) are V, scored by models that have seen no item of their group. The correction
-    (2, 2, 2n + 1) is c and b, below and above, of classes, cumulated shares and mean class; None where fewer than three
-    groups have several items.
+    (s, 2, 2, 2n) is that of :func:`shown_correction`, for groups below each of the limits of sizes and for all
+    larger ones; None if fewer than three groups have several items.
     """
     chosen = _asked_about(worth(groups, int(groups.max()) + 1, weights))
-    G = len(chosen)
-    if G < 3:
+    if len(chosen) < 3:
         return None
-    rows = np.isin(groups, chosen)
-    samples = Samples.from_groups(groups[rows]).weighted(None if weights is None else weights.take(rows))
-    truth = samples.average(np.eye(len(quantifier.classes_))[codes[rows]])
-    summary = quantifier.summarize(S[rows], samples, checks=False)
-    P, values = clean(quantifier.solve(summary).p), values_of(quantifier)
+    rows = np.flatnonzero(np.isin(groups, chosen))
+    rng, found = np.random.default_rng(SEED), []
+    for size in (*PARTS, None):
+        some = rows if size is None else np.sort(_parts(rows, groups, size, rng))
+        samples = Samples.from_groups(groups[some]).weighted(None if weights is None else weights.take(some))
+        found.append(shown_correction(quantifier, S[some], codes[some], samples))
+    return np.stack(found)
+
+
+def _parts(rows: Index, groups: Codes, size: int, rng: np.random.Generator) -> Index:
+    """Draw up to `size` of the rows of each group."""
+    order = rng.permutation(rows)
+    order = order[np.argsort(groups[order], kind="stable")]
+    rank = np.arange(len(order)) - np.searchsorted(groups[order], groups[order])
+    return np.asarray(order[rank < size])
+
+
+def bias_correction(quantifier: FittedQuantifier) -> Floats:
+    """Return the correction (1, 2, 2, 2n) for the bias that samples of the held-out items show.
+
+    The samples have uniformly drawn prevalences. Intervals are never made narrower, and they are widened only if chance
+    hardly explains the errors: otherwise the intervals of large samples would consist of noise of the correction.
+    """
+    V = quantifier.held_out_
+    present, own = np.unique(V.codes, return_inverse=True)
+    size = min(BIAS_SIZE, len(own))
+    drawn = APP(MOST, size, small_pool="replace", random_state=SEED).draw(own, classes=np.arange(len(present)))
+    found = shown_correction(
+        quantifier, V.S, V.codes, drawn.weighted(V.weights), least=MOST + CHANCE * np.sqrt(2 * MOST)
+    )
+    found[0] = 1
+    return found[None]
+
+
+def shown_correction(
+    quantifier: FittedQuantifier, S: Floats, codes: Codes, samples: Samples, least: float = 0.0
+) -> Floats:
+    r"""Return by how much intervals have to be corrected, (2, 2, 2n), as labelled samples show.
+
+    Replicates have the scatter of an estimate: that of items, of M, and of the features of groups (D). They do not have
+    the bias of a method that smooths or does not adjust, or of an early stop; and an estimate that errs upwards far and
+    rarely has bounds above it that should be below. Labelled samples show the whole error: see :func:`excess`, where e
+    are the errors of the G samples, and v the squared distances of their bounds from the estimates, over that of a
+    standard normal variable. Samples below their estimate inform lower bounds, those above upper ones, together with
+    twenty samples like the mean of both sides. b counts with the Student quantile of G - 1 degrees of freedom, c as if
+    ten more samples had shown no need for it. b is 0 if sum e^2 / v is below `least`. The correction is c and b, below
+    and above, of classes, cumulative prevalences and mean class.
+    """
+    truth = samples.average(np.eye(len(quantifier.classes_))[codes])
+    summary = quantifier.summarize(S, samples, checks=False)
+    P, values, G = clean(quantifier.solve(summary).p), values_of(quantifier), len(samples)
     estimate = statistics(P, values)
     error = statistics(truth, values) - estimate
-    ends = np.empty((2, *estimate.shape))
+    low, high = np.empty_like(estimate), np.empty_like(estimate)
     options = IntervalOptions(n_replicates=CORRECTION_REPLICATES)
     for part, R, _ in quantifier.replicates(summary, P, options.draws()):
-        ends[:, part] = percentiles(R, LEVEL, values)
+        low[part], high[part] = percentiles(R, LEVEL, values)
     z, t = ndtri((1 + LEVEL) / 2), stdtrit(G - 1, (1 + LEVEL) / 2)
-    half = np.maximum([estimate - ends[0], ends[1] - estimate], 0) / z
+    half = np.moveaxis(sides(estimate, (low, high), _half_item(summary.sizes, P.shape[1], values)), 1, 0) / z
     both = excess(error**2, half.mean(axis=0) ** 2, np.ones_like(error, dtype=bool))
-    sides = np.array([excess(error**2, h**2, side) for h, side in zip(half, (error < 0, error > 0), strict=True)])
+    by_side = np.array([excess(error**2, h**2, side) for h, side in zip(half, (error < 0, error > 0), strict=True)])
     weight = np.array([(error < 0).sum(axis=0), (error > 0).sum(axis=0)])
     weight = weight / (weight + BOTH_SIDES)
-    c2, b2 = np.moveaxis(weight[:, None] * sides**2 + (1 - weight[:, None]) * np.square(both), 1, 0)
+    c2, b2 = np.moveaxis(weight[:, None] * by_side**2 + (1 - weight[:, None]) * np.square(both), 1, 0)
+    b2 = np.where((error**2 / half.mean(axis=0) ** 2).sum(axis=0) < least, 0, b2)
     return np.stack([np.sqrt((CAUTION + G * c2) / (CAUTION + G)), np.sqrt(b2) * t / z])
 
 
@@ -176,7 +248,7 @@ def _bootstrapped(
     block: int,
 ) -> Inference:
     """Add percentiles of replicates as bounds, and their covariances."""
-    _warn_of_equal_columns(quantifier)
+    sets = _indistinct_classes(quantifier)
     P, values = found.prevalences, values_of(quantifier)
     B, n = P.shape
     estimate = statistics(P, values)
@@ -184,7 +256,7 @@ def _bootstrapped(
     covariance, own = np.empty((B, n, n)), np.empty((B, n, n))
     shared: list[npt.NDArray[np.float32]] = []
     for rows, R, n_models in quantifier.replicates(summary, P, options.draws(block)):
-        lower[rows], upper[rows] = percentiles(R, level, values)
+        lower[rows], upper[rows] = percentiles(R, level, values, sets)
         D = R - R.mean(axis=0)
         covariance[rows] = own[rows] = np.einsum("rbi,rbj->bij", D, D, optimize=True) / (len(R) - 1)
         if n_models > 1:
@@ -195,20 +267,29 @@ def _bootstrapped(
             r = len(R) // n_models
             own[rows] = (covariance[rows] - _product(shared[-1])) * (r / max(r - 1, 1))
     factor = np.concatenate(shared) if shared else None
-    correction = quantifier.held_out_.width_correction
+    correction = _correction(quantifier, summary.sizes) if options.bias else None
+    h = widened(sides(estimate, (lower, upper), _half_item(summary.sizes, n, values)), correction, level)
+    lower, upper = estimate - h[:, 0], estimate + h[:, 1]
     if correction is not None:
-        lower, upper = corrected(estimate, lower, upper, correction, level)
-        scale, extra = np.sqrt((correction[:, :, :n] ** 2).mean(axis=1))
-        # Shares sum to one, and their errors to zero.
+        scale, extra = np.moveaxis(np.sqrt((correction[..., :n] ** 2).mean(axis=2)), 1, 0)
+        # Prevalences sum to one, and their errors to zero.
         centred = np.eye(n) - 1 / n
+        more = extra[:, :, None] ** 2 * np.eye(n)
         covariance, own = (
-            centred @ (V * scale[:, None] * scale + np.diag(extra**2)) @ centred for V in (covariance, own)
+            centred @ (V * scale[:, :, None] * scale[:, None] + more) @ centred for V in (covariance, own)
         )
-        factor = None if factor is None else (factor * scale[:, None]).astype(np.float32)
-    # Whole distributions end at one.
-    lower, upper = (np.delete(end, 2 * n - 1, axis=1) for end in (lower, upper))
+        factor = None if factor is None else (factor * scale[:, :, None]).astype(np.float32)
     bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).holding(P)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
+
+
+def _correction(quantifier: FittedQuantifier, sizes: Floats) -> Floats | None:
+    """Return the correction of the interval of each sample, (B, 2, 2, 2n), None if there is none."""
+    V = quantifier.held_out_
+    if V.learned_groups:
+        return None if V.width_correction is None else V.width_correction[np.searchsorted(LIMITS, sizes, side="right")]
+    found = V.once(bias_correction, quantifier, key=quantifier)
+    return np.broadcast_to(found, (len(sizes), *found.shape[1:]))
 
 
 def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
@@ -217,16 +298,38 @@ def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
     return np.asarray(np.matmul(L, L.transpose(0, 2, 1)))
 
 
-def _warn_of_equal_columns(quantifier: FittedQuantifier) -> None:
-    """Warn where M (d, n) maps different distributions to the same q: no noise moves the estimate among these."""
-    M = quantifier.response_matrix()
-    if M is None:
-        return
-    rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
-    if rank < M.shape[1] - 1:
-        what = "features do" if quantifier.traits.input_kind == "features" else "classifier does"
+def _indistinct_classes(quantifier: FittedQuantifier) -> Index | None:
+    """Return the set (n,) of each class if some classes have the same mean representation, and warn of them.
+
+    Warn also if M (d, n) maps different distributions to the same q, so that no noise moves the estimate among these.
+    """
+    if not has_held_out(quantifier):
+        return None
+    means = quantifier.held_out_.once(_mean_features, quantifier, key=quantifier)
+    sets = equal_columns(means, float(quantifier.traits.input_kind == "scores"))
+    what = "features do" if quantifier.traits.input_kind == "features" else "classifier does"
+    if sets.max() < len(sets) - 1:
+        alike = [", ".join(map(str, quantifier.classes_[sets == s])) for s in range(sets.max() + 1)]
+        names = "; ".join(name for s, name in enumerate(alike) if (sets == s).sum() > 1)
         warnings.warn(
-            f"the {what} not tell all classes apart: the data leave some of their shares open, and the intervals, "
-            "which do not show that, are too narrow; see diagnose.",
+            f"the {what} not distinguish all classes: only the joint prevalence of classes {names} can be estimated.",
             stacklevel=5,
         )
+        return sets
+    M = quantifier.response_matrix()
+    if M is None:
+        return None
+    rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
+    if rank < M.shape[1] - 1:
+        warnings.warn(
+            f"the {what} not distinguish all classes: the data leave some of their prevalences open, and the "
+            "intervals, which do not show that, are too narrow; see diagnose.",
+            stacklevel=5,
+        )
+    return None
+
+
+def _mean_features(quantifier: FittedQuantifier) -> Floats:
+    """Return the mean of the representation over the held-out items of each class, (d, n)."""
+    V = quantifier.held_out_
+    return class_means(quantifier.group_features(V.S), V.codes, None, V.weights)

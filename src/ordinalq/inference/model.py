@@ -85,7 +85,7 @@ class HeldOut:
         D: covariance between groups of the mean representation within a class.
     check_covariance : ndarray (g, g) or None
         The same for the functions of the fit test.
-    width_correction : ndarray (2, 2, 2n + 1) or None
+    width_correction : ndarray (s, 2, 2, 2n + 1) or None
         Correction of interval widths, see `ordinalq.inference.intervals.width_correction`.
     """
 
@@ -110,15 +110,15 @@ class HeldOut:
         groups = None if self.groups is None else self.groups[rows]
         return HeldOut(self.S[rows], self.codes[rows], weights, groups, self.n_training)
 
-    def once(self, derive: Callable[..., T], *arguments: Any) -> T:
+    def once(self, derive: Callable[..., T], *arguments: Any, key: Any = None) -> T:
         """Return derive(*arguments), computed at the first call.
 
-        The key is `derive` alone: the arguments must follow from these items.
+        The arguments must follow from these items and from the key, such as a quantifier.
         """
         found = self.__dict__.setdefault("_derived", {})
-        if derive not in found:
-            found[derive] = derive(*arguments)
-        derived: T = found[derive]
+        if (derive, key) not in found:
+            found[derive, key] = derive(*arguments)
+        derived: T = found[derive, key]
         return derived
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,6 +180,10 @@ class Inference:
     own: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     ellipsoids: Ellipsoids | None = None
+
+
+class RareClassWarning(UserWarning):
+    """A class has so few training items that its prevalence is uncertain."""
 
 
 class NoTrainingGroupsWarning(UserWarning):

@@ -53,23 +53,29 @@ class IntervalOptions:
         labels; narrower, and as right as the model is. "auto" is "model" if the method has such a model, like GroupBLP,
         and the group is like the training groups, else "labels". Groups with fewer than ten labels never rest on labels
         alone.
+    bias : bool, default=True
+        Widen bootstrap intervals by the bias of the method, which samples of the held-out items show, and by the errors
+        of the training groups. False gives the plain bootstrap. AdjustedML and GroupBLP do not use it.
 
     Examples
     --------
     >>> IntervalOptions(estimand="population", n_replicates=500)
-    IntervalOptions(estimand='population', n_replicates=500, random_state=0, basis='auto')
+    IntervalOptions(estimand='population', n_replicates=500, random_state=0, basis='auto', bias=True)
     """
 
     estimand: str = "sample"
     n_replicates: int = 200
     random_state: Any = 0
     basis: str = "auto"
+    bias: bool = True
 
     def __post_init__(self) -> None:
         check_choice("estimand", self.estimand, ESTIMANDS)
         check_integer("n_replicates", self.n_replicates, minimum=20)
         check_random_state(self.random_state)
         check_choice("basis", self.basis, BASES)
+        if not isinstance(self.bias, bool):
+            raise TypeError(f"bias must be True or False, got {self.bias!r}.")
 
     def draws(self, block: int = 0) -> Draws:
         """Return the draws with a fresh generator, for a block of samples."""

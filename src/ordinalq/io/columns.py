@@ -25,6 +25,12 @@ MISSING_WORDS = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 
+
+def is_missing(word: str | None) -> bool:
+    """Return whether a cell stands for a missing value: an empty one, or "NA" and the like."""
+    return not word or word in MISSING_WORDS
+
+
 # What other programs call a column without a name, which only numbers the rows.
 UNNAMED = ("", "__index_level_0__")
 
@@ -169,25 +175,23 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         values = parsed_numbers(column)
         missing = np.isnan(values) & gaps(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
+    refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
+    return values
+
+
+def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
+    """Raise ValueError for the first of the `bad` cells (N,) of a column, if there is one."""
     if bad.any():
         at = int(np.argmax(bad))
-        kind = "a finite number" if np.isinf(values[at]) else "a number"
-        raise ValueError(
-            f"{place(frame, frame.index[at])}: expected {kind} in column {name!r}, got {short(column.iloc[at])}."
-        )
-    return values
+        got = short(frame[name].iloc[at]) if as_words(frame[name].iloc[[at]])[0] else "nothing"
+        raise ValueError(f"{place(frame, frame.index[at])}: expected {expected} in column {name!r}, got {got}.")
 
 
 def weights(frame: pd.DataFrame, name: str) -> Floats:
     """Return the weights in a column of a table or a portion of one, (N,): finite numbers >= 0."""
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        at = int(bad.argmax())
-        word = as_words(frame[name])[at]
-        got = short(word) if word else "nothing"
-        raise ValueError(f"{place(frame, frame.index[at])}: expected a weight >= 0 in column {name!r}, got {got}.")
+    refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
     return values
 
 
@@ -223,8 +227,7 @@ def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
     """Return which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
-        words = as_words(column[unread])
-        found[unread] = [not word or word in MISSING_WORDS for word in words]
+        found[unread] = [is_missing(word) for word in as_words(column[unread])]
     return found
 
 
@@ -237,14 +240,8 @@ def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
         raise ValueError(f"{where(frame)}: expected dates in column {name!r}, as in training, got numbers.")
     values = pd.to_datetime(column.astype(object), format=style or "ISO8601", utc=True, errors="coerce")
     unread = values.isna().to_numpy()
-    bad = unread & ~gaps(column, unread)
-    if bad.any():
-        at = int(np.argmax(bad))
-        example = pd.Timestamp("2024-01-31").strftime(style) if style else "2024-01-31"
-        raise ValueError(
-            f"{place(frame, frame.index[at])}: expected a date such as {example} in column {name!r}, "
-            f"got {short(column.iloc[at])}."
-        )
+    example = pd.Timestamp("2024-01-31").strftime(style or "%Y-%m-%d")
+    refuse(frame, name, unread & ~gaps(column, unread), f"a date such as {example}")
     return values
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, make_folds, unscored
-from ordinalq.metrics import errors, find_measure, p_against_best
+from ordinalq.metrics import errors, find_measure, mean_and_std, p_against_best
 from ordinalq.protocols import APP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
@@ -74,17 +74,12 @@ class MethodComparison:
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of :meth:`frame`."""
         p, least = p_against_best(self.errors), float(self.errors[self.best].mean())
-        found = [
-            {
-                "method": name,
-                "mean": float(e.mean()),
-                "std": float(e.std(ddof=1)) if len(e) > 1 else np.nan,
-                "ratio": float(e.mean()) / least if least > 0 else np.nan,
-                "p_value": p[name],
-                "as_good": bool(p[name] >= LEVEL),
-            }
-            for name, e in self.errors.items()
-        ]
+        found = []
+        for name, each in self.errors.items():
+            mean, std = mean_and_std(each)
+            ratio = mean / least if least > 0 else np.nan
+            test = {"p_value": p[name], "as_good": bool(p[name] >= LEVEL)}
+            found.append({"method": name, "mean": mean, "std": std, "ratio": ratio} | test)
         return sorted(found, key=lambda row: row["mean"])
 
     def sentence(self) -> str:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, Index, Mask
 from ordinalq.classifiers.cross_fitting import held_out
-from ordinalq.metrics import errors
+from ordinalq.metrics import errors, mean_and_std
 from ordinalq.quantifiers.base import Quantifier, check_items, group_codes
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
@@ -74,13 +74,8 @@ class Battery(NamedTuple):
             for name, measure in measures.items():
                 cell = {"error": np.inf, "std": np.nan, "unconverged": len(index)}
                 if not found.message:
-                    each = errors(self.truth[index], found.P[index], measure)
-                    std = float(each.std(ddof=1)) if len(each) > 1 else np.nan
-                    cell = {
-                        "error": float(each.mean()),
-                        "std": std,
-                        "unconverged": int((~found.converged[index]).sum()),
-                    }
+                    mean, std = mean_and_std(errors(self.truth[index], found.P[index], measure))
+                    cell = {"error": mean, "std": std, "unconverged": int((~found.converged[index]).sum())}
                 yield {"protocol": protocol, "measure": name} | cell | how
 
 

@@ -10,9 +10,9 @@ from scipy.special import ndtri
 
 from ordinalq._utils.validation import Codes, Floats, Index, check_choice, check_distributions, check_real
 from ordinalq.classifiers.calibration import Calibration
-from ordinalq.inference.bounds import Bounds, statistics
+from ordinalq.inference.bounds import Bounds, item_steps, statistics
 from ordinalq.inference.fit_test import verdicts
-from ordinalq.inference.group_model import item_steps, multinomial, variances
+from ordinalq.inference.group_model import multinomial, variances
 from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
@@ -539,7 +539,7 @@ class AdjustedML(Quantifier):
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""
         if self.group_effect is None or self.held_out_.learned_groups:
             return self
-        model = self.held_out_.once(self._group_model, self.held_out_, self.group_effect)
+        model = self.held_out_.once(AdjustedML._group_model, self, self.held_out_, self.group_effect, key=self)
         model.held_out_ = self.held_out_
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):

@@ -30,7 +30,7 @@ class Training:
     weights : dict of str to float
         Weight of the regressors together, and of each classifier, in the stack.
     expected : dict of int or str to float
-        Mean NMD to expect in samples of that many items with any distribution, or in "groups"; see
+        Mean NMD to expect in samples of that many items with any distribution, or in groups by size; see
         :func:`ordinalq.inference.expected_error.expected_errors`.
     """
 
@@ -46,9 +46,9 @@ class Training:
         numbers = {reason: self.reasons.count(reason) for reason in self.reasons}
         lines += [f"  {reason if n == 1 else reason.replace(':', f' ({n}):', 1)}" for reason, n in numbers.items()]
         lines.append("  weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()))
-        sizes = {size: size if size == "groups" else f"samples of {size} items" for size in self.expected}
-        errors = {size: "unknown" if np.isnan(error) else f"{error:.4f}" for size, error in self.expected.items()}
-        lines.append("  expected NMD: " + ", ".join(f"{errors[size]} in {sizes[size]}" for size in sizes))
+        sizes = {size: size if isinstance(size, str) else f"samples of {size} items" for size in self.expected}
+        known = {size: f"{error:.4f}" for size, error in self.expected.items() if not np.isnan(error)}
+        lines.append("  expected NMD: " + (", ".join(f"{known[size]} in {sizes[size]}" for size in known) or "unknown"))
         return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 """`Quantifier`, the base class of all methods: fitting, prediction and inference."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +24,7 @@ from ordinalq.inference.intervals import infer_by_bootstrap, width_correction
 from ordinalq.inference.items import item_posteriors
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
-from ordinalq.inference.model import HeldOut, Inference, Replicates, Smoothing, Traits, has_held_out
+from ordinalq.inference.model import HeldOut, Inference, RareClassWarning, Replicates, Smoothing, Traits, has_held_out
 from ordinalq.inference.options import Draws, IntervalOptions, check_level
 from ordinalq.inference.predict import estimate, group_quantifier, group_samples
 from ordinalq.metrics import nmd
@@ -38,6 +39,8 @@ from ordinalq.solvers.solution import Solution, distributions
 
 # Tolerance for the sum of a row of scores; single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4
+# Training items of a class below which a warning is issued.
+FEW_ITEMS = 10
 # Samples of `score`: their number, their largest size, and their seed.
 SAMPLES, SIZE, SEED = 100, 100, 0
 # Level of intervals if only the covariance of an estimate is needed.
@@ -116,6 +119,7 @@ class Quantifier(BaseEstimator, ABC):
         codes = self._start(y, classes, class_values)
         X = check_items(self, X, reset=True)
         check_consistent_length(X, codes)
+        _warn_of_rare_classes(codes, self.classes_)
         self._fit_items(X, codes, group_codes(groups, len(codes)), w)
         return self
 
@@ -659,6 +663,19 @@ def check_every_class(codes: Codes, classes: Array) -> None:
         raise ValueError(
             f"class {classes[missing.argmax()]} has no training item with an out-of-sample score; "
             f"M needs every one of the {len(classes)} classes."
+        )
+
+
+def _warn_of_rare_classes(codes: Codes, classes: Array) -> None:
+    """Warn of classes with few of the items with codes (N,)."""
+    counts = np.bincount(codes, minlength=len(classes))
+    few = [f"{label} ({count})" for label, count in zip(classes, counts, strict=True) if count < FEW_ITEMS]
+    if few:
+        warnings.warn(
+            f"Some classes have fewer than {FEW_ITEMS} training items, so their prevalences are uncertain: "
+            f"{', '.join(few)}. Label more items of these classes.",
+            RareClassWarning,
+            stacklevel=3,
         )
 
 

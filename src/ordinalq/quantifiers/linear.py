@@ -18,7 +18,7 @@ from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import handed_on
-from ordinalq.simplex import Data
+from ordinalq.simplex import Data, averaged, equal_columns
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.objectives import LinearObjective
 from ordinalq.solvers.solution import Solution
@@ -127,9 +127,15 @@ class MatrixQuantifier(SmoothedQuantifier):
         for_means = self.representation_.for_means_
         if for_means is not None:
             check_every_class(held_out.codes[for_means], self.classes_)
-        self.M_ = class_means(F, held_out.codes, for_means, held_out.weights)
+        self.M_ = self._without_rounding(class_means(F, held_out.codes, for_means, held_out.weights))
         self._tune(held_out, None if for_means is None else np.flatnonzero(for_means))
         return None if for_means is None else held_out.take(for_means)
+
+    def _without_rounding(self, M: Floats) -> Floats:
+        """Return M (d, n) with equal columns if these differ by rounding errors, which would decide the estimate."""
+        sets = equal_columns(M, float(self.traits.input_kind == "scores"))
+        M = averaged(M, sets)
+        return averaged(M.T, sets).T if self.representation_.gives_distances else M
 
     def _fitted_representation(self, representation: Representation, V: HeldOut) -> Representation:
         return representation.fit(V.S, V.codes, len(self.classes_), **handed_on(representation.fit, V.weights))
@@ -152,19 +158,22 @@ class MatrixQuantifier(SmoothedQuantifier):
 
     def solve(self, summary: Summary) -> Solution:
         """Return the estimates of B summarized samples."""
-        return self._solve_data(Data(summary.means, self.M_, summary.sizes, self.representation_.n_blocks_))
+        Q = summary.means
+        if self.representation_.gives_distances:
+            Q = averaged(Q, equal_columns(self.M_))
+        return self._solve_data(Data(Q, self.M_, summary.sizes, self.representation_.n_blocks_))
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
         """Return the quantifier with M from other held-out items, and the change of distances."""
         twin = copy(self)
         if not self.representation_.gives_distances:
-            twin.M_ = drawn.average(F).T
+            twin.M_ = self._without_rounding(drawn.average(F).T)
             return twin, None
         # Distances to other items: f changes, and with it q, by the change of the estimated mixture of V.
         V = self.held_out_
         nearer = clone(self.representation_).fit(V.S[drawn.items], V.codes[drawn.items], len(self.classes_))
         moved = nearer.transform(V.S)
-        twin.M_ = drawn.average(moved).T
+        twin.M_ = self._without_rounding(drawn.average(moved).T)
         return twin, class_means(moved, V.codes, None, V.weights) - class_means(F, V.codes, None, V.weights)
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:

@@ -18,7 +18,7 @@ from ordinalq.inference.model import has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.predict import estimate
 from ordinalq.io.table import Table
-from ordinalq.metrics import errors
+from ordinalq.metrics import errors, mean_and_std
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier
@@ -53,8 +53,7 @@ def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) ->
     for name, P in estimates.items():
         row: dict[str, Any] = {"estimate": name}
         for measure in MEASURES:
-            e = sample_errors(P, samples, measure, values)
-            row |= {measure: e.mean(), f"{measure}_std": e.std(ddof=1) if len(e) > 1 else np.nan}
+            row[measure], row[f"{measure}_std"] = mean_and_std(sample_errors(P, samples, measure, values))
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -17,6 +17,7 @@ from ordinalq.io.columns import (
     coded_words,
     date_style,
     dates,
+    is_missing,
     is_words,
     place,
     short,
@@ -67,7 +68,7 @@ class GroupColumn:
         if self._as_is or (self._native and not (is_words(column) and _are_strings(column))):
             return column
         codes, words = coded_words(column)
-        known = [None if word is None else _known(word) for word in words]
+        known = [None if is_missing(word) else word for word in words]
         longest = max((len(word) for word in known if word is not None), default=0)
         if longest > MAX_NAME:
             raise ValueError(
@@ -175,11 +176,6 @@ def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd
 def _are_strings(column: "pd.Series[Any]") -> bool:
     """Return whether all values are strings; a column of objects may also hold dates."""
     return all(isinstance(value, str) for value in column.dropna().unique())
-
-
-def _known(word: str | None) -> str | None:
-    """Return a word, None where it stands for a missing value: an empty cell, or "NA" and the like."""
-    return None if not word or word in MISSING_WORDS else word
 
 
 def _values(words: Iterable[str]) -> Any:

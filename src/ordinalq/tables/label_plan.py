@@ -8,7 +8,7 @@ import pandas as pd
 from ordinalq._utils.validation import Index, Mask, check_random_state
 from ordinalq.inference.label_plan import LabelsNeeded, drawn_items, labels_needed
 from ordinalq.inference.options import IntervalOptions
-from ordinalq.io.columns import MISSING_WORDS, as_words, where
+from ordinalq.io.columns import as_words, is_missing, where
 from ordinalq.io.table import Table
 from ordinalq.tables.aggregate import Reading, read_summary
 from ordinalq.tables.grouping import By, Grouping
@@ -87,5 +87,5 @@ def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
         code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
         codes.append(code)
         words = [None] * len(frame) if plan.labels is None else as_words(frame[plan.labels])
-        free.append(np.array([not word or word in MISSING_WORDS for word in words], dtype=bool))
+        free.append(np.array([is_missing(word) for word in words], dtype=bool))
     return np.concatenate(codes), np.concatenate(free)

@@ -680,9 +680,9 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
         raise TypeError(f"trusted must be a list of names of types, got the text {trusted!r}.")
     meta, payload = _read(path)
     info = check_meta(meta, payload, path)
-    _check(payload, path)
+    schema = _check(payload, path)
     try:
-        types = _refuse_untrusted(payload, trusted, path)
+        types = _refuse_untrusted(payload, schema, trusted, path)
         with warnings.catch_warnings():
             # check_meta has judged the versions already.
             warnings.filterwarnings("ignore", category=UserWarning, message="Trying to unpickle")
@@ -832,22 +832,21 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
     return meta, payload
 
 
-def _check(payload: bytes, path: Path) -> None:
-    """Refuse a payload that is not safe to walk."""
+def _check(payload: bytes, path: Path) -> dict[str, Any]:
+    """Return the tree of a payload; refuse one that is not safe to walk."""
     try:
-        check_payload(payload)
+        return check_payload(payload)
     except Refused as error:
         raise ValueError(f"{path}: {plain(str(error))}.") from error
     except Exception as error:  # whatever zipfile and zlib make of rubbish
         raise ValueError(f"{path}: {PAYLOAD} in it is damaged ({plain(str(error))[:200]}).") from error
 
 
-def _refuse_untrusted(payload: bytes, trusted: Sequence[str], path: Path) -> list[str]:
+def _refuse_untrusted(payload: bytes, schema: dict[str, Any], trusted: Sequence[str], path: Path) -> list[str]:
     """Return the types in a payload that are not skops' own; each must be ours or listed by the caller."""
     import skops.io
 
-    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-        unchecked = {name for _, name in types_of(json.loads(archive.read(SCHEMA)))} & set(UNCHECKED)
+    unchecked = {name for _, name in types_of(schema)} & set(UNCHECKED)
     types = {*skops.io.get_untrusted_types(data=payload), *unchecked}
     unknown = sorted(types - set(own_types()) - set(trusted))
     if unknown:

@@ -1,15 +1,18 @@
 """Preview of a table, and labels that users return."""
 
+import re
 from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ordinalq.io.columns import MISSING_WORDS, UNNAMED, as_words, column_kinds, is_words, require_columns, short
+from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_words, require_columns, short
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 
+# Names of columns that hold groups.
+LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
@@ -54,6 +57,13 @@ class TablePreview(NamedTuple):
     def column(self, name: str) -> ColumnPreview | None:
         """Return a column by its name."""
         return next((column for column in self.columns if column.name == name), None)
+
+
+def likely_group(preview: TablePreview, target: str = "") -> str:
+    """Return the column whose name suggests that it holds groups, "" if there is none."""
+    kinds = ("category", "text", "number")
+    able = [column for column in preview.columns if column.kind in kinds and column.name != target]
+    return next((column.name for column in able if LIKE_GROUP.search(column.name)), "")
 
 
 def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
@@ -107,7 +117,7 @@ def _counted(column: Any) -> Counter[str | None] | None:
         return None
     found: Counter[str | None] = Counter()
     for word, count in zip(words, counts.tolist(), strict=True):
-        found[word if word and word not in MISSING_WORDS else None] += count
+        found[None if is_missing(word) else word] += count
     return found
 
 
@@ -172,7 +182,7 @@ class ReturnedLabels:
         for number, word in zip(as_words(frame[place]), words, strict=True):
             if number is None or not number.isdecimal():
                 raise ValueError(f"{file.name}: expected a number in column {place!r}, got {short(number)}.")
-            if word and word not in MISSING_WORDS:
+            if word and not is_missing(word):
                 self.labels[int(number)] = word
         if not self.labels:
             raise ValueError(f"{file.name}: column {target!r} has no labels: fill it first.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 from ordinalq.datasets import published
-from ordinalq.metrics import p_against_best
+from ordinalq.metrics import mean_and_std, p_against_best
 from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome, rows_of
 from ordinalq.paper.report.formats import short
@@ -115,14 +115,14 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
     against_best, printed, counts = p_values(errors), printed_cells(outcome, protocol, measure), unconverged(outcome)
     for method in methods:
         column, paper = errors.get(method), printed.get(method, {})
-        mean = np.nan if column is None else float(np.mean(column))
+        mean, std = (np.nan, np.nan) if column is None else mean_and_std(column)
         chosen = selected(outcome, method, protocol, measure)
         yield {
             "method": method,
             "protocol": protocol,
             "measure": measure,
             "mean": mean,
-            "std": float(np.std(column, ddof=1)) if column is not None and len(column) > 1 else np.nan,
+            "std": std,
             "n_samples": 0 if column is None else len(column),
             "p_value": against_best.get(method, np.nan),
             "bold": against_best.get(method, 0.0) >= LEVEL,
