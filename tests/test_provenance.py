@@ -64,3 +64,13 @@ def test_plots_name_the_model_in_figures_of_their_own(data):
     assert figure.get_suptitle() == found.provenance.short
     assert found.provenance.model.startswith(found.provenance.short.split("model ")[1].split(",")[0])
     assert oq.plot.distribution([0.2, 0.8]).figure.get_suptitle() == ""
+
+
+def test_groups_without_training_groups_name_the_model_that_was_fitted(rng):
+    y = rng.integers(1, 5, size=400)
+    X, groups = y[:, None] + rng.normal(size=(400, 2)), np.arange(400) % 5
+    q = oq.AutoQuantifier(budget="fast").fit(X, y)
+    single, grouped = q.predict_interval(X).provenance, q.predict_groups(X, groups).provenance
+    assert grouped.method == single.method == "AutoQuantifier"
+    assert grouped.model == single.model
+    assert grouped.groups == "differ by a stated group effect of 0.1"

@@ -63,7 +63,7 @@ def prevalences(estimates: "Estimates") -> None:
     ]
     headers = [*groups, said[0], *names[:kept], *hidden, *said[1:]]
     table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all, --top 20 shows the largest")
-    if bounds is not None and bounds.estimand == "population":
+    if estimates.provenance is not None and estimates.provenance.estimand == "population":
         say("estimates of the populations behind the rows, not of these rows alone")
     if not sign:
         say("shares of the classes in per cent")

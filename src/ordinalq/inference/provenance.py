@@ -73,9 +73,11 @@ def provenance_of(quantifier: FittedQuantifier, estimand: str, level: float | No
         groups = f"differ by a stated group effect of {effect:g}"
     else:
         groups = "differ in nothing but their prevalences" if are_groups else "none"
-    V = getattr(quantifier, "held_out_", None)
-    model = model_hash(quantifier) if V is None else V.once(model_hash, quantifier)
-    return Provenance(type(quantifier).__name__, model, __version__, estimand, level, groups)
+    # The model that the user has fitted, if another one with a stated group effect answers for it.
+    fitted = getattr(quantifier, "answers_for_", quantifier)
+    V = getattr(fitted, "held_out_", None)
+    model = model_hash(fitted) if V is None else V.once(model_hash, fitted, key=fitted)
+    return Provenance(type(fitted).__name__, model, __version__, estimand, level, groups)
 
 
 def model_hash(quantifier: FittedQuantifier) -> str:

@@ -540,7 +540,7 @@ class AdjustedML(Quantifier):
         if self.group_effect is None or self.held_out_.learned_groups:
             return self
         model = self.held_out_.once(AdjustedML._group_model, self, self.held_out_, self.group_effect, key=self)
-        model.held_out_ = self.held_out_
+        model.held_out_, model.answers_for_ = self.held_out_, self
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

@@ -65,6 +65,7 @@ class GroupBLP(Quantifier):
     """
 
     paper_name = ""
+    answers_for_: Quantifier
 
     def __init__(self, classifier: Any = None, *, group_effect: float | None = None) -> None:
         self.classifier = classifier
