@@ -15,5 +15,6 @@ from ordinalq.inference.model import RareClassWarning as RareClassWarning
 from ordinalq.inference.model import Traits as Traits
 from ordinalq.inference.options import IntervalOptions as IntervalOptions
 from ordinalq.inference.predict import estimate as estimate
+from ordinalq.inference.provenance import Provenance as Provenance
 from ordinalq.inference.region import Region as Region
 from ordinalq.inference.trend import Trend as Trend

@@ -93,4 +93,4 @@ def model_hash(quantifier: FittedQuantifier) -> str:
         arrays += [quantifier.held_out_.S, quantifier.held_out_.codes.astype(np.int64)]
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:DIGITS]
+    return found.hexdigest()[:DIGITS].upper()

@@ -21,6 +21,7 @@ from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import score_checks
 from ordinalq.inference.group_model import effect_on_looks
 from ordinalq.inference.intervals import infer_by_bootstrap, width_correction
+from ordinalq.inference.items import item_posteriors
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.labels import label_totals
 from ordinalq.inference.model import HeldOut, Inference, RareClassWarning, Replicates, Smoothing, Traits, has_held_out
@@ -42,6 +43,8 @@ SCORE_SUM_TOLERANCE = 1e-4
 FEW_ITEMS = 10
 # Samples of `score`: their number, their largest size, and their seed.
 SAMPLES, SIZE, SEED = 100, 100, 0
+# Level of intervals if only the covariance of an estimate is needed.
+LEVEL = 0.95
 
 
 class Quantifier(BaseEstimator, ABC):
@@ -445,6 +448,49 @@ class Quantifier(BaseEstimator, ABC):
         return self._for(groups)._estimate(
             X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
         )
+
+    def predict_items(self, X: Any, groups: Any = None, *, labels: Any = None) -> Floats:
+        """Return the posterior probabilities of each item, given the estimated prevalences of its group.
+
+        A classifier's probabilities hold for the prevalences of the training items. Here they are calibrated and
+        reweighted by the prevalences estimated for the item's group, for users who also sort or filter items.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            The items.
+        groups : array-like (N,), default=None
+            The group of each item; None takes all of X as one sample.
+        labels : array-like (N,), default=None
+            Labels of some of the items, for the estimates of the groups; see :meth:`predict_groups`.
+
+        Returns
+        -------
+        ndarray (N, n)
+            Rows sum to one.
+
+        Examples
+        --------
+        >>> import ordinalq as oq
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat([1, 2], 300)
+        >>> q = oq.PACC().fit(y[:, None] + rng.normal(size=(600, 1)), y)
+        >>> mostly_two = np.repeat([1, 2], [20, 280])[:, None] + rng.normal(size=(300, 1))
+        >>> q.scores(mostly_two).mean(axis=0).round(1).tolist()
+        [0.4, 0.6]
+        >>> q.predict_items(mostly_two).mean(axis=0).round(1).tolist()
+        [0.1, 0.9]
+        """
+        if isinstance(groups, Samples):
+            raise TypeError("groups must be one value per item, got Samples, which may contain an item twice.")
+        S = self.scores(X)
+        votes = not getattr(getattr(self, "classifier_", None), "gives_posteriors_", True)
+        if self.traits.input_kind != "scores" or votes or not has_held_out(self):
+            raise TypeError(f"predict_items needs class probabilities, which this {type(self).__name__} does not have.")
+        samples, quantifier = group_samples(groups, len(S)), self._for(groups)
+        # The covariance, not the estimate, needs a level.
+        found = estimate(quantifier, quantifier.summarize(S, samples, labels=labels, checks=False), LEVEL)
+        return item_posteriors(self, S, samples, found)
 
     def labels_needed(
         self,

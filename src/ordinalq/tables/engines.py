@@ -203,7 +203,9 @@ def finished(task: Task, number: int, keys: Keys, parts: Sequence[Summary]) -> t
     summary = summary.regrouped(keys.positions(summary.keys), keys)
     if not task.estimates:
         return summary, 0
-    return estimate_block(task.quantifier, summary, task.level, task.options, number)
+    # Blocks have thousands of groups: enough to say what all together say.
+    context = task.quantifier.collect(summary)
+    return estimate_block(task.quantifier, summary, task.level, task.options, number, context)
 
 
 def collected(task: Task, found: Sequence[tuple[Any, int]], keys: Keys) -> Any:

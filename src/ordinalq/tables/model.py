@@ -469,6 +469,15 @@ class TableModel(BaseEstimator):
         """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
         return self.predict_groups(frame, by, level=check_level(level), **how)
 
+    def predict_items(self, frame: Any, by: Any = None) -> Floats:
+        """Return posterior probabilities of the rows (N, n), given the estimated prevalences of their group.
+
+        See :meth:`ordinalq.PACC.predict_items`. `by` names columns of groups without missing values, or has the
+        groups themselves; None takes all rows as one sample.
+        """
+        groups = None if by is None else _group_values(self.fitted(), frame, by)
+        return self.fitted().predict_items(self.encode(frame), groups)
+
     def labels_needed(
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
@@ -497,11 +506,8 @@ def _summary(
     model: TableModel, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
-    quantifier, groups = model.fitted(), by
-    if isinstance(by, str) or _are_names(by, frame):
-        require_columns(frame.columns, names_of(by), "the table")
-        check_names(quantifier.classes_, names_of(by))
-        groups = Grouping(by).values(frame)
+    quantifier = model.fitted()
+    groups = _group_values(quantifier, frame, by)
     if isinstance(labels, str):
         require_columns(frame.columns, [labels], "the table")
         labels = known_labels(as_pandas(frame), labels, quantifier.classes_)
@@ -512,6 +518,15 @@ def _summary(
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
     return quantifier.summarize(S, samples, labels=labels, sample_weight=sample_weight, weight_type=weight_type)
+
+
+def _group_values(quantifier: Quantifier, frame: Any, by: Any) -> Any:
+    """Return the groups of the rows: the values of columns, or those that are given."""
+    if not (isinstance(by, str) or _are_names(by, frame)):
+        return by
+    require_columns(frame.columns, names_of(by), "the table")
+    check_names(quantifier.classes_, names_of(by))
+    return Grouping(by).values(frame)
 
 
 def _are_names(by: Any, frame: Any) -> bool:
