@@ -4,6 +4,7 @@ from ordinalq.unfolding.checks import Check as Check
 from ordinalq.unfolding.checks import bottom_line_test as bottom_line_test
 from ordinalq.unfolding.checks import closure_test as closure_test
 from ordinalq.unfolding.checks import coverage_test as coverage_test
+from ordinalq.unfolding.events import unfold_events as unfold_events
 from ordinalq.unfolding.measurement import Measurement as Measurement
 from ordinalq.unfolding.response import solve as solve
 from ordinalq.unfolding.result import Unfolding as Unfolding

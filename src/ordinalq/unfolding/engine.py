@@ -212,16 +212,23 @@ class QuantifierUnfolder(Unfolder):
     def statistical(self, fit: Fit, J: Floats) -> Floats:
         """Return statistical covariances (B, n, n).
 
-        A bin that is estimated to be empty does not move with the counts. Its error is the number of events at which
-        the deviance, minimized over the other bins, has risen by one.
+        A bin that is estimated to be empty does not move with the counts. If it could be negative it would be at u < 0
+        with a variance s^2; the deviance, a parabola around u, is by one above that at zero at sqrt(u^2 + s^2) - |u|.
+        The error is this, or the number of events at which the deviance itself, minimized over the other bins, has
+        risen by one, whichever is larger.
         """
         C = super().statistical(fit, J)
-        empty = fit.P <= AT_THE_EDGE
+        known, empty = self.measurement, fit.P <= AT_THE_EDGE
         rows = np.flatnonzero(empty.any(axis=1))
         if len(rows):
             part = fit.take(rows)
-            unit = self.measurement.signal(part.G)[:, None] / self.measurement.acceptance
-            error = unit * self.model.rise(self.measurement.data(part.G), part.P, part.strengths)
+            free = self.jacobian(replace(part, P=np.maximum(part.P, 2 * AT_THE_EDGE)))
+            below = np.maximum(np.einsum("bij,bj->bi", free, known.fold(part.T) - part.G), 0.0)
+            expected = known.fold(part.T) if known.variances is None else part.G
+            square = np.einsum("bij,bjk,bik->bi", free, known.fluctuations(expected), free)
+            unit = known.signal(part.G)[:, None] / known.acceptance
+            rise = unit * self.model.rise(known.data(part.G), part.P, part.strengths)
+            error = np.maximum(np.sqrt(below**2 + square) - below, rise)
             C[rows] += np.where(empty[rows], error**2, 0.0)[:, :, None] * np.eye(J.shape[1])
         return np.asarray(C)
 

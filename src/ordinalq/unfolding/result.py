@@ -124,7 +124,7 @@ class Unfolding:
     def sigma(self) -> Floats:
         """Covariance Sigma (n, n) of the true spectrum around the estimate before the counts were seen.
 
-        For the default method: normal changes of the local slope, with four times the variance that the estimate
+        For the default method: normal changes of the local slope, with 4.7 times the variance that the estimate
         supports near each bin, and zero along the directions that are not penalized. For other methods: the squared
         difference from the default's estimate, plus the total covariance of the latter.
         """

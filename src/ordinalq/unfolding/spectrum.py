@@ -23,20 +23,22 @@ from ordinalq.unfolding.curvature import Curvature, chains_of
 from ordinalq.unfolding.engine import Fit, QuantifierUnfolder, Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 
-# Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, from 0.03 (in units in which the axis has
+# Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, from 0.01 (in units in which the axis has
 # length one: a power law) to that of neighbouring bins that differ by a factor of exp(3).
-N_STRENGTHS, SMOOTHEST, ROUGHEST = 20, 0.03, 3.0
+N_STRENGTHS, SMOOTHEST, ROUGHEST = 22, 0.01, 3.0
 # Events per observed-event probability below which contents are not distinguished from zero.
 FLOOR = 1e-6
-# The bias allows for twice the typical residuals, see `Spectrum.typical`; chosen on the development problems of
-# docs/validation/unfolding.md, as are the next two numbers.
-CAUTION = 4.0
+# Variance of the residuals that the bias allows for, relative to the typical one, see `SpectrumUnfolder.typical`;
+# chosen on the development problems of docs/validation/unfolding.md, as are the next two numbers.
+CAUTION = 4.7
 # Width, relative to the axis, over which typical residuals are averaged, and the weight of their mean over the axis.
-WINDOW, SHRINKAGE = 0.07, 0.5
+WINDOW, SHRINKAGE = 0.05, 0.5
 # Newton steps, longest step of a logarithm, decrement of convergence, and halvings of a step.
 MOST_STEPS, LONGEST, CONVERGED, HALVINGS = 200, 3.0, 1e-10, 12
 # Added to the diagonal of Hessians, for bins of which the counts carry no information.
 RIDGE = 1e-9
+# Smallest expected count: observed bins to which no true bin contributes do not count.
+LOWEST = 1e-30
 # Numbers of one batch of matrices (B, n, n).
 BATCH = 4_000_000
 
@@ -149,14 +151,14 @@ class SpectrumUnfolder(Unfolder):
         """Return the negative log-likelihood (B,) of prepared counts Y with expectations L, both (B, d)."""
         if self.whitener is not None:
             return np.asarray(((Y - L) ** 2).sum(axis=1) / 2)
-        L = np.maximum(L, 1e-300)
+        L = np.maximum(L, LOWEST)
         return np.asarray(((L - Y + xlogy(Y, Y / L)) / self.weights).sum(axis=1))
 
     def _pull(self, Y: Floats, L: Floats) -> tuple[Floats, Floats]:
         """Return the derivative of the loss with respect to the expectations, and its expected second derivative."""
         if self.whitener is not None:
             return L - Y, np.ones_like(L)
-        L = np.maximum(L, 1e-300)
+        L = np.maximum(L, LOWEST)
         return (1 - Y / L) / self.weights, 1 / (L * self.weights)
 
     def state(self, Y: Floats, X: Floats, tau: Floats) -> State:
@@ -312,7 +314,7 @@ class SpectrumUnfolder(Unfolder):
         L = fit.T @ self.R.T + self.b
         pull, expected = self._pull(Y, L)
         # The observed information: moves are those of these counts.
-        observed = expected if self.whitener is not None else Y / np.maximum(L, 1e-300) ** 2 / self.weights
+        observed = expected if self.whitener is not None else Y / np.maximum(L, LOWEST) ** 2 / self.weights
         n = fit.T.shape[1]
         S = self.R * at.T[:, None, :]
         H = (S * observed[:, :, None]).transpose(0, 2, 1) @ S
@@ -344,7 +346,7 @@ class SpectrumUnfolder(Unfolder):
         """Return the variances of the true residuals, (B, m), that bias and Sigma allow for.
 
         The variance of the residuals near each of them is their sum of squares over the number of residuals that the
-        counts determine, the local form of MacKay's estimate, shrunk towards 1 / tau. It is multiplied by four: true
+        counts determine, the local form of MacKay's estimate, shrunk towards 1 / tau. It is multiplied by 4.7: true
         spectra with kinks and lines are rougher in places than anything a smooth estimate shows.
         """
         at, tau = self._at(fit), fit.strengths[:, None]

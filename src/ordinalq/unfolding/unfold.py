@@ -227,6 +227,15 @@ def _result(
     )
 
 
+def _best_p_value(unfolder: SpectrumUnfolder, result: Unfolding) -> float:
+    """Return the p-value of the counts with the weakest regularization of a scan."""
+    known = unfolder.measurement
+    rough = unfolder.solve(known.counts[None], unfolder.grid(known.counts[None])[0])
+    off = known.counts - known.fold(rough.T)[0]
+    value = float(off @ np.linalg.pinv(unfolder.spread(rough.T)[0], hermitian=True) @ off)
+    return float(chi2.sf(value, max(len(off) - unfolder.freedom(unfolder.jacobian(rough))[0], LEFT)))
+
+
 def _warn_if_degenerate(unfolder: Unfolder, result: Unfolding) -> None:
     """Warn if the rule chose one end of the scan against the data."""
     scan = result.scan
@@ -241,7 +250,7 @@ def _warn_if_degenerate(unfolder: Unfolder, result: Unfolding) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-    if result.n_df < unfolder.curvature.n_free + LEFT and result.p_value < BAD_FIT:
+    if result.n_df < unfolder.curvature.n_free + LEFT and result.p_value < BAD_FIT < _best_p_value(unfolder, result):
         warnings.warn(
             f"the estimate has {result.n_df:.2g} degrees of freedom, but does not describe the counts (p-value "
             f"{result.p_value:.1g}). Check response and background, or pass n_df= or systematics=.",
