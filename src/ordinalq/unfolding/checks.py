@@ -99,7 +99,7 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
     return Check("closure", passed, sentence, columns, allowed=SMALL_BIAS)
 
 
-def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
+def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any], *, bias: bool = True) -> Check:
     """Compare models with the data before and after unfolding, which must not make a model look worse.
 
     Parameters
@@ -108,6 +108,8 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
         What `ordinalq.unfold` returns.
     models : mapping of names to array-likes of the true shape
         Spectra to compare with.
+    bias : bool, default=True
+        Whether the covariance after unfolding is the total one, or that without bias.
 
     Returns
     -------
@@ -127,7 +129,7 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a mapping of names to spectra, with at least one, got {models!r:.80}.")
     known = unfolding.measurement
-    d, C = len(known.counts), unfolding.covariance_total
+    d, C = len(known.counts), unfolding.covariance_total if bias else unfolding.covariance
     rows = []
     for value in models.values():
         t = _spectrum(value, unfolding)

@@ -23,14 +23,17 @@ from ordinalq.unfolding.curvature import Curvature, chains_of
 from ordinalq.unfolding.engine import Fit, QuantifierUnfolder, Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 
-# Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, from 0.01 (in units in which the axis has
-# length one: a power law) to that of neighbouring bins that differ by a factor of exp(3).
-N_STRENGTHS, SMOOTHEST, ROUGHEST = 22, 0.01, 3.0
+# Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, in units in which the axis has length one.
+# They go from five times the relative error of the sum of the counts, not to be told from a power law, to that of
+# neighbouring bins that differ by a factor of exp(3).
+N_STRENGTHS, SMOOTHEST, ROUGHEST = 20, 5.0, 3.0
 # Events per observed-event probability below which contents are not distinguished from zero.
 FLOOR = 1e-6
 # Variance of the residuals that the bias allows for, relative to the typical one, see `SpectrumUnfolder.typical`;
 # chosen on the development problems of docs/validation/unfolding.md, as are the next two numbers.
 CAUTION = 4.7
+# The bias allows for the standard deviation of residuals at this quantile of its posterior distribution.
+QUANTILE = 0.84
 # Width, relative to the axis, over which typical residuals are averaged, and the weight of their mean over the axis.
 WINDOW, SHRINKAGE = 0.05, 0.5
 # Newton steps, longest step of a logarithm, decrement of convergence, and halvings of a step.
@@ -239,7 +242,7 @@ class SpectrumUnfolder(Unfolder):
 
     def _for_freedom(self, G: Floats, n_df: Any) -> Floats:
         """Return the strengths (B,) that leave `n_df` degrees of freedom, a number or (B,), at their estimates."""
-        tau, X = np.full(len(G), 1 / SMOOTHEST**2), None
+        tau, X = self.grid(G)[-1], None
         for _ in range(8):
             X, _, _ = self.minimize(G, tau, X)
             at = self.state(self._prepared(G), X, tau)
@@ -250,9 +253,13 @@ class SpectrumUnfolder(Unfolder):
 
     def grid(self, G: Floats, size: int = N_STRENGTHS) -> Floats:
         """Return strengths from weak to strong, (size, B)."""
-        longest = max(self.measurement.blocks or self.measurement.shape)
-        sizes = np.geomspace(ROUGHEST * longest**1.5, SMOOTHEST, size)
-        return np.tile(sizes[:, None] ** -2.0, (1, len(G)))
+        known = self.measurement
+        rough = ROUGHEST * max(known.blocks or known.shape) ** 1.5
+        total = np.maximum(np.abs(G.sum(axis=1)), 1e-300)
+        variance = total * known.weight if known.covariance is None else known.covariance.sum()
+        smooth = np.minimum(SMOOTHEST * np.sqrt(variance) / total, rough / 10)
+        sizes: Floats = np.geomspace(np.full(len(G), rough), smooth, size)
+        return np.asarray(sizes**-2.0)
 
     def evidence(self, G: Floats) -> "Evidence":
         """Return the marginal log-likelihoods of a grid of strengths (Laplace's approximation)."""
@@ -346,17 +353,20 @@ class SpectrumUnfolder(Unfolder):
         """Return the variances of the true residuals, (B, m), that bias and Sigma allow for.
 
         The variance of the residuals near each of them is their sum of squares over the number of residuals that the
-        counts determine, the local form of MacKay's estimate, shrunk towards 1 / tau. It is multiplied by 4.7: true
-        spectra with kinks and lines are rougher in places than anything a smooth estimate shows.
+        counts determine, the local form of MacKay's estimate, shrunk towards the variance at the strength that the
+        evidence supports. It is multiplied by 4.7: true spectra with kinks and lines are rougher in places than
+        anything a smooth estimate shows. It is at least the upper 84% limit of the variance by the evidence: few counts
+        do not exclude structure.
         """
         at, tau = self._at(fit), fit.strengths[:, None]
+        evidence, _ = self.choose(fit.G)
         spread = np.einsum("bmi,bim->bm", at.D, np.linalg.solve(at.hessian(fit.strengths), at.D.transpose(0, 2, 1)))
         known = np.clip(1 - tau * spread, 0.0, 1.0)
         c, chain = self.curvature.centres, self.curvature.chain_of
         W = np.exp(-0.5 * ((c[:, None] - c) / WINDOW) ** 2) * (chain[:, None] == chain)
-        prior = 1 / np.maximum(tau, 1e-300)
+        prior = 1 / evidence.mean()[:, None]
         local = ((at.r**2) @ W + SHRINKAGE * prior) / (known @ W + SHRINKAGE)
-        return np.asarray(CAUTION * np.maximum(local, prior / 2))
+        return np.asarray(np.maximum(CAUTION * np.maximum(local, prior / 2), 1 / evidence.lower(QUANTILE)[:, None]))
 
     def sigma(self, fit: Fit) -> Floats:
         """Return Sigma (B, n, n): the covariance of true spectra around the estimates, apart from free directions."""
@@ -379,6 +389,12 @@ class Evidence(NamedTuple):
         """Return the posterior probabilities of the strengths, (K, B), all equally probable before."""
         weights = np.exp(self.value - self.value.max(axis=0))
         return np.asarray(weights / weights.sum(axis=0))
+
+    def lower(self, quantile: float) -> Floats:
+        """Return the strengths (B,) that are exceeded with a posterior probability `quantile`."""
+        below = np.cumsum(self.weights()[::-1], axis=0)
+        at = len(below) - 1 - (below >= quantile * (1 - 1e-12)).argmax(axis=0)
+        return np.asarray(self.strengths[at, np.arange(below.shape[1])])
 
     def mean(self) -> Floats:
         """Return the strengths (B,) at the mean of their logarithms."""
