@@ -587,3 +587,24 @@ def test_no_warning_is_issued_for_an_ordinary_spectrum(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         oq.unfold(rng.poisson(band() @ (5000 * np.exp(-0.4 * np.arange(6)))), band())
+
+
+def test_systematic_moves_of_ibu_are_differences_of_runs(rng):
+    a, b = np.linspace(0.3, 0.9, 6), np.full(6, 5.0)
+    g = rng.poisson(band() @ (a * 3000 * np.exp(-0.5 * np.arange(6))) + b) + 1.0
+    tilt, other = np.linspace(-1, 1, 6), 0.9 * band() + 0.1 * np.roll(band(), 1, axis=0)
+    sources = {
+        "acceptance": (Uncertainty("acceptance", 1e-4 * tilt, correlated=True), {"acceptance": a + 1e-4 * tilt}),
+        "background": (Uncertainty("background", 0.001, correlated=True), {"background": b + 0.001}),
+        "response": (
+            Uncertainty("response", 1e-4 * (other - band()), correlated=True),
+            {"response": band() + 1e-4 * (other - band())},
+        ),
+    }
+    for name, (source, moved) in sources.items():
+        known = {"response": band(), "acceptance": a, "background": b}
+        ibu = {"method": oq.IBU(interpolation=0.0, max_iter=5), "variances": g}
+        one = oq.unfold(g, **known, **ibu, systematics={name: source})
+        again = oq.unfold(g, **{**known, **moved}, **ibu)
+        change = again.counts - one.counts
+        assert_allclose(one.moves[name][0], change, rtol=2e-3, atol=2e-3 * np.abs(change).max())

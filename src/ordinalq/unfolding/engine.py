@@ -11,12 +11,14 @@ from sklearn.base import clone
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
 from ordinalq.solvers.sensitivity import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.unfolding.response_model import ResponseModel, response_model
+from ordinalq.unfolding.response_model import Changes, ResponseModel, response_model
 
 # Fraction of a standard deviation by which data are moved for a numerical derivative.
 STEP = 1e-3
 # Smallest acceptance of a toy, relative to the nominal one.
 LEAST = 0.01
+# Shifts of one chunk.
+CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ class QuantifierUnfolder(Unfolder):
         """Return the moves of the estimates by differences of gradients, or of runs, ahead and behind."""
         known = self.measurement
         a, S = known.acceptance, known.signal(fit.G)
+        if self.model.has_formula and len(fit) == 1 and shifts:
+            return self._moves(fit, shifts)
         move = self.model.linearize(known.data(fit.G), fit.P, fit.strengths)
         moves = []
         for shift in shifts:
@@ -186,6 +190,29 @@ class QuantifierUnfolder(Unfolder):
             moves.append(S[:, None] * dP / a + fit.T * (dS[:, None] / S[:, None] - da / a))
         return np.array(moves).reshape(len(shifts), *fit.T.shape)
 
+    def _moves(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
+        """Return the moves of one estimate by the formula of the model, in chunks of shifts."""
+        known = self.measurement
+        M, a, b, S = known.M, known.acceptance, known.background, float(known.signal(fit.G)[0])
+        data, q = known.data(fit.G), fit.G[0] / S
+        start = self.method.start(len(a))
+        found = []
+        for k in range(0, len(shifts), CHUNK):
+            part = shifts[k : k + CHUNK]
+            dR = np.array([np.broadcast_to(shift.response, M.shape) for shift in part])
+            dg = np.array([np.broadcast_to(shift.counts, fit.G.shape)[0] for shift in part])
+            db = np.array([np.broadcast_to(shift.background, q.shape) for shift in part])
+            da, dS = dR.sum(axis=1), (dg.sum(axis=1) - db.sum(axis=1))[:, None]
+            # The start of an EM is proportional to the acceptance, if it has one.
+            follows = start is not None and self.method.acceptance is not None
+            ds = start * (da / a) if follows else np.zeros_like(da)
+            ds = ds - start * ds.sum(axis=1, keepdims=True) if follows else ds
+            dM = (dR - M * da[:, None, :]) / a
+            changes = Changes((dg - q * dS) / S, dM, (db - b / S * dS) / S, ds)
+            dP = self.model.moves(data, int(fit.strengths[0]), changes)
+            found.append(S * dP / a + fit.T * (dS / S - da / a))
+        return np.concatenate(found)[:, None, :]
+
     def _steps(self, G: Floats, shift: Shift) -> tuple[float, float]:
         """Return the steps ahead and behind; counts of zero only move ahead."""
         below = (G + np.broadcast_to(-STEP * shift.counts, G.shape) < 0).any()
@@ -202,9 +229,8 @@ class QuantifierUnfolder(Unfolder):
         """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""
         known = self.measurement
         S, a = known.signal(fit.G)[:, None, None], known.acceptance[:, None]
-        formula = self.model.jacobian(known.data(fit.G), fit.P, fit.strengths)
-        if formula is not None:
-            return np.asarray(formula / a + fit.T[:, :, None] / S)
+        if self.model.has_formula:
+            return np.asarray(self.model.jacobian(known.data(fit.G), fit.strengths) / a + fit.T[:, :, None] / S)
         unit = np.sqrt(np.maximum(fit.G, 1.0))
         shifts = [Shift(counts=unit * row) for row in np.eye(fit.G.shape[1])]
         return np.asarray(self.moved(fit, shifts).transpose(1, 2, 0) / unit[:, None, :])

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,9 +50,18 @@ class ResponseModel(ABC):
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
         """Return the prevalence (B, n) of each class, moved from P alone, at which the deviance has risen by one."""
 
-    def jacobian(self, data: Data, P: Floats, strengths: Floats) -> Floats | None:
-        """Return dp/dg (B, n, d) times the number of signal events, if there is a formula, else None."""
-        return None
+    @property
+    def has_formula(self) -> bool:
+        """Whether there are formulas of derivatives: `jacobian` and `moves`."""
+        return False
+
+    def jacobian(self, data: Data, strengths: Floats) -> Floats:
+        """Return dp/dg (B, n, d) times the number of signal events."""
+        raise NotImplementedError
+
+    def moves(self, data: Data, n_steps: int, changes: "Changes") -> Floats:
+        """Return the changes (K, n) of one estimate along K changes of the data."""
+        raise NotImplementedError
 
     def grid(self, data: Data, size: int) -> Floats:
         """Return strengths of smoothing from weak to strong for each sample, (size, B) or fewer."""
@@ -169,15 +178,18 @@ class IterationModel(ResponseModel):
         """Return the prevalence of each class at which the deviance, minimized over the others, has risen by one."""
         return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
 
-    def jacobian(self, data: Data, P: Floats, strengths: Floats) -> Floats | None:
-        """Return the derivatives through all iterations, (B, n, d), if nothing is smoothed between them.
+    @property
+    def has_formula(self) -> bool:
+        """Whether nothing is smoothed between the iterations."""
+        return bool(self.method.interpolation == 0)
+
+    def jacobian(self, data: Data, strengths: Floats) -> Floats:
+        """Return the derivatives through all iterations, (B, n, d).
 
         With v = M p + o and u_i = p_i sum_j M_ji q_j / v_j, an iteration is p' = u / sum u. Counts move q and, as the
         number of signal events changes, the background o.
         """
-        if self.method.interpolation != 0:
-            return None
-        M, Q, (B, n) = data.M, data.Q, P.shape
+        M, Q, B, n = data.M, data.Q, len(data), data.n_classes
         o = np.zeros_like(Q) if data.background is None else data.background
         start = self.method.start(n)
         p = np.tile(np.full(n, 1 / n) if start is None else start, (B, 1))
@@ -194,10 +206,36 @@ class IterationModel(ResponseModel):
             p, D = np.where(goes_on[:, None], new, p), np.where(goes_on[:, None, None], dP, D)
         return D
 
+    def moves(self, data: Data, n_steps: int, changes: "Changes") -> Floats:
+        """Return the derivatives through all iterations along K changes, as :meth:`jacobian` does."""
+        M, q = data.M, data.Q[0]
+        o = np.zeros_like(q) if data.background is None else data.background[0]
+        start = self.method.start(M.shape[1])
+        p = np.full(M.shape[1], 1 / M.shape[1]) if start is None else start
+        D = changes.start
+        for _ in range(n_steps):
+            v = np.maximum(M @ p + o, TINY)
+            factor = (q / v) @ M
+            u, total = p * factor, float((p * factor).sum())
+            inner = (changes.Q - (q / v) * (D @ M.T + changes.M @ p + changes.background)) / v
+            dU = factor * D + p * (inner @ M + (q / v) @ changes.M)
+            p = u / total
+            D = (dU - p * dU.sum(axis=1, keepdims=True)) / total
+        return np.asarray(D)
+
     def grid(self, data: Data, size: int) -> Floats:
         """Return ever fewer iterations, (size, B) at most."""
         steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
         return np.tile(steps[:, None], (1, len(data)))
+
+
+class Changes(NamedTuple):
+    """K changes of one problem: of q (K, d), M (K, d, n), the background o (K, d) and the start (K, n) of an EM."""
+
+    Q: Floats
+    M: Floats
+    background: Floats
+    start: Floats
 
 
 # Data next to those of an estimate, and the model, whose penalty or prior may have another acceptance.

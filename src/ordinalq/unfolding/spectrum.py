@@ -247,7 +247,7 @@ class SpectrumUnfolder(Unfolder):
             X, _, _ = self.minimize(G, tau, X)
             at = self.state(self._prepared(G), X, tau)
             tau = np.clip(tau_for(n_df, at.Z, at.D), 1e-12, 1e12)
-        return tau
+        return np.asarray(tau)
 
     # The strength
 
@@ -329,15 +329,14 @@ class SpectrumUnfolder(Unfolder):
         H += (at.T * (pull @ self.R))[:, :, None] * np.eye(n)
         safe = np.linalg.eigvalsh(H)[:, 0] > RIDGE / 2
         H = np.where(safe[:, None, None], H, at.hessian(fit.strengths))
-        moves = []
-        for shift in shifts:
+        changes = np.empty((len(fit), n, len(shifts)))
+        for k, shift in enumerate(shifts):
             dR, dg = np.broadcast_to(shift.response, self.R.shape), np.broadcast_to(shift.counts, fit.G.shape)
             db = np.broadcast_to(shift.background, self.b.shape)
             if self.whitener is not None:
                 dR, db, dg = self.whitener @ dR, self.whitener @ db, dg @ self.whitener.T
-            change = (observed * (fit.T @ dR.T + db) - expected * dg) @ self.R + pull @ dR
-            moves.append(-at.T * np.linalg.solve(H, (at.T * change)[:, :, None])[:, :, 0])
-        return np.array(moves).reshape(len(shifts), *fit.T.shape)
+            changes[:, :, k] = at.T * ((observed * (fit.T @ dR.T + db) - expected * dg) @ self.R + pull @ dR)
+        return np.asarray((-at.T[:, :, None] * np.linalg.solve(H, changes)).transpose(2, 0, 1))
 
     def _at(self, fit: Fit) -> State:
         return self.state(self._prepared(fit.G), np.log(np.maximum(fit.T, 1e-300)), fit.strengths)
