@@ -335,7 +335,7 @@ def test_fakes_are_a_fraction_of_the_observed_events(rng):
 
 def flow_histograms(kind=hist.Hist):
     """Return observed counts and a response, of whose observed events 10% come from below the true range."""
-    rng = np.random.default_rng(5)
+    rng = generator(5)
     true = np.concatenate([rng.uniform(1.0, 5.5, 45_000), rng.uniform(0.4, 1.0, 4_000)])
     seen = true + rng.normal(0, 0.4, len(true))
     axes = [boost_histogram.axis.Regular(16, -2, 8), boost_histogram.axis.Regular(4, 1, 5)]
@@ -377,7 +377,7 @@ class Protocol:
 
 
 def test_any_object_of_the_uhi_protocol_is_a_histogram():
-    rng = np.random.default_rng(0)
+    rng = generator(0)
     axis = hist.axis.Variable([1, 2, 4, 8, 16])
     both, counts = hist.Hist(axis, axis), hist.Hist(axis)
     true = rng.uniform(1, 16, 20_000)

@@ -130,8 +130,9 @@ def _ratios(ax: "Axes", series: dict[str, Floats], edges: Any, xlabel: str) -> N
     ax.errorbar(middle, np.ones_like(counts), series["error"] / safe, fmt="o", color=style.BLUE, markersize=3)
     for name, look in _looks(series).items():
         ax.stairs(series[name] / safe, x, baseline=None, linewidth=1.8, **look)
-    lowest, highest = np.nanmin(1 - wide), np.nanmax(1 + wide)
-    margin = 0.15 * (highest - lowest)
+    lines = np.clip([series[name] / safe for name in _looks(series)] or [np.ones_like(counts)], 0.3, 2.0)
+    lowest, highest = min(np.nanmin(1 - wide), np.nanmin(lines)), max(np.nanmax(1 + wide), np.nanmax(lines))
+    margin = 0.1 * (highest - lowest)
     ax.set_ylim(max(lowest - margin, -0.2), min(highest + margin, 3.0))
     ax.set(xlabel=xlabel, ylabel="ratio to\nestimate")
     _tidy(ax)
