@@ -32,15 +32,15 @@ known = {"acceptance": acceptance, "background": background}
 spectrum = oq.unfold(observed, response, edges=edges, **known)
 lower, upper = spectrum.interval(0.95)
 
+# Many histograms at once, estimates alone: 200 repetitions of the measurement, four iterations of IBU each.
+again = oq.solve(rng.poisson(observed, size=(200, 12)), response, oq.IBU(max_iter=4), counts=True, **known)
+print("spread of 200 repetitions with IBU:", np.round(again.std(axis=0)[:4]), "...")
+
 print(f"observed {observed.sum()} events, {background.sum():.0f} of them expected to be background")
 print("energy [GeV]     true  estimate   95% interval")
 for i in range(12):
     print(f"{energy[i]:12.0f} {truth[i]:8.0f} {spectrum.counts[i]:9.0f}  {lower[i]:6.0f}..{upper[i]:.0f}")
 print(f"all          {truth.sum():8.0f} {spectrum.counts.sum():9.0f}")
-
-# Many histograms at once, estimates alone: 200 repetitions of the measurement, four iterations of IBU each.
-again = oq.solve(rng.poisson(observed, size=(200, 12)), response, oq.IBU(max_iter=4), counts=True, **known)
-print("spread of 200 repetitions with IBU:", np.round(again.std(axis=0)[:4]), "...")
 
 if len(sys.argv) > 1:
     panels = spectrum.plot(truth=truth, ratio=True, xlabel="energy / GeV")

@@ -524,6 +524,7 @@ def test_a_reference_is_used_with_an_acceptance(rng):
             {"acceptance": "columns"},
             "transposed",
         ),
+        (np.ones(4), 0.5 * band(4).T, {"acceptance": "columns"}, "looks transposed: columns sum to .* rows to 0.5"),
         (np.ones(3), band(3), {"axis": "cubic"}, "axis must be one of"),
         (np.ones(3), band(3), {"reference": [1, 2]}, "reference must be 3 numbers"),
         (np.ones(3), band(3), {"blocks": (2, 2)}, "blocks must sum to the number of true bins, 3"),

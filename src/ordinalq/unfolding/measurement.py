@@ -344,6 +344,12 @@ def _check_columns(R: Floats) -> None:
             "response / response.sum(axis=0), and systematics={'simulation': SimulatedEvents(response)} for their "
             "statistics."
         )
+    is_even = R.shape[0] == R.shape[1] and np.allclose(rows, rows.mean(), rtol=1e-4)
+    if is_even and np.ptp(columns) > 0.03 * columns.mean():
+        raise ValueError(
+            f"response looks transposed: {sums}. Rows are observed bins, columns true ones, whose sums are the "
+            "acceptance. Pass response.T."
+        )
     if (columns > 1 + 1e-3).any():
         hint = "It looks transposed. Pass response.T." if (rows <= 1 + 1e-3).all() else "Pass probabilities."
         raise ValueError(f"the columns of response must sum to at most one: {sums}. {hint}")

@@ -363,6 +363,13 @@ class Unfolding:
             f"{type(self.method).__name__}, {how} {self.strength:.3g}{rule}, {self.n_df:.3g} degrees of freedom; {fit}"
             f"{'' if self.converged else '; not converged'}"
         )
+        if self.measurement.has_losses:
+            R = self.measurement.response
+            columns, rows = R.sum(axis=0), R.sum(axis=1)
+            head += (
+                f"\nacceptance {columns.min():.3g} to {columns.max():.3g}: columns (true bins) of the response; "
+                f"rows (observed bins) sum to {rows.min():.3g} to {rows.max():.3g}"
+            )
         table = self.frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
         return f"{head}\n{table}"
 
