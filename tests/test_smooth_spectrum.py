@@ -609,3 +609,10 @@ def test_systematic_moves_of_ibu_are_differences_of_runs(rng):
         again = oq.unfold(g, **{**known, **moved}, **ibu)
         change = again.counts - one.counts
         assert_allclose(one.moves[name][0], change, rtol=2e-3, atol=2e-3 * np.abs(change).max())
+
+
+def test_tiny_probabilities_of_a_gaussian_response_are_zero():
+    M = band(30, 0.7)
+    assert 0 < M[M > 0].min() < 1e-140
+    spectrum = oq.unfold(np.arange(40, 10, -1), M)
+    assert spectrum.converged

@@ -16,7 +16,7 @@ from ordinalq.unfolding.histograms import (
     is_histogram,
     warn_of_flow,
 )
-from ordinalq.unfolding.response import read_background, read_response
+from ordinalq.unfolding.response import SMALLEST, read_background, read_response
 
 # Sums of columns and of rows that differ from one by less than this are rounded ones.
 WHOLE = 1e-6
@@ -165,6 +165,7 @@ def read_measurement(
         and not is_histogram(acceptance)
     ):
         acceptance = np.full(shape, float(check_numbers("acceptance", acceptance)))
+    R = np.where(R < SMALLEST, 0.0, R)
     M, a = read_response(R, _flat("acceptance", acceptance, shape, flow=flow), name="response")
     a = np.ones(M.shape[1]) if a is None else a
     if fakes is not None:
