@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -44,30 +44,38 @@ class Fit:
         return Fit(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
+class Column(NamedTuple):
+    """A change (d,) of one column of the response, so that thousands of them fit into memory."""
+
+    position: int
+    values: Floats
+
+
 @dataclass(frozen=True)
 class Shift:
     """One direction in which the model of the counts may be off, by one standard deviation; zero means no change.
 
-    ``counts`` (d,) or (B, d), ``response`` (d, n) including the acceptance, ``background`` (d,).
+    ``counts`` (d,) or (B, d), ``response`` (d, n) including the acceptance or one column of it, ``background`` (d,).
     """
 
     counts: Floats | float = 0.0
-    response: Floats | float = 0.0
+    response: Floats | Column | float = 0.0
     background: Floats | float = 0.0
 
-    def __add__(self, other: "Shift") -> "Shift":
-        return Shift(self.counts + other.counts, self.response + other.response, self.background + other.background)
-
-    def scale(self, factor: float) -> "Shift":
-        """Return the shift times a factor."""
-        return Shift(factor * self.counts, factor * self.response, factor * self.background)
+    def of_response(self, shape: tuple[int, ...]) -> Floats:
+        """Return the change of the response (d, n)."""
+        if not isinstance(self.response, Column):
+            return np.broadcast_to(self.response, shape)
+        change = np.zeros(shape)
+        change[:, self.response.position] = self.response.values
+        return change
 
 
 def shifted(known: Measurement, shifts: Sequence[Shift], steps: Floats) -> Measurement:
     """Return a measurement moved by `steps` (K,) along K shifts; entries of the model stay non-negative."""
     R, b = known.response, known.background
     for step, shift in zip(steps, shifts, strict=True):
-        R, b = R + step * shift.response, b + step * shift.background
+        R, b = R + step * shift.of_response(R.shape), b + step * shift.background
     R = np.maximum(R, 0.0)
     sums = R.sum(axis=0)
     M = np.where(sums > 0, R / np.where(sums > 0, sums, 1.0), known.M)
@@ -124,7 +132,7 @@ class Unfolder(ABC):
         known = self.measurement
         V = known.fluctuations(known.fold(T))
         for shift in self.shifts:
-            dR = np.broadcast_to(shift.response, known.M.shape)
+            dR = shift.of_response(known.M.shape)
             if not acceptance:
                 dR = dR - known.M * dR.sum(axis=0)
             off = T @ dR.T + shift.background
@@ -176,11 +184,12 @@ class QuantifierUnfolder(Unfolder):
         move = self.model.linearize(known.data(fit.G), fit.P, fit.strengths)
         moves = []
         for shift in shifts:
-            da = np.broadcast_to(shift.response, known.M.shape).sum(axis=0)
+            dR = shift.of_response(known.M.shape)
+            da = dR.sum(axis=0)
             steps = self._steps(fit.G, shift)
             ends = []
             for step in steps:
-                R = known.response + step * shift.response
+                R = known.response + step * dR
                 data = known.data(
                     fit.G + step * shift.counts, R / R.sum(axis=0), known.background + step * shift.background
                 )
@@ -199,7 +208,7 @@ class QuantifierUnfolder(Unfolder):
         found = []
         for k in range(0, len(shifts), CHUNK):
             part = shifts[k : k + CHUNK]
-            dR = np.array([np.broadcast_to(shift.response, M.shape) for shift in part])
+            dR = np.array([shift.of_response(M.shape) for shift in part])
             dg = np.array([np.broadcast_to(shift.counts, fit.G.shape)[0] for shift in part])
             db = np.array([np.broadcast_to(shift.background, q.shape) for shift in part])
             da, dS = dR.sum(axis=1), (dg.sum(axis=1) - db.sum(axis=1))[:, None]

@@ -10,7 +10,7 @@ import numpy as np
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Floats
 from ordinalq.quantifiers.run_ibu import IBU, RUN
-from ordinalq.unfolding.engine import Shift
+from ordinalq.unfolding.engine import Column, Shift
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.spectrum import SmoothSpectrum
 from ordinalq.unfolding.strength import Scan
@@ -89,13 +89,23 @@ def from_json(kind: Any, text: str) -> Any:
         systematic=sources,
         moves={key: _array(value).reshape(-1, len(content["flat"])) for key, value in content["moves"].items()},
         scan=scan,
-        shifts=tuple(Shift(**{key: _array(value) for key, value in part.items()}) for part in content["shifts"]),
+        shifts=tuple(_shift(part) for part in content["shifts"]),
         **numbers,
         **{key: _array(content[key]) for key in ARRAYS},
     )
     # The values of cached properties.
     vars(result).update(sigma=_array(content["sigma"]), bias_covariance=covariances["bias"])
     return result
+
+
+def _shift(part: dict[str, Any]) -> Shift:
+    """Return a stored shift; that of one column of the response is a pair of its position and its values."""
+    response = part["response"]
+    if isinstance(response, list) and isinstance(response[0], int):
+        found: Any = Column(response[0], _array(response[1]))
+    else:
+        found = _array(response)
+    return Shift(_array(part["counts"]), found, _array(part["background"]))
 
 
 def _plain(value: Any) -> Any:

@@ -27,6 +27,8 @@ from ordinalq.unfolding.measurement import Measurement
 # They go from five times the relative error of the sum of the counts, not to be told from a power law, to that of
 # neighbouring bins that differ by a factor of exp(3).
 N_STRENGTHS, SMOOTHEST, ROUGHEST = 20, 5.0, 3.0
+# Largest strength relative to the largest one of a scan: beyond, estimates do not change, but lose digits.
+STRONGEST = 1e3
 # Events per observed-event probability below which contents are not distinguished from zero.
 FLOOR = 1e-6
 # Variance of the residuals that the bias allows for, relative to the typical one, see `SpectrumUnfolder.typical`;
@@ -231,6 +233,7 @@ class SpectrumUnfolder(Unfolder):
                 if self.method.n_df is None
                 else self._for_freedom(G, self.method.n_df)
             )
+        strengths = np.minimum(strengths, STRONGEST * self.grid(G)[-1])
         X, n_iter, converged = self.minimize(G, strengths)
         return self._fit(G, X, strengths, n_iter, converged)
 
@@ -243,10 +246,11 @@ class SpectrumUnfolder(Unfolder):
     def _for_freedom(self, G: Floats, n_df: Any) -> Floats:
         """Return the strengths (B,) that leave `n_df` degrees of freedom, a number or (B,), at their estimates."""
         tau, X = self.grid(G)[-1], None
+        strongest = STRONGEST * tau
         for _ in range(8):
             X, _, _ = self.minimize(G, tau, X)
             at = self.state(self._prepared(G), X, tau)
-            tau = np.clip(tau_for(n_df, at.Z, at.D), 1e-12, 1e12)
+            tau = np.clip(tau_for(n_df, at.Z, at.D), 1e-12, strongest)
         return np.asarray(tau)
 
     # The strength
@@ -331,7 +335,7 @@ class SpectrumUnfolder(Unfolder):
         H = np.where(safe[:, None, None], H, at.hessian(fit.strengths))
         changes = np.empty((len(fit), n, len(shifts)))
         for k, shift in enumerate(shifts):
-            dR, dg = np.broadcast_to(shift.response, self.R.shape), np.broadcast_to(shift.counts, fit.G.shape)
+            dR, dg = shift.of_response(self.R.shape), np.broadcast_to(shift.counts, fit.G.shape)
             db = np.broadcast_to(shift.background, self.b.shape)
             if self.whitener is not None:
                 dR, db, dg = self.whitener @ dR, self.whitener @ db, dg @ self.whitener.T

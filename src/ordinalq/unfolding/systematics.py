@@ -6,15 +6,13 @@ covariance of the estimate is the sum of squares of its moves along them; toys d
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from ordinalq._utils.validation import Floats, check_choice, check_numbers, check_real
-from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
+from ordinalq.unfolding.engine import Column, Fit, Shift, Unfolder, shifted
 from ordinalq.unfolding.histograms import is_histogram
 from ordinalq.unfolding.measurement import Measurement
 from ordinalq.unfolding.spectrum import make_unfolder
@@ -208,7 +206,7 @@ class ShiftedModel(Source):
             return [self._shift(known)]
         if not isinstance(self.down, ShiftedModel) or self.down.down is not None:
             raise TypeError(f"down must be a ShiftedModel without down, got {self.down!r:.80}.")
-        return [(self._shift(known) + self.down._shift(known).scale(-1.0)).scale(0.5)]
+        return [_combine([self._shift(known), self.down._shift(known)], (0.5, -0.5), known)]
 
     def _shift(self, known: Measurement) -> Shift:
         if self.response is None and self.acceptance is None and self.background is None:
@@ -274,9 +272,7 @@ class Correlated(Source):
             )
         size, axes = np.linalg.eigh(C)
         root = axes * np.sqrt(np.maximum(size, 0.0))
-        return [
-            reduce(add, (part[0].scale(float(f)) for part, f in zip(each, column, strict=True))) for column in root.T
-        ]
+        return [_combine([part[0] for part in each], column, known) for column in root.T]
 
 
 def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -> dict[str, Source]:
@@ -300,19 +296,34 @@ def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
     """Return one shift per entry that can be off."""
     shifts = []
     for index in zip(*np.nonzero(error), strict=True):
-        entry = np.zeros(error.shape)
-        entry[index] = error[index]
-        shifts.append(_shift(of, entry, known))
+        entry = np.zeros(len(error))
+        entry[index[0]] = error[index]
+        if of == "background":
+            shifts.append(Shift(background=entry))
+        elif of == "acceptance":
+            i = int(index[0])
+            shifts.append(Shift(response=Column(i, known.M[:, i] * error[i])))
+        else:
+            i = int(index[1])
+            shifts.append(Shift(response=Column(i, (entry - known.M[:, i] * entry.sum()) * known.acceptance[i])))
     return shifts
 
 
 def _shift(of: str, move: Floats, known: Measurement) -> Shift:
-    """Return a shift; columns of M remain distributions."""
+    """Return a shift of all entries; columns of M remain distributions."""
     if of == "background":
         return Shift(background=move)
     if of == "acceptance":
         return Shift(response=known.M * move)
     return Shift(response=(move - known.M * move.sum(axis=0)) * known.acceptance)
+
+
+def _combine(shifts: list[Shift], factors: Any, known: Measurement) -> Shift:
+    """Return a linear combination of shifts of response and background."""
+    pairs = list(zip(shifts, factors, strict=True))
+    response = sum((f * shift.of_response(known.M.shape) for shift, f in pairs), np.zeros(known.M.shape))
+    background = sum((f * np.asarray(shift.background) for shift, f in pairs), np.zeros(known.background.shape))
+    return Shift(response=response, background=background)
 
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
