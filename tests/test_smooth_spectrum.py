@@ -616,3 +616,18 @@ def test_tiny_probabilities_of_a_gaussian_response_are_zero():
     assert 0 < M[M > 0].min() < 1e-140
     spectrum = oq.unfold(np.arange(40, 10, -1), M)
     assert spectrum.converged
+
+
+def test_bins_that_hardly_any_count_determines_do_not_have_tiny_errors():
+    lonely = oq.unfold([1, 0, 0, 0], band(4))
+    assert (lonely.error > 0.3).all()  # half an event more in an empty bin raises the deviance by one
+    subtracted = oq.unfold([10.0, -2, 5, 1], band(4), covariance=20 * np.eye(4))
+    assert (subtracted.error > 3).all()
+
+
+def test_a_strength_beyond_all_bounds_leaves_a_power_law():
+    edges = np.array([1, 2, 4, 8, 16.0])
+    spectrum = oq.unfold([500, 300, 200, 100], band(4), tau=1e12, edges=edges)
+    assert spectrum.n_df == pytest.approx(2, abs=1e-3)
+    assert_allclose(np.diff(np.log(spectrum.counts), 2), 0, atol=1e-3)
+    assert (spectrum.bias_error > 0).all()

@@ -342,6 +342,26 @@ class SpectrumUnfolder(Unfolder):
             changes[:, :, k] = at.T * ((observed * (fit.T @ dR.T + db) - expected * dg) @ self.R + pull @ dR)
         return np.asarray((-at.T[:, :, None] * np.linalg.solve(H, changes)).transpose(2, 0, 1))
 
+    def statistical(self, fit: Fit, J: Floats) -> Floats:
+        """Return statistical covariances (B, n, n).
+
+        If the logarithm of a content is known to less than one unit, its linear error vanishes with the content. The
+        error is then at least the number of events by which the deviance rises by one: with slope s and curvature c
+        of the deviance in the content, 1 / (s + sqrt(s^2 + c)).
+        """
+        C = super().statistical(fit, J)
+        spread = np.einsum("bii->bi", np.linalg.inv(self._at(fit).hessian(fit.strengths)))
+        vague = spread > 1
+        if vague.any():
+            pull, curvature = self._pull(self._prepared(fit.G), fit.T @ self.R.T + self.b)
+            # A likelihood of counts has no curvature in bins without events.
+            seen = np.ones_like(fit.G) if self.whitener is not None else fit.G > 0
+            slope, bend = np.maximum(pull @ self.R, 0.0), (curvature * seen) @ self.R**2
+            error = 1 / np.maximum(slope + np.sqrt(slope**2 + bend), LOWEST)
+            least = np.where(vague, error**2, 0.0) - np.einsum("bii->bi", C)
+            C = C + np.maximum(least, 0.0)[:, :, None] * np.eye(C.shape[1])
+        return np.asarray(C)
+
     def _at(self, fit: Fit) -> State:
         return self.state(self._prepared(fit.G), np.log(np.maximum(fit.T, 1e-300)), fit.strengths)
 
