@@ -2,8 +2,8 @@
 
 Run it as ``ORDINALQ_DATA=folder python examples/unfold_fact.py [pictures]``, where the folder holds FACT events (see
 ``ordinalq datasets``). Without that variable a small simulated stand-in takes their place, and the first line says so.
-The steps are those of a real analysis: estimate energies, learn the response from simulated events, unfold what was
-measured, check the result.
+The steps are those of a real analysis: learn energies and response from simulated events, unfold what was measured,
+check the result.
 """
 
 import os
@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.model_selection import cross_val_predict
+from sklearn.ensemble import RandomForestClassifier
 
 import ordinalq as oq
 from ordinalq.datasets import published
@@ -41,53 +40,54 @@ share = spectrum.p[2:10]  # of the observed events
 observed = np.bincount(group, share)
 a = observed / np.bincount(group, share / acceptance[2:10])  # mean acceptance of all events of a bin
 
-# 2. An estimate of the energy for every event, from a forest that has not seen it.
-forest = RandomForestRegressor(100, min_samples_leaf=3, random_state=0)
-energy = cross_val_predict(forest, X, fine // 2, cv=5)
-
-# 3. One half of the events is the simulation, the other half what will be measured, in five observed bins.
+# 2. One half of the events is the simulation, on which a quantifier is fitted. Its forest is cross-fitted, so that
+# every simulated event has scores from trees that have not seen it.
 half = rng.random(len(true)) < 0.5
-seen = np.digitize(energy, np.quantile(energy[half], [0.2, 0.4, 0.6, 0.8]))
-simulated = np.zeros((5, 3))
-np.add.at(simulated, (seen[half], true[half]), 1)
-response = simulated / simulated.sum(axis=0)
+forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
+quantifier = oq.PACC(forest).fit(X[half], true[half])
 
-# 4. The measurement: events of the Crab nebula, drawn by its spectrum, and some background of hadrons.
+# 3. The measurement: events of the Crab nebula, drawn from the other half by its spectrum, and 40 of background, whose
+# features have the same distributions but no correlations.
 weight = share[fine[~half]] / np.bincount(fine[~half], minlength=8)[fine[~half]]
-drawn = rng.choice(seen[~half], size=rng.poisson(400), p=weight / weight.sum())
-background = np.full(5, 8.0)
-measured = np.bincount(drawn, minlength=5) + rng.poisson(background)
+signal = rng.choice(np.flatnonzero(~half), size=rng.poisson(400), p=weight / weight.sum())
+hadrons = rng.permuted(X, axis=0)
+measured = np.vstack([X[signal], hadrons[rng.choice(len(hadrons), rng.poisson(40))]])
 truth = 400 * observed / observed.sum() / a
 
-# 5. Unfolding, with what is uncertain: statistics of the simulation, acceptance, background.
+# 4. From events to a spectrum. The statistics of the simulation are a source of systematic errors by default.
 unknown = {
-    "simulation": oq.unfolding.SimulatedEvents(simulated),
     "acceptance": oq.unfolding.Uncertainty("acceptance", 0.05, relative=True, correlated=True),
     "background": oq.unfolding.Uncertainty("background", 0.1, relative=True, correlated=True),
 }
-known = {"acceptance": a, "background": background, "edges": edges, "systematics": unknown}
-result = oq.unfold(measured, response, **known)
+known = {"acceptance": a, "background_events": (hadrons, 40), "edges": edges, "systematics": unknown}
+result = oq.unfolding.unfold_events(quantifier, measured, **known)
 print(result)
 print("truth ", truth.round(0))
 
-# 6. Checks.
+# 5. Checks, and models: with the total covariance, or smeared as the estimate is.
 print(oq.unfolding.closure_test(result, truth).sentence)
 print(oq.unfolding.bottom_line_test(result, {"truth": truth, "flat": np.full(3, truth.mean())}).sentence)
 coverage = oq.unfolding.coverage_test(result, truth, n_toys=60)
 print(coverage.sentence)
+print(result.compare({"truth": truth, "flat": np.full(3, truth.mean())}).to_string(index=False))
 
-# 7. Other methods and strengths, beside it.
+# 6. Other methods and strengths.
 for name, asked in {
     "no regularization": {"tau": 0.0},
     "n_df = 2.5": {"n_df": 2.5},
-    "IBU": {"method": oq.IBU(interpolation=0.0, stop="ks", tol=0.001)},
+    "IBU, 4 iterations": {"method": oq.IBU(interpolation=0.0, max_iter=4)},
 }.items():
-    other = oq.unfold(measured, response, **known, **asked)
-    print(f"{name:18}", "  ".join(f"{t:6.0f} +- {e:.0f}" for t, e in zip(other.counts, other.error, strict=True)))
+    other = oq.unfolding.unfold_events(quantifier, measured, **known, **asked)
+    pairs = zip(other.counts, other.total_error, strict=True)
+    print(f"{name:18}", "  ".join(f"{t:6.0f} +- {e:.0f}" for t, e in pairs))
 
 if len(sys.argv) > 1:
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
-    result.plot(truth=truth, xlabel="energy / GeV").figure.savefig(folder / "spectrum.png", dpi=120)
+    panels = result.plot(truth=truth, ratio=True, density=True, xlabel="energy / GeV", ylabel="events / GeV")
+    panels[0].figure.savefig(folder / "spectrum.png", dpi=120)
+    result.plot_fit()[0].figure.savefig(folder / "fit.png", dpi=120)
     result.plot_scan().figure.savefig(folder / "scan.png", dpi=120)
     coverage.plot().figure.savefig(folder / "coverage.png", dpi=120)
+    result.to_json(folder / "spectrum.json")
+    result.to_hepdata(folder / "hepdata", variable="energy", units="GeV")

@@ -177,6 +177,7 @@ EXTRAS = {
     "samples": ("tables",),
     "spark": ("spark",),
     "tables": ("tables",),
+    "unfolding": ("hist", "root"),
 }
 # Modules that import packages of an extra at their top: they can be imported only if it is installed.
 AT_THE_TOP = {

@@ -28,8 +28,8 @@ spectrum = oq.unfold(observed, response, acceptance=acceptance, background=backg
 print(spectrum)
 
 # %%
-# The steps are the estimate. Thick bars show the error due to the counts; thin ones also allow for the bias of
-# smoothing.
+# The steps are the estimate. Thick bars show the error due to the counts; thin ones are total errors, which include the
+# bias of smoothing.
 
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 spectrum.plot(ax=ax, truth=truth)

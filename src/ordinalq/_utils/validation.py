@@ -64,7 +64,10 @@ def check_numbers(name: str, value: Any) -> Floats:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers, got {_short(value)}.") from error
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers, got {_short(value)}.")
+        place = ", ".join(map(str, np.argwhere(~np.isfinite(array))[0]))
+        raise ValueError(
+            f"{name} must be finite numbers, got {_short(value)} with {array[~np.isfinite(array)][0]} at [{place}]."
+        )
     return array
 
 

@@ -15,5 +15,8 @@ from ordinalq.plot.distributions import estimate_against_truth as estimate_again
 from ordinalq.plot.distributions import groups as groups
 from ordinalq.plot.distributions import region as region
 from ordinalq.plot.unfolding import check as check
+from ordinalq.plot.unfolding import correlation as correlation
+from ordinalq.plot.unfolding import refolded as refolded
+from ordinalq.plot.unfolding import response as response
 from ordinalq.plot.unfolding import spectrum as spectrum
 from ordinalq.plot.unfolding import strength_scan as strength_scan

@@ -227,15 +227,15 @@ class IBU(MatrixQuantifier):
 
     def iterate(self, data: Data, smoothing: PolynomialSmoothing, iterations: Floats | None = None) -> Solution:
         """Iterate until the parameters say so, or a separate number of times for each sample, (B,)."""
-        known: dict[str, Any] = {"smoothing": smoothing, "start": self._first_shares(data.n_classes)}
+        known: dict[str, Any] = {"smoothing": smoothing, "start": self.start(data.n_classes)}
         if iterations is not None:
             return em_counts(data, max_iter=iterations.astype(np.int64), **known)
         a = None if self.acceptance is None else np.asarray(self.acceptance, dtype=np.float64)
         stop = STOPS[self.stop]
         return em_counts(data, max_iter=self.max_iter, tol=self.tol, stop=stop, acceptance=a, **known)
 
-    def _first_shares(self, n_classes: int) -> Floats | None:
-        """Return the shares (n,) of the observed items that the iteration starts from."""
+    def start(self, n_classes: int) -> Floats | None:
+        """Return the prevalences (n,) of the observed items that the iteration starts from; None if uniform."""
         if self.prior is None and self.acceptance is None:
             return None
         observed = np.ones(n_classes)

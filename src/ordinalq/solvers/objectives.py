@@ -160,7 +160,10 @@ class LinearObjective(Objective):
 
     def value(self, P: Floats, rows: Index) -> Floats:
         """Return loss plus regularizer."""
-        return self.loss.value(P, self.data.take(rows)) + self._penalty(P, rows).value
+        penalty = self.regularizer.value(P, self.data.sizes[rows])
+        return self.loss.value(P, self.data.take(rows)) + (
+            penalty if self.strengths is None else self.strengths[rows] * penalty
+        )
 
     def majorizer(self, P: Floats, rows: Index) -> Floats | None:
         """Return the loss's majorizer plus the Hessian of a convex regularizer."""

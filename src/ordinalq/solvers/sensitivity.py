@@ -1,15 +1,9 @@
 """Derivatives of estimates with respect to the data."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.simplex import Data
 from ordinalq.solvers.objectives import Objective
-
-# From data ahead and data behind to the difference (B, n) of their estimates.
-Move = Callable[[Data, Data], Floats]
 
 # Classes with less mass than this are at the edge of the simplex, and stay there.
 AT_THE_EDGE = 1e-9

@@ -1,20 +1,20 @@
 """Checks of an unfolding on toys: closure, bottom line and coverage."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from scipy.stats import chi2
 
-from ordinalq._utils.validation import Floats, Mask, check_integer, check_random_state, check_real, same_parameters
+from ordinalq._utils.validation import Floats, Mask, check_integer, check_random_state, check_real
 from ordinalq.plot import check
 from ordinalq.plot.style import Axes
-from ordinalq.unfolding.engine import Fit, Unfolder
-from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, half_length
-from ordinalq.unfolding.strength import RULES, Strengths, scan
-from ordinalq.unfolding.unfold import judged_bias, pilot_scan
+from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, chi_square
+from ordinalq.unfolding.spectrum import bias_covariance
+from ordinalq.unfolding.strength import strengths_by_rule
 
 # A closure is good where it is off by less than this part of the statistical error.
 SMALL_BIAS = 0.5
@@ -99,7 +99,7 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
     return Check("closure", passed, sentence, columns, allowed=SMALL_BIAS)
 
 
-def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
+def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any], *, bias: bool = True) -> Check:
     """Compare models with the data before and after unfolding, which must not make a model look worse.
 
     Parameters
@@ -108,6 +108,8 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
         What `ordinalq.unfold` returns.
     models : mapping of names to array-likes of the true shape
         Spectra to compare with.
+    bias : bool, default=True
+        Whether the covariance after unfolding is the total one, or that without bias.
 
     Returns
     -------
@@ -127,17 +129,14 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any]) -> Check:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a mapping of names to spectra, with at least one, got {models!r:.80}.")
     known = unfolding.measurement
-    n, d = len(unfolding.flat), len(known.counts)
-    C = unfolding.covariance
-    inverse = np.linalg.pinv(C, rcond=1e-10, hermitian=True)
-    rank = int(np.linalg.matrix_rank(C, tol=1e-10 * float(np.linalg.norm(C, 2)), hermitian=True))
+    d, C = len(known.counts), unfolding.covariance_total if bias else unfolding.covariance
     rows = []
     for value in models.values():
         t = _spectrum(value, unfolding)
         off, V = known.counts - known.fold(t[None])[0], unfolding.unfolder.spread(t[None], acceptance=True)[0]
         before = float(off @ np.linalg.solve(V + 1e-12 * np.eye(d), off))
-        after = float((unfolding.flat - t) @ inverse @ (unfolding.flat - t))
-        rows.append((before, chi2.sf(before, d), after, chi2.sf(after, min(rank, n))))
+        after, _, p_after = chi_square(unfolding.flat - t, C)
+        rows.append((before, chi2.sf(before, d), after, p_after))
     table = np.array(rows)
     names = list(models)
     allowed, good = table[:, 1] >= EXCLUDED, table[:, 3] >= LITTLE * table[:, 1]
@@ -202,60 +201,33 @@ def coverage_test(
 
 @dataclass(frozen=True)
 class Toys:
-    """Unfolded toys: estimates, their variances, biases and the variances of these, (B, n) each."""
+    """Unfolded toys: estimates, variances without bias and variances of the bias, (B, n) each."""
 
     T: Floats
     variance: Floats
-    bias: Floats
     bias_variance: Floats
 
     def half_length(self, level: float, *, bias: bool) -> Floats:
-        """Return half the lengths of intervals, (B, n), with the estimated bias or without."""
-        if bias:
-            return half_length(level, self.variance + self.bias_variance, self.bias)
-        return half_length(level, self.variance, np.zeros_like(self.T))
+        """Return half the lengths of intervals, (B, n), with the bias or without."""
+        variance = self.variance + (self.bias_variance if bias else 0.0)
+        return np.asarray(ndtri((1 + level) / 2) * np.sqrt(np.maximum(variance, 0.0)))
 
     def hold(self, t: Floats, level: float, *, bias: bool) -> Mask:
-        """Return which intervals, (B, n), hold the spectrum t (n,)."""
+        """Return which intervals, (B, n), contain the spectrum t (n,)."""
         return np.asarray(np.abs(self.T - t) <= self.half_length(level, bias=bias))
 
 
-def unfold_toys(unfolding: Unfolding, G: Floats, seen: Sequence[Strengths] = ()) -> Toys:
-    """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order.
-
-    `seen` are scans of G that are at hand; by the first one, that of `pilot_scan`, biases are judged.
-    """
+def unfold_toys(unfolding: Unfolding, G: Floats) -> Toys:
+    """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order."""
     unfolder = unfolding.unfolder
-    seen = seen or [pilot_scan(unfolder, G)]
-    if unfolding.scan is None:
-        return _toys(unfolder, unfolder.solve(G), seen[0])
-    if unfolding.scan.rule not in RULES:
-        raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
-    rows, found, least = np.arange(len(G)), [], []
-    for method in unfolding.scan.tried:
-        known = [of for of in seen if same_parameters(method, of.unfolder.method)]
-        of = known[0] if known else scan(Unfolder(method, unfolder.measurement, unfolder.shifts), G)
-        criterion = RULES[unfolding.scan.rule](of)
-        strengths = of.strengths[criterion.argmin(axis=0), rows]
-        found.append(_toys(of.unfolder, of.unfolder.solve(G, strengths), seen[0]))
-        least.append(criterion.min(axis=0))
-    which = np.argmin(least, axis=0)
-    return Toys(*(np.stack([getattr(one, part.name) for one in found])[which, rows] for part in fields(Toys)))
-
-
-def _toys(unfolder: Unfolder, fit: Fit, seen: Strengths) -> Toys:
-    """Return the errors of estimates, with biases judged by a scan of their histograms."""
+    strengths = None if unfolding.scan is None else strengths_by_rule(unfolder, G, unfolding.scan.rule)
+    fit = unfolder.solve(G, strengths)
     J = unfolder.jacobian(fit)
     variance = np.einsum("bii->bi", unfolder.statistical(fit, J))
     variance = variance + (unfolder.moved(fit, unfolder.shifts) ** 2).sum(axis=0)
-    return Toys(fit.T, variance, *judged_bias(unfolder, fit, J, seen))
+    return Toys(fit.T, variance, np.einsum("bii->bi", bias_covariance(unfolder, fit, J)))
 
 
 def _spectrum(value: Any, unfolding: Unfolding) -> Floats:
     """Return a spectrum (n,): the estimate for None."""
-    if value is None:
-        return unfolding.flat
-    t, shape = np.asarray(value, dtype=np.float64), unfolding.measurement.shape
-    if t.shape != shape or not np.isfinite(t).all() or (t < 0).any() or not t.any():
-        raise ValueError(f"a spectrum must be numbers >= 0, not all zero, of shape {shape}, got {value!r:.80}.")
-    return t.ravel()
+    return unfolding.flat if value is None else unfolding.read_spectrum(value)

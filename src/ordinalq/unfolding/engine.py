@@ -1,29 +1,32 @@
-"""A method and a measurement: estimates for many histograms, and their derivatives."""
+"""Estimates for many histograms and their derivatives: the interface of all unfolders, and that of quantifiers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask
-from ordinalq.quantifiers.base import Quantifier
 from ordinalq.solvers.sensitivity import AT_THE_EDGE
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.unfolding.response_model import response_model
+from ordinalq.unfolding.response_model import Changes, ResponseModel, response_model
 
-# Part of a standard deviation by which data are moved to see how the estimate does: small for its curvature, large
-# beside rounding errors.
+# Fraction of a standard deviation by which data are moved for a numerical derivative.
 STEP = 1e-3
-# The least acceptance that a toy may have, as part of what is known.
+# Smallest acceptance of a toy, relative to the nominal one.
 LEAST = 0.01
+# Shifts of one chunk.
+CHUNK = 256
 
 
 @dataclass(frozen=True)
 class Fit:
     """Estimates for B histograms ``G`` (B, d).
 
-    ``P`` (B, n) are shares of the observed events, ``T`` (B, n) numbers of all events; ``strengths``, ``n_iter`` and
-    ``converged`` are (B,).
+    ``P`` (B, n) are prevalences among the observed signal events, ``T`` (B, n) numbers of all events; ``strengths``,
+    ``n_iter`` and ``converged`` are (B,).
     """
 
     G: Floats
@@ -41,51 +44,130 @@ class Fit:
         return Fit(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
+class Column(NamedTuple):
+    """A change (d,) of one column of the response, so that thousands of them fit into memory."""
+
+    position: int
+    values: Floats
+
+
 @dataclass(frozen=True)
 class Shift:
-    """One direction in which what is known may be off, by one standard deviation; zero stands for no change.
+    """One direction in which the model of the counts may be off, by one standard deviation; zero means no change.
 
-    ``counts`` (d,) or (B, d), ``response`` (d, n), ``acceptance`` (n,), ``background`` (d,).
+    ``counts`` (d,) or (B, d), ``response`` (d, n) including the acceptance or one column of it, ``background`` (d,).
     """
 
     counts: Floats | float = 0.0
-    response: Floats | float = 0.0
-    acceptance: Floats | float = 0.0
+    response: Floats | Column | float = 0.0
     background: Floats | float = 0.0
+
+    def of_response(self, shape: tuple[int, ...]) -> Floats:
+        """Return the change of the response (d, n)."""
+        if not isinstance(self.response, Column):
+            return np.broadcast_to(self.response, shape)
+        change = np.zeros(shape)
+        change[:, self.response.position] = self.response.values
+        return change
 
 
 def shifted(known: Measurement, shifts: Sequence[Shift], steps: Floats) -> Measurement:
-    """Return a measurement moved by `steps` (K,) along K shifts, with entries that stay possible."""
-    M, a, b = known.M, known.acceptance, known.background
+    """Return a measurement moved by `steps` (K,) along K shifts; entries of the model stay non-negative."""
+    R, b = known.response, known.background
     for step, shift in zip(steps, shifts, strict=True):
-        M, a, b = M + step * shift.response, a + step * shift.acceptance, b + step * shift.background
-    M = np.maximum(M, 0.0)
-    return replace(
-        known, M=M / M.sum(axis=0), acceptance=np.maximum(a, LEAST * known.acceptance), background=np.maximum(b, 0.0)
-    )
+        R, b = R + step * shift.of_response(R.shape), b + step * shift.background
+    R = np.maximum(R, 0.0)
+    sums = R.sum(axis=0)
+    M = np.where(sums > 0, R / np.where(sums > 0, sums, 1.0), known.M)
+    return replace(known, M=M, acceptance=np.maximum(sums, LEAST * known.acceptance), background=np.maximum(b, 0.0))
 
 
-class Unfolder:
-    """A method and a measurement.
+class Unfolder(ABC):
+    """A method applied to a measurement.
 
     Parameters
     ----------
-    method : Quantifier
-        One that solves q = M p.
+    method : estimator
+        Method with its parameters.
     measurement : Measurement
-        What is known: response, acceptance, background.
+        Response, acceptance, background.
     shifts : sequence of Shift
-        How that may be off.
+        Directions in which they may be off.
     """
 
-    def __init__(self, method: Quantifier, measurement: Measurement, shifts: Sequence[Shift] = ()) -> None:
+    def __init__(self, method: Any, measurement: Measurement, shifts: Sequence[Shift] = ()) -> None:
         self.method = method
-        self.model = response_model(method)
         self.measurement = measurement
         self.shifts = shifts
 
+    @abstractmethod
     def solve(self, G: Floats, strengths: Floats | None = None) -> Fit:
-        """Return estimates for the histograms G (B, d), with strengths (B,) or those that the method says."""
+        """Return estimates for the histograms G (B, d), with strengths (B,) or those of the method."""
+
+    @abstractmethod
+    def moved(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
+        """Return the moves of the estimates along K shifts, to first order, (K, B, n)."""
+
+    @abstractmethod
+    def jacobian(self, fit: Fit) -> Floats:
+        """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""
+
+    @abstractmethod
+    def grid(self, G: Floats, size: int) -> Floats:
+        """Return strengths from weak to strong for each histogram, (size, B) or fewer."""
+
+    @abstractmethod
+    def roughness(self, fit: Fit) -> Floats:
+        """Return the penalty per unit of strength, (B,)."""
+
+    def freedom(self, J: Floats) -> Floats:
+        """Return the effective degrees of freedom (B,): the trace of d lambda / d g."""
+        return np.asarray(np.einsum("ji,bij->b", self.measurement.response, J))
+
+    def spread(self, T: Floats, *, acceptance: bool = False) -> Floats:
+        """Return covariances (B, d, d) of the counts of spectra T (B, n): fluctuations and systematic shifts.
+
+        Shifts of the acceptance are left out by default: an estimate follows them, a model does not.
+        """
+        known = self.measurement
+        V = known.fluctuations(known.fold(T))
+        for shift in self.shifts:
+            dR = shift.of_response(known.M.shape)
+            if not acceptance:
+                dR = dR - known.M * dR.sum(axis=0)
+            off = T @ dR.T + shift.background
+            V += off[:, :, None] * off[:, None, :]
+        return np.asarray(V)
+
+    def statistical(self, fit: Fit, J: Floats) -> Floats:
+        """Return statistical covariances (B, n, n) of estimates with derivatives J (B, n, d)."""
+        known = self.measurement
+        expected = known.fold(fit.T) if known.variances is None else fit.G
+        return np.asarray(np.einsum("bij,bjk,blk->bil", J, known.fluctuations(expected), J))
+
+    def draw(self, t: Floats, n_toys: int, rng: np.random.Generator) -> Floats:
+        """Draw histograms (n_toys, d) of the spectrum t (n,), each with another response and background."""
+        if not self.shifts:
+            return self.measurement.draw(self.measurement.fold(t[None])[0], n_toys, rng)
+        steps = rng.normal(size=(n_toys, len(self.shifts)))
+        worlds = (shifted(self.measurement, self.shifts, step) for step in steps)
+        return np.vstack([world.draw(world.fold(t[None])[0], 1, rng) for world in worlds])
+
+
+class QuantifierUnfolder(Unfolder):
+    """A quantifier that solves q = M p: RUN, IBU, or one of least squares."""
+
+    def __init__(self, method: Any, measurement: Measurement, shifts: Sequence[Shift] = ()) -> None:
+        super().__init__(method, measurement, shifts)
+        if measurement.covariance is not None:
+            raise ValueError(
+                f"covariance must be None with {type(method).__name__}: its likelihood is that of counts. "
+                "Use the default method."
+            )
+        self.model = response_model(method)
+
+    def solve(self, G: Floats, strengths: Floats | None = None) -> Fit:
+        """Return estimates for the histograms G (B, d)."""
         data = self.measurement.data(G)
         solution = self.model.solve(data, strengths=strengths)
         if strengths is None:
@@ -94,84 +176,101 @@ class Unfolder:
         return Fit(G, solution.p, T, strengths, solution.n_iter, solution.converged)
 
     def moved(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
-        """Return by how much the estimates move along K shifts, to first order, (K, B, n)."""
+        """Return the moves of the estimates by differences of gradients, or of runs, ahead and behind."""
         known = self.measurement
         a, S = known.acceptance, known.signal(fit.G)
+        if self.model.has_formula and len(fit) == 1 and shifts:
+            return self._moves(fit, shifts)
         move = self.model.linearize(known.data(fit.G), fit.P, fit.strengths)
         moves = []
         for shift in shifts:
-            ahead, behind = (
-                known.data(
-                    fit.G + step * shift.counts,
-                    known.M + step * shift.response,
-                    known.background + step * shift.background,
+            dR = shift.of_response(known.M.shape)
+            da = dR.sum(axis=0)
+            steps = self._steps(fit.G, shift)
+            ends = []
+            for step in steps:
+                R = known.response + step * dR
+                data = known.data(
+                    fit.G + step * shift.counts, R / R.sum(axis=0), known.background + step * shift.background
                 )
-                for step in (STEP, -STEP)
-            )
-            dP = move(ahead, behind) / (2 * STEP)
+                ends.append((data, self._model(a + step * da if da.any() else None)))
+            dP = move(*ends) / (steps[0] - steps[1])
             dS = np.broadcast_to(np.sum(shift.counts, axis=-1) - np.sum(shift.background), len(fit))
-            moves.append(S[:, None] * dP / a + fit.T * (dS[:, None] / S[:, None] - shift.acceptance / a))
+            moves.append(S[:, None] * dP / a + fit.T * (dS[:, None] / S[:, None] - da / a))
         return np.array(moves).reshape(len(shifts), *fit.T.shape)
 
+    def _moves(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
+        """Return the moves of one estimate by the formula of the model, in chunks of shifts."""
+        known = self.measurement
+        M, a, b, S = known.M, known.acceptance, known.background, float(known.signal(fit.G)[0])
+        data, q = known.data(fit.G), fit.G[0] / S
+        start = self.method.start(len(a))
+        found = []
+        for k in range(0, len(shifts), CHUNK):
+            part = shifts[k : k + CHUNK]
+            dR = np.array([shift.of_response(M.shape) for shift in part])
+            dg = np.array([np.broadcast_to(shift.counts, fit.G.shape)[0] for shift in part])
+            db = np.array([np.broadcast_to(shift.background, q.shape) for shift in part])
+            da, dS = dR.sum(axis=1), (dg.sum(axis=1) - db.sum(axis=1))[:, None]
+            # The start of an EM is proportional to the acceptance, if it has one.
+            follows = start is not None and self.method.acceptance is not None
+            ds = start * (da / a) if follows else np.zeros_like(da)
+            ds = ds - start * ds.sum(axis=1, keepdims=True) if follows else ds
+            dM = (dR - M * da[:, None, :]) / a
+            changes = Changes((dg - q * dS) / S, dM, (db - b / S * dS) / S, ds)
+            dP = self.model.moves(data, int(fit.strengths[0]), changes)
+            found.append(S * dP / a + fit.T * (dS / S - da / a))
+        return np.concatenate(found)[:, None, :]
+
+    def _steps(self, G: Floats, shift: Shift) -> tuple[float, float]:
+        """Return the steps ahead and behind; counts of zero only move ahead."""
+        below = (G + np.broadcast_to(-STEP * shift.counts, G.shape) < 0).any()
+        return (STEP, 0.0) if below else (STEP, -STEP)
+
+    def _model(self, acceptance: Floats | None) -> ResponseModel:
+        """Return the model with another acceptance in its penalty or prior, if it has one."""
+        if acceptance is None or self.method.get_params(deep=False).get("acceptance") is None:
+            return self.model
+        scaled = acceptance / acceptance.max() * self.measurement.acceptance.max()
+        return response_model(clone(self.method).set_params(acceptance=np.minimum(scaled, 1.0)))
+
     def jacobian(self, fit: Fit) -> Floats:
-        """Return the derivatives of the estimates by the observed counts, (B, n, d)."""
+        """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""
+        known = self.measurement
+        S, a = known.signal(fit.G)[:, None, None], known.acceptance[:, None]
+        if self.model.has_formula:
+            return np.asarray(self.model.jacobian(known.data(fit.G), fit.strengths) / a + fit.T[:, :, None] / S)
         unit = np.sqrt(np.maximum(fit.G, 1.0))
         shifts = [Shift(counts=unit * row) for row in np.eye(fit.G.shape[1])]
         return np.asarray(self.moved(fit, shifts).transpose(1, 2, 0) / unit[:, None, :])
 
-    def freedom(self, J: Floats) -> Floats:
-        """Return the effective degrees of freedom (B,): the trace of d lambda / d g."""
-        return np.asarray(np.einsum("ji,bij->b", self.measurement.M * self.measurement.acceptance, J))
-
-    def spread(self, T: Floats, *, acceptance: bool = False) -> Floats:
-        """Return covariances (B, d, d) of the counts of spectra T (B, n): fluctuations, and what may be off.
-
-        An acceptance that is off is left out unless asked for: an estimate follows it, a model does not.
-        """
-        known = self.measurement
-        V = known.fluctuation(known.fold(T))[:, :, None] * np.eye(len(known.M))
-        for shift in self.shifts:
-            off = (T * known.acceptance) @ np.broadcast_to(shift.response, known.M.shape).T + shift.background
-            if acceptance:
-                off = off + (T * shift.acceptance) @ known.M.T
-            V += off[:, :, None] * off[:, None, :]
-        return np.asarray(V)
-
     def statistical(self, fit: Fit, J: Floats) -> Floats:
-        """Return statistical covariances (B, n, n) of estimates with derivatives J (B, n, d).
+        """Return statistical covariances (B, n, n).
 
-        A bin that is estimated to be empty does not move with the counts, and has no correlations. If it could be
-        negative it would be at u < 0 with a variance s^2; its error e is where the deviance, a parabola around u, is by
-        one above that at zero: e = sqrt(u^2 + s^2) - |u|.
+        A bin that is estimated to be empty does not move with the counts. If it could be negative it would be at u < 0
+        with a variance s^2; the deviance, a parabola around u, is by one above that at zero at sqrt(u^2 + s^2) - |u|.
+        The error is this, or the number of events at which the deviance itself, minimized over the other bins, has
+        risen by one, whichever is larger.
         """
-        known = self.measurement
-        v = known.fluctuation(known.fold(fit.T) if known.variances is None else fit.G)
-        C = np.einsum("bij,bj,bkj->bik", J, v, J)
-        rows = np.flatnonzero((fit.P <= AT_THE_EDGE).any(axis=1))
+        C = super().statistical(fit, J)
+        known, empty = self.measurement, fit.P <= AT_THE_EDGE
+        rows = np.flatnonzero(empty.any(axis=1))
         if len(rows):
             part = fit.take(rows)
             free = self.jacobian(replace(part, P=np.maximum(part.P, 2 * AT_THE_EDGE)))
             below = np.maximum(np.einsum("bij,bj->bi", free, known.fold(part.T) - part.G), 0.0)
-            square = np.einsum("bij,bj->bi", free**2, v[rows])
-            error = np.sqrt(below**2 + square) - below
-            C[rows] += np.where(part.P <= AT_THE_EDGE, error**2, 0.0)[:, :, None] * np.eye(J.shape[1])
+            expected = known.fold(part.T) if known.variances is None else part.G
+            square = np.einsum("bij,bjk,bik->bi", free, known.fluctuations(expected), free)
+            unit = known.signal(part.G)[:, None] / known.acceptance
+            rise = unit * self.model.rise(known.data(part.G), part.P, part.strengths)
+            error = np.maximum(np.sqrt(below**2 + square) - below, rise)
+            C[rows] += np.where(empty[rows], error**2, 0.0)[:, :, None] * np.eye(J.shape[1])
         return np.asarray(C)
 
-    def bias(self, fit: Fit, J: Floats, pilot: Floats, pilot_J: Floats) -> tuple[Floats, Floats]:
-        """Return what the method does to the spectra `pilot` (B, n), seen without fluctuations, and its variance.
+    def grid(self, G: Floats, size: int) -> Floats:
+        """Return strengths of the method from weak to strong, (size, B) or fewer."""
+        return self.model.grid(self.measurement.data(G), size)
 
-        To first order it estimates t^ + J (R t + b - g) for the spectrum t; the bias moves with the counts by
-        (J R - 1) J_pilot dg. J (B, n, d) and J_pilot are the derivatives of the estimates and of the pilot.
-        """
-        known = self.measurement
-        bias = fit.T + np.einsum("bij,bj->bi", J, known.fold(pilot) - fit.G) - pilot
-        moves = (J @ (known.M * known.acceptance) - np.eye(pilot.shape[1])) @ pilot_J
-        return np.asarray(bias), np.asarray(np.einsum("bij,bjk,bik->bi", moves, self.spread(pilot), moves))
-
-    def draw(self, t: Floats, n_toys: int, rng: np.random.Generator) -> Floats:
-        """Draw histograms (n_toys, d) of the spectrum t (n,), each with another response, acceptance and background."""
-        if not self.shifts:
-            return self.measurement.draw(self.measurement.fold(t[None])[0], n_toys, rng)
-        steps = rng.normal(size=(n_toys, len(self.shifts)))
-        worlds = (shifted(self.measurement, self.shifts, step) for step in steps)
-        return np.vstack([world.draw(world.fold(t[None])[0], 1, rng) for world in worlds])
+    def roughness(self, fit: Fit) -> Floats:
+        """Return the penalty per unit of strength, (B,)."""
+        return self.model.roughness(fit.P, self.measurement.signal(fit.G) / self.measurement.weight)

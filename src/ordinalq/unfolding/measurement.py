@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Floats, check_numbers
+from ordinalq._utils.validation import Floats, check_integer, check_numbers
 from ordinalq.simplex import Data
-from ordinalq.unfolding.response import (
+from ordinalq.unfolding.histograms import (
+    axis_edges,
     bin_contents,
     bin_variances,
     check_axes,
     is_histogram,
-    read_background,
-    read_response,
+    warn_of_flow,
 )
+from ordinalq.unfolding.response import SMALLEST, read_background, read_response
+
+# Sums of columns and of rows that differ from one by less than this are rounded ones.
+WHOLE = 1e-6
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Observed counts, and what turns true numbers t of events into expected counts: lambda = M (a t) + b.
+    """Observed counts, and the model of their expectation: lambda = M (a t) + b for true numbers t of events.
 
     Attributes
     ----------
@@ -29,17 +33,23 @@ class Measurement:
     variances : ndarray (d,) or None
         Sums of squared weights; None for plain counts.
     M : ndarray (d, n)
-        Response: column i is the distribution of the observed events of class i.
+        Response: column i is the distribution of the observed events of true bin i.
     acceptance : ndarray (n,)
-        Share a_i of the events of class i that are observed.
+        Observed events per true event of bin i; above one only if fakes are added.
     background : ndarray (d,)
-        Expected events b_j of no class.
+        Expected events b_j that belong to no true bin.
     shape : tuple of int
         Shape of the true bins, n in all.
     observed_shape : tuple of int
         Shape of the observed bins, d in all.
     edges : tuple of ndarray, or None
-        Edges of the true bins along each axis.
+        Edges of the true bins along each axis, or of each block. Flow bins have infinite edges.
+    blocks : tuple of int, or None
+        Numbers of bins of spectra that are stacked along one axis.
+    covariance : ndarray (d, d), or None
+        Covariance of the counts, which are then normally distributed and may be negative.
+    has_losses : bool
+        Whether the columns of the response that was given sum to the acceptance.
     simulated : tuple of ndarray (d, n), or None
         Contents and variances of a response histogram.
     histogram : object
@@ -56,14 +66,31 @@ class Measurement:
     shape: tuple[int, ...]
     observed_shape: tuple[int, ...]
     edges: tuple[Floats, ...] | None = None
+    blocks: tuple[int, ...] | None = None
+    covariance: Floats | None = None
+    has_losses: bool = False
     simulated: tuple[Floats, Floats] | None = None
     histogram: Any = None
     response_axes: tuple[Any, ...] = ()
 
     @property
+    def response(self) -> Floats:
+        """Response with acceptance, (d, n): expected counts are response @ t + background."""
+        return np.asarray(self.M * self.acceptance)
+
+    @property
     def weight(self) -> float:
         """The mean weight of an event: the counts divided by it have the fluctuations of plain counts."""
         return 1.0 if self.variances is None else float(self.variances.sum() / self.counts.sum())
+
+    @property
+    def weights(self) -> Floats:
+        """The mean weight of an event in each observed bin, (d,)."""
+        mean = np.full_like(self.counts, self.weight)
+        if self.variances is None:
+            return mean
+        known = (self.counts > 0) & (self.variances > 0)
+        return np.divide(self.variances, self.counts, out=mean, where=known)
 
     def signal(self, G: Floats, background: Floats | None = None) -> Floats:
         """Return S = sum_j (g_j - b_j), (B,), for histograms G (B, d)."""
@@ -78,24 +105,30 @@ class Measurement:
         return Data(G / S[:, None], M, S / self.weight, background=o)
 
     def spectrum(self, P: Floats, G: Floats) -> Floats:
-        """Return numbers of all events t = S p / a, (B, n), for shares P (B, n) of the observed ones."""
+        """Return numbers of all events t = S p / a, (B, n), for prevalences P (B, n) of the observed ones."""
         return np.asarray(self.signal(G)[:, None] * P / self.acceptance)
 
     def fold(self, T: Floats) -> Floats:
         """Return expected counts, (B, d), for numbers of events T (B, n)."""
-        return np.asarray((T * self.acceptance) @ self.M.T + self.background)
+        return np.asarray(T @ self.response.T + self.background)
 
-    def fluctuation(self, expected: Floats) -> Floats:
-        """Return the variances of counts, (..., d), that are expected."""
-        if self.variances is None:
-            return expected
+    def fluctuations(self, expected: Floats) -> Floats:
+        """Return the covariances (B, d, d) of counts whose expectations are (B, d)."""
+        if self.covariance is not None:
+            return np.tile(self.covariance, (len(expected), 1, 1))
         # The mean weight in a bin is a property of the events, hence the same in each repetition.
         mean = np.full_like(self.counts, self.weight)
-        return np.asarray(expected * np.divide(self.variances, self.counts, out=mean, where=self.counts > 0))
+        unit = (
+            mean if self.variances is None else np.divide(self.variances, self.counts, out=mean, where=self.counts > 0)
+        )
+        return np.asarray((expected * unit)[:, :, None] * np.eye(len(unit)))
 
     def draw(self, expected: Floats, n_toys: int, rng: np.random.Generator) -> Floats:
         """Draw histograms (n_toys, d) around expected counts (d,): Poisson in units of the weight of each bin."""
-        unit = np.divide(self.fluctuation(expected), expected, out=np.ones_like(expected), where=expected > 0)
+        if self.covariance is not None:
+            return rng.multivariate_normal(expected, self.covariance, size=n_toys, method="eigh")
+        variance = np.diagonal(self.fluctuations(expected[None])[0])
+        unit = np.divide(variance, expected, out=np.ones_like(expected), where=(expected > 0) & (variance > 0))
         return np.asarray(unit * rng.poisson(expected / unit, size=(n_toys, len(expected))))
 
 
@@ -105,54 +138,82 @@ def read_measurement(
     *,
     acceptance: Any = None,
     background: Any = None,
+    fakes: Any = None,
     variances: Any = None,
+    covariance: Any = None,
     edges: Any = None,
+    blocks: Any = None,
+    flow: bool = False,
 ) -> Measurement:
-    """Return what was given to `unfold`, checked."""
-    if is_histogram(counts) and counts.ndim == 1 and (not is_histogram(response) or response.ndim == 2):
+    """Return the arguments of `unfold`, checked."""
+    if is_histogram(counts) and len(counts.axes) == 1 and (not is_histogram(response) or len(response.axes) == 2):
         check_axes(counts, response, acceptance, background)
-    g, v = _counts(counts, variances)
-    R, simulated = _flat_response(response, g.shape)
-    shape = tuple(np.shape(response.values() if is_histogram(response) else response)[g.ndim :])
+    g, v = _counts(counts, variances, covariance, flow=flow)
+    V = None if covariance is None else _covariance(covariance, g.shape)
+    R, shape, simulated = _flat_response(response, g.shape, flow=flow)
     if R.shape[1] < 2:
         raise ValueError("response must have at least 2 true bins: one holds (counts - background).sum() / acceptance.")
-    M, a = read_response(R, _flat(acceptance, shape), name="response")
+    if is_histogram(response) and isinstance(acceptance, str):
+        raise ValueError(
+            "acceptance must be numbers if response is a histogram, whose columns are divided by their sums. "
+            "Pass the events of each true bin that are observed, divided by those that were generated."
+        )
+    if (
+        acceptance is not None
+        and np.ndim(acceptance) == 0
+        and not isinstance(acceptance, str)
+        and not is_histogram(acceptance)
+    ):
+        acceptance = np.full(shape, float(check_numbers("acceptance", acceptance)))
+    R = np.where(R < SMALLEST, 0.0, R)
+    M, a = read_response(R, _flat("acceptance", acceptance, shape, flow=flow), name="response")
+    a = np.ones(M.shape[1]) if a is None else a
+    if fakes is not None:
+        M, a = _with_fakes(M * a, _flat("fakes", fakes, g.shape, flow=flow))
     b = np.zeros(g.size)
     if background is not None:
-        share, signal = read_background(_flat(background, g.shape), np.array([g.sum()]), (1, g.size))
-        b = share[0] * signal
-    found_edges = _edges(edges, shape) if edges is not None else _axis_edges(response, g.ndim)
+        b = _background(_flat("background", background, g.shape, flow=flow), g, gaussian=V is not None)
+    found, sizes = _edges(edges, shape, blocks) if edges is not None else (None, _blocks(blocks, shape))
+    if edges is None and is_histogram(response):
+        found = axis_edges(response.axes[g.ndim :], shape)
     return Measurement(
         counts=g.ravel(),
         variances=None if v is None else v.ravel(),
         M=M,
-        acceptance=np.ones(M.shape[1]) if a is None else a,
+        acceptance=a,
         background=b,
         shape=shape,
         observed_shape=g.shape,
-        edges=found_edges,
+        edges=found,
+        blocks=sizes,
+        covariance=V,
+        has_losses=isinstance(acceptance, str),
         simulated=simulated,
         histogram=counts if is_histogram(counts) and is_histogram(response) else None,
-        response_axes=tuple(response.axes[g.ndim :]) if is_histogram(response) else (),
+        response_axes=tuple(response.axes)[g.ndim :] if is_histogram(response) else (),
     )
 
 
-def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
+def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tuple[Floats, Floats | None]:
     """Return the observed counts (...) and their variances, None for plain counts."""
     if is_histogram(counts):
         if variances is not None:
             raise ValueError("variances must be None where counts are a histogram, which has its own.")
-        g = bin_contents("counts", counts, n_axes=counts.ndim)
-        known = bin_variances("counts", counts)
+        g = bin_contents("counts", counts, flow=flow)
+        known = bin_variances("counts", counts, flow=flow) if covariance is None else g
         v = None if np.allclose(known, g) else known
     else:
         g, v = check_numbers("counts", counts), None if variances is None else check_numbers("variances", variances)
     if g.ndim == 0 or g.size == 0:
         raise ValueError(f"counts must be a histogram, one number per observed bin, got shape {g.shape}.")
+    if covariance is not None:
+        if v is not None:
+            raise ValueError("variances must be None with covariance, whose diagonal they are.")
+        return g, None
     if (g < 0).any():
         raise ValueError(
             f"counts must be >= 0, got {g.min():g}: give the counts as observed, and the expected "
-            "background as background=, so that nothing has to be subtracted."
+            "background as background=, so that nothing has to be subtracted. Pass covariance= with subtracted counts."
         )
     if not g.sum() > 0:
         raise ValueError("counts must have a positive sum.")
@@ -165,28 +226,75 @@ def _counts(counts: Any, variances: Any) -> tuple[Floats, Floats | None]:
             "counts are not whole numbers and are treated as counts with a variance of their own size: give variances= "
             "(sums of squared weights) for sums of weights, or variances=counts for expected counts.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return g, v
 
 
-def _flat_response(response: Any, observed: tuple[int, ...]) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """Return the response (d, n), and the contents and variances of a histogram."""
+def _covariance(value: Any, shape: tuple[int, ...]) -> Floats:
+    """Return the covariance of the counts, (d, d)."""
+    V = check_numbers("covariance", value)
+    d = int(np.prod(shape))
+    if V.size != d * d:
+        raise ValueError(f"covariance must have one row and column per count, shape {(d, d)}, got shape {V.shape}.")
+    V = V.reshape(d, d)
+    if not np.allclose(V, V.T, rtol=1e-8, atol=1e-12 * np.abs(V).max()) or np.linalg.eigvalsh(V)[0] <= 0:
+        raise ValueError("covariance must be symmetric with positive eigenvalues.")
+    return V
+
+
+def _background(value: Floats, g: Floats, *, gaussian: bool) -> Floats:
+    """Return the background (d,), less than the counts unless these may be negative."""
+    if gaussian:
+        if np.shape(value) != (g.size,) or (value < 0).any():
+            raise ValueError(f"background must be {g.size} numbers >= 0, got shape {np.shape(value)}.")
+        return value
+    part, signal = read_background(value, np.array([g.sum()]), (1, g.size))
+    return np.asarray(part[0] * signal)
+
+
+def _with_fakes(R: Floats, fakes: Floats) -> tuple[Floats, Floats]:
+    """Return response and acceptance if a fraction of the events of each observed bin has no true partner."""
+    if fakes.shape != (len(R),) or not ((fakes >= 0) & (fakes < 1)).all():
+        raise ValueError(f"fakes must be {len(R)} fractions in [0, 1), one per observed bin, got {fakes!r:.80}.")
+    R = R / (1 - fakes)[:, None]
+    sums = R.sum(axis=0)
+    return R / sums, sums
+
+
+def _flat_response(
+    response: Any, observed: tuple[int, ...], *, flow: bool
+) -> tuple[Floats, tuple[int, ...], tuple[Floats, Floats] | None]:
+    """Return the response (d, n), the true shape, and the contents and variances of a histogram."""
     histogram = is_histogram(response)
-    R = bin_contents("response", response, n_axes=response.ndim) if histogram else check_numbers("response", response)
+    if histogram:
+        R = bin_contents("response", response, flow=flow)
+        if not flow:
+            warn_of_flow(response, len(observed))
+    else:
+        R = check_numbers("response", response)
+    if R.ndim == 2 and R.shape[1] == 1:
+        return R, (1,), None
     _check_shapes(observed, R)
+    shape = R.shape[len(observed) :]
     R = R.reshape(int(np.prod(observed)), -1)
     if not histogram:
         _check_columns(R)
-        return R, None
-    sums, known = R.sum(axis=0), response.variances()
-    if (R < 0).any() or (sums <= 0).any():
-        raise ValueError("response must have entries >= 0, and some in every true bin.")
-    return R / sums, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
+        return R, shape, None
+    sums = R.sum(axis=0)
+    _check_entries(R)
+    if (sums <= 0).any():
+        empty = np.flatnonzero(sums <= 0) + 1
+        raise ValueError(
+            f"response must have events in every true bin, got none in bin {', '.join(map(str, empty))} of "
+            f"{R.shape[1]}. Merge it with a neighbour."
+        )
+    known = response.variances(flow=True) if flow else response.variances()
+    return R / sums, shape, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
-    """Refuse a response that does not begin with the shape of the counts, and say what was probably meant."""
+    """Raise ValueError if a response does not begin with the shape of the counts, with the probable reason."""
     k = len(observed)
     if R.ndim > k and R.shape[:k] == observed:
         return
@@ -207,50 +315,84 @@ def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
     raise ValueError(f"response has shape {R.shape}, counts have {observed}: {hint}.")
 
 
+def _check_entries(R: Floats) -> None:
+    """Raise ValueError if an entry of the response is negative, with its place."""
+    if (R < 0).any():
+        j, i = np.unravel_index(int(R.argmin()), R.shape)
+        raise ValueError(f"response must be >= 0, got {R.min():g} in observed bin {j + 1} of true bin {i + 1}.")
+
+
 def _check_columns(R: Floats) -> None:
-    """State what columns that are no distributions probably are."""
+    """Raise ValueError if columns are not distributions, with the probable reason."""
+    _check_entries(R)
     columns, rows = R.sum(axis=0), R.sum(axis=1)
-    if R.shape[0] == R.shape[1] and np.allclose(rows, 1, atol=1e-6) and (columns > 1 + 1e-3).any():
+    if (columns == 0).any():
+        empty = np.flatnonzero(columns == 0) + 1
         raise ValueError(
-            "the rows of response sum to one, not its columns: it looks transposed; column i is the distribution "
-            "of class i over the observed bins, give response.T."
+            f"response must have entries in every true bin, got none in bin {', '.join(map(str, empty))} of "
+            f"{len(columns)}."
         )
-    if (columns > 1 + 1e-3).all() and (R >= 0).all():
+    sums = f"columns sum to {_range(columns)}, rows to {_range(rows)}"
+    is_whole = np.allclose(columns, 1, atol=WHOLE)
+    if R.shape[0] == R.shape[1] and np.allclose(rows, 1, atol=WHOLE) and not is_whole:
+        raise ValueError(
+            f"the rows of response sum to one, not its columns: it looks transposed ({sums}); column i is the "
+            "distribution of true bin i over the observed bins, give response.T."
+        )
+    if (columns > 1 + 1e-3).any() and (columns > 1 + 1e-3).all():
         raise ValueError(
             "the columns of response must sum to at most one, got numbers of simulated events: give "
             "response / response.sum(axis=0), and systematics={'simulation': SimulatedEvents(response)} for their "
             "statistics."
         )
+    is_even = R.shape[0] == R.shape[1] and np.allclose(rows, rows.mean(), rtol=1e-4)
+    if is_even and np.ptp(columns) > 0.03 * columns.mean():
+        raise ValueError(
+            f"response looks transposed: {sums}. Rows are observed bins, columns true ones, whose sums are the "
+            "acceptance. Pass response.T."
+        )
+    if (columns > 1 + 1e-3).any():
+        hint = "It looks transposed. Pass response.T." if (rows <= 1 + 1e-3).all() else "Pass probabilities."
+        raise ValueError(f"the columns of response must sum to at most one: {sums}. {hint}")
 
 
-def _flat(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return what belongs to bins of a shape as a vector; words and other lengths are left to their checks."""
+def _range(sums: Floats) -> str:
+    low, high = sums.min(), sums.max()
+    return f"{low:.4g}" if np.isclose(low, high) else f"{low:.4g} to {high:.4g}"
+
+
+def _flat(name: str, value: Any, shape: tuple[int, ...], *, flow: bool) -> Any:
+    """Return the values of bins of a shape as a vector; words and other lengths are left to their checks."""
     if value is None or isinstance(value, str):
         return value
     if is_histogram(value):
-        value = bin_contents("acceptance or background", value, n_axes=value.ndim)
-    array = check_numbers("acceptance or background", value)
+        value = bin_contents(name, value, flow=flow)
+    array = check_numbers(name, value)
     return array.ravel() if array.shape == shape else array
 
 
-def _axis_edges(response: Any, n_observed: int) -> tuple[Floats, ...] | None:
-    """Return the edges of the true axes of a response histogram, if they are numbers."""
-    if not is_histogram(response):
+def _blocks(blocks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the numbers of bins of stacked spectra."""
+    if blocks is None:
         return None
-    axes = response.axes[n_observed:]
-    if any(axis.traits.discrete for axis in axes):
-        return None
-    return tuple(np.asarray(axis.edges, dtype=np.float64) for axis in axes)
+    sizes = tuple(check_integer("blocks", size, minimum=1) for size in blocks)
+    if len(shape) != 1 or sum(sizes) != shape[0]:
+        raise ValueError(f"blocks must sum to the number of true bins, {shape[0]}, got {sizes}.")
+    return sizes
 
 
-def _edges(edges: Any, shape: tuple[int, ...]) -> tuple[Floats, ...]:
-    """Return the edges of the true bins along each axis."""
+def _edges(edges: Any, shape: tuple[int, ...], blocks: Any) -> tuple[tuple[Floats, ...], tuple[int, ...] | None]:
+    """Return the edges of the true bins along each axis, or of each block, and the numbers of bins of the blocks."""
     parts = [edges] if np.isscalar(edges) else list(edges)
     given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
     found = tuple(check_numbers("edges", part) for part in given)
-    if len(found) != len(shape) or any(part.shape != (n + 1,) for part, n in zip(found, shape, strict=True)):
-        lengths = " and ".join(str(n + 1) for n in shape)
-        raise ValueError(f"edges must be {lengths} ascending numbers, got {[part.shape for part in found]}.")
+    sizes = _blocks(blocks, shape)
+    if sizes is None and len(shape) == 1 and len(found) > 1:
+        sizes = _blocks([max(part.size - 1, 1) for part in found], shape)
+    lengths = shape if sizes is None else sizes
+    if len(found) != len(lengths) or any(part.shape != (n + 1,) for part, n in zip(found, lengths, strict=True)):
+        expected = " and ".join(str(n + 1) for n in lengths)
+        raise ValueError(f"edges must be {expected} ascending numbers, got {[part.shape for part in found]}.")
     if any((np.diff(part) <= 0).any() for part in found):
         raise ValueError("edges must ascend.")
-    return found
+    return found, sizes

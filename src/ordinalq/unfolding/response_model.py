@@ -1,19 +1,20 @@
 """Methods on a given response matrix, with a strength of smoothing for each sample."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalq._utils.validation import Floats
-from ordinalq.losses import Loss
+from ordinalq.losses import Loss, Poisson
 from ordinalq.quantifiers.linear import LinearQuantifier
 from ordinalq.quantifiers.run_ibu import IBU, RUN, tau_for
-from ordinalq.regularizers import Regularizer, Smoother
+from ordinalq.regularizers import NoPenalty, Regularizer, Smoother
 from ordinalq.simplex import Data
 from ordinalq.solvers.objectives import LinearObjective
-from ordinalq.solvers.sensitivity import Move, tangent_inverse
+from ordinalq.solvers.sensitivity import AT_THE_EDGE, tangent_inverse
 from ordinalq.solvers.solution import Solution
 
 # Items of an empty observed bin when the curvature of its likelihood is needed: with none it would be zero, and empty
@@ -21,6 +22,8 @@ from ordinalq.solvers.solution import Solution
 FEWEST = 0.5
 # Largest number of iterations that a scan tries.
 MOST_STEPS = 100
+# Smallest number to divide by.
+TINY = 1e-300
 
 
 class ResponseModel(ABC):
@@ -40,8 +43,25 @@ class ResponseModel(ABC):
         """Return the strength of smoothing with which each sample was solved, (B,)."""
 
     @abstractmethod
-    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
-        """Return the change of the estimates P (B, n) between two data next to these."""
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
+        """Return the change of the estimates P (B, n) between two data, each with its model, next to these."""
+
+    @abstractmethod
+    def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
+        """Return the prevalence (B, n) of each class, moved from P alone, at which the deviance has risen by one."""
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether there are formulas of derivatives: `jacobian` and `moves`."""
+        return False
+
+    def jacobian(self, data: Data, strengths: Floats) -> Floats:
+        """Return dp/dg (B, n, d) times the number of signal events."""
+        raise NotImplementedError
+
+    def moves(self, data: Data, n_steps: int, changes: "Changes") -> Floats:
+        """Return the changes (K, n) of one estimate along K changes of the data."""
+        raise NotImplementedError
 
     def grid(self, data: Data, size: int) -> Floats:
         """Return strengths of smoothing from weak to strong for each sample, (size, B) or fewer."""
@@ -88,17 +108,23 @@ class LinearModel(ResponseModel):
             return super().roughness(P, sizes)
         return np.asarray(regularizer.with_strength(1.0).derivatives(P, sizes).value)
 
-    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
         """Return the change of the estimates by the implicit function theorem."""
-        loss, regularizer = self._parts(data, strengths)
         rows = np.arange(len(data))
-        inverse = tangent_inverse(LinearObjective(loss, regularizer, data, strengths), P)
+        inverse = tangent_inverse(self._objective(_informed(data, P), strengths), P)
 
-        def move(ahead: Data, behind: Data) -> Floats:
-            pull = [LinearObjective(loss, regularizer, moved, strengths).gradient(P, rows) for moved in (ahead, behind)]
+        def move(ahead: "End", behind: "End") -> Floats:
+            pull = [model._objective(moved, strengths).gradient(P, rows) for moved, model in (ahead, behind)]
             return -np.asarray(np.matmul(inverse, (pull[0] - pull[1])[:, :, None])[:, :, 0])
 
         return move
+
+    def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
+        """Return the prevalence of each class at which the deviance, minimized over the others, has risen by one."""
+        return _rise(self._objective(data, strengths), P)
+
+    def _objective(self, data: Data, strengths: Floats) -> LinearObjective:
+        return LinearObjective(*self._parts(data, strengths), data, strengths)
 
 
 class RunModel(LinearModel):
@@ -138,21 +164,110 @@ class IterationModel(ResponseModel):
         """Return the numbers of iterations (B,)."""
         return solution.n_iter.astype(np.float64)
 
-    def linearize(self, data: Data, P: Floats, strengths: Floats) -> Move:
+    def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
         """Return the change of the estimates through all iterations: the difference of two runs."""
         smoothing = self.method.smoother()
 
-        def move(ahead: Data, behind: Data) -> Floats:
-            return (
-                self.method.iterate(ahead, smoothing, strengths).p - self.method.iterate(behind, smoothing, strengths).p
-            )
+        def move(ahead: "End", behind: "End") -> Floats:
+            first, last = (model.method.iterate(moved, smoothing, strengths).p for moved, model in (ahead, behind))
+            return np.asarray(first - last)
 
         return move
+
+    def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
+        """Return the prevalence of each class at which the deviance, minimized over the others, has risen by one."""
+        return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether nothing is smoothed between the iterations."""
+        return bool(self.method.interpolation == 0)
+
+    def jacobian(self, data: Data, strengths: Floats) -> Floats:
+        """Return the derivatives through all iterations, (B, n, d).
+
+        With v = M p + o and u_i = p_i sum_j M_ji q_j / v_j, an iteration is p' = u / sum u. Counts move q and, as the
+        number of signal events changes, the background o.
+        """
+        M, Q, B, n = data.M, data.Q, len(data), data.n_classes
+        o = np.zeros_like(Q) if data.background is None else data.background
+        start = self.method.start(n)
+        p = np.tile(np.full(n, 1 / n) if start is None else start, (B, 1))
+        dQ, do, D = np.eye(len(M)) - Q[:, :, None], -o[:, :, None], np.zeros((B, n, len(M)))
+        for k in range(int(strengths.max())):
+            v = np.maximum(p @ M.T + o, TINY)
+            factor = (Q / v) @ M
+            u, total = p * factor, (p * factor).sum(axis=1)
+            inner = (dQ - (Q / v)[:, :, None] * (M @ D + do)) / v[:, :, None]
+            dU = factor[:, :, None] * D + p[:, :, None] * (M.T @ inner)
+            goes_on = k < strengths
+            new = u / total[:, None]
+            dP = (dU - new[:, :, None] * dU.sum(axis=1)[:, None, :]) / total[:, None, None]
+            p, D = np.where(goes_on[:, None], new, p), np.where(goes_on[:, None, None], dP, D)
+        return D
+
+    def moves(self, data: Data, n_steps: int, changes: "Changes") -> Floats:
+        """Return the derivatives through all iterations along K changes, as :meth:`jacobian` does."""
+        M, q = data.M, data.Q[0]
+        o = np.zeros_like(q) if data.background is None else data.background[0]
+        start = self.method.start(M.shape[1])
+        p = np.full(M.shape[1], 1 / M.shape[1]) if start is None else start
+        D = changes.start
+        for _ in range(n_steps):
+            v = np.maximum(M @ p + o, TINY)
+            factor = (q / v) @ M
+            u, total = p * factor, float((p * factor).sum())
+            inner = (changes.Q - (q / v) * (D @ M.T + changes.M @ p + changes.background)) / v
+            dU = factor * D + p * (inner @ M + (q / v) @ changes.M)
+            p = u / total
+            D = (dU - p * dU.sum(axis=1, keepdims=True)) / total
+        return np.asarray(D)
 
     def grid(self, data: Data, size: int) -> Floats:
         """Return ever fewer iterations, (size, B) at most."""
         steps = np.unique(np.geomspace(MOST_STEPS, 1, size).round())[::-1]
         return np.tile(steps[:, None], (1, len(data)))
+
+
+class Changes(NamedTuple):
+    """K changes of one problem: of q (K, d), M (K, d, n), the background o (K, d) and the start (K, n) of an EM."""
+
+    Q: Floats
+    M: Floats
+    background: Floats
+    start: Floats
+
+
+# Data next to those of an estimate, and the model, whose penalty or prior may have another acceptance.
+End = tuple[Data, Any]
+# From the ends ahead and behind to the difference (B, n) of their estimates.
+Move = Callable[[End, End], Floats]
+
+
+def _informed(data: Data, P: Floats) -> Data:
+    """Return the data with expected counts in empty observed bins, whose observed information would be zero."""
+    return replace(data, Q=np.where(data.Q > 0, data.Q, data.expected(P)))
+
+
+def _rise(objective: LinearObjective, P: Floats) -> Floats:
+    """Return e (B, n): if class i moves from p_i = 0 to e, and the others follow, the objective rises by 1/2.
+
+    The rise is slope e + curvature e^2 / 2. The slope is the gradient less that of the classes that are not empty; the
+    curvature is a Schur complement, because the other classes minimize the objective on the simplex.
+    """
+    at = objective.derivatives(P, np.arange(len(P)))
+    found = np.zeros_like(P)
+    for b, p in enumerate(P):
+        free = np.flatnonzero(p > AT_THE_EDGE)
+        g, H, m = at.gradient[b], at.hessian[b], len(free)
+        K = np.zeros((m + 1, m + 1))
+        K[:m, :m], K[:m, m], K[m, :m] = H[np.ix_(free, free)], 1.0, 1.0
+        for i in np.flatnonzero(p <= AT_THE_EDGE):
+            slope = max(float(g[i] - g[free].mean()), 0.0)
+            c = np.append(H[free, i], 1.0)
+            curvature = max(float(H[i, i] - c @ np.linalg.lstsq(K, c, rcond=1e-12)[0]), 0.0)
+            found[b, i] = 1 / max(slope + float(np.sqrt(slope**2 + curvature)), TINY)
+    return found
 
 
 def response_model(method: Any) -> ResponseModel:

@@ -1,38 +1,30 @@
 """`Unfolding`: a spectrum with its errors."""
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import chndtrix, ndtri
+from scipy.special import ndtri
+from scipy.stats import chi2
 
 from ordinalq._utils.validation import Floats, check_real
-from ordinalq.plot import spectrum, strength_scan
+from ordinalq.plot import unfolding as draw
 from ordinalq.plot.style import Axes
-from ordinalq.quantifiers.base import Quantifier
-from ordinalq.unfolding.engine import Shift, Unfolder
+from ordinalq.unfolding import export
+from ordinalq.unfolding.engine import Fit, Shift, Unfolder
+from ordinalq.unfolding.histograms import make_histogram
 from ordinalq.unfolding.measurement import Measurement
+from ordinalq.unfolding.spectrum import make_unfolder, sigma_of
 from ordinalq.unfolding.strength import Scan
 
 # The level of an interval of one standard error.
 ONE_SIGMA = 0.6827
-# Where a bias is as many standard errors, one side of an interval is all that matters.
-ONE_SIDE = 10.0
-
-
-def half_length(level: float, variance: Floats, bias: Floats) -> Floats:
-    """Return h with P(|x| <= h) = level for x ~ Normal(bias, variance), (...).
-
-    For a bias of zero it is z sqrt(variance), far from it |bias| + z' sqrt(variance), z' the quantile of one side.
-    """
-    root, bias = np.sqrt(np.maximum(variance, 0.0)), np.abs(bias)
-    far = bias >= ONE_SIDE * root
-    parts = np.divide(bias, root, out=np.zeros_like(bias), where=~far)
-    # x^2 / variance has the non-central chi-square distribution with one degree of freedom.
-    return np.asarray(np.where(far, bias + ndtri(level) * root, root * np.sqrt(chndtrix(level, 1, parts**2))))
+# Eigenvalues of a covariance below this part of the largest are rounding errors of zero.
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -42,17 +34,19 @@ class Unfolding:
     Parameters
     ----------
     measurement : Measurement
-        What was observed and is known.
-    method : Quantifier
+        Observed counts, response, acceptance and background.
+    method : estimator
         The method, with all parameters filled in.
     flat : ndarray (n,)
         Estimated numbers of events in one row; ``counts`` has the shape of the bins.
+    jacobian : ndarray (n, d)
+        Derivatives of the estimate with respect to the observed counts.
     statistical : ndarray (n, n)
         Covariance by the fluctuations of the counts.
     systematic : dict of ndarray (n, n)
         Covariance by source.
-    bias_flat, bias_variance : ndarray (n,)
-        Estimated bias of the regularization, and the variance of that estimate.
+    moves : dict of ndarray (K, n)
+        Signed moves of the estimate along the K independent directions of each source, by one standard deviation.
     strength : float
         tau, or the number of iterations of IBU.
     n_df : float
@@ -63,11 +57,11 @@ class Unfolding:
         Counts that the estimate predicts.
     chi_square, dof, p_value : float
         (g - lambda)' V^-1 (g - lambda), V the covariance of the counts by fluctuations, response and background; the
-        degrees of freedom d - n_df that are left; the probability of a worse fit, NaN where nothing is left.
+        degrees of freedom d - n_df that are left; the probability of a worse fit, NaN if nothing is left.
     scan : Scan, default=None
-        What the rule for tau saw.
+        Strengths that the rule compared.
     shifts : sequence of Shift, default=()
-        How response, acceptance and background may be off.
+        Directions in which response and background may be off.
 
     Examples
     --------
@@ -82,12 +76,12 @@ class Unfolding:
     """
 
     measurement: Measurement
-    method: Quantifier
+    method: Any
     flat: Floats
+    jacobian: Floats
     statistical: Floats
     systematic: dict[str, Floats]
-    bias_flat: Floats
-    bias_variance: Floats
+    moves: dict[str, Floats]
     strength: float
     n_df: float
     n_iter: int
@@ -101,8 +95,8 @@ class Unfolding:
 
     @property
     def unfolder(self) -> Unfolder:
-        """The method at work on what is known."""
-        return Unfolder(self.method, self.measurement, self.shifts)
+        """The method applied to the measurement."""
+        return make_unfolder(self.method, self.measurement, self.shifts)
 
     @property
     def counts(self) -> Floats:
@@ -114,42 +108,93 @@ class Unfolding:
         """The estimate as a distribution."""
         return np.asarray(self.counts / self.flat.sum())
 
+    # Comparison with models: E[estimate] = smearing @ truth + offset, to first order.
+
+    @property
+    def smearing(self) -> Floats:
+        """Additional smearing matrix A_C (n, n): derivatives of the expected estimate with respect to the truth."""
+        return np.asarray(self.jacobian @ self.measurement.response)
+
+    @property
+    def offset(self) -> Floats:
+        """Offset (n,) of the linear approximation: the estimate expected for a truth t is smearing @ t + offset."""
+        return np.asarray(self.flat - self.jacobian @ (self.measurement.counts - self.measurement.background))
+
+    @cached_property
+    def sigma(self) -> Floats:
+        """Covariance Sigma (n, n) of the true spectrum around the estimate before the counts were seen.
+
+        For the default method: normal changes of the local slope, with 4.7 times the variance that the estimate
+        supports near each bin, and zero along the directions that are not penalized. For other methods: the squared
+        difference from the default's estimate, plus the total covariance of the latter.
+        """
+        known = self.measurement
+        P = (self.flat * known.acceptance / max(float((self.flat * known.acceptance).sum()), 1e-300))[None]
+        at = np.array([self.strength])
+        fit = Fit(known.counts[None], P, self.flat[None], at, np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool))
+        return np.asarray(sigma_of(self.unfolder, fit)[0])
+
+    @cached_property
+    def bias_covariance(self) -> Floats:
+        """Covariance (n, n) of the bias of the regularization: (1 - A_C) Sigma (1 - A_C)'."""
+        rest = np.eye(len(self.flat)) - self.smearing
+        # Without regularization A_C is one: what is left are rounding errors.
+        if np.abs(rest * self.flat).max() <= 1e-6 * np.abs(self.flat).max():
+            return np.zeros_like(rest)
+        return np.asarray(rest @ self.sigma @ rest.T)
+
+    # Errors
+
     @property
     def covariance(self) -> Floats:
-        """Total covariance (n, n): statistical and systematic."""
+        """Covariance (n, n) without the bias: statistical and systematic."""
         return np.asarray(sum(self.systematic.values(), self.statistical))
+
+    @property
+    def covariance_total(self) -> Floats:
+        """Total covariance (n, n): statistical, systematic and bias."""
+        return np.asarray(self.covariance + self.bias_covariance)
 
     @property
     def statistical_error(self) -> Floats:
         """Standard errors by the fluctuations of the counts."""
-        return self._root(np.diag(self.statistical))
+        return self._root(self.statistical)
 
     @property
     def systematic_error(self) -> Floats:
         """Standard errors by all systematic sources."""
-        return self._root(np.diag(self.covariance) - np.diag(self.statistical))
+        return self._root(self.covariance - self.statistical)
 
     @property
     def error(self) -> Floats:
         """Standard errors, statistical and systematic, without bias."""
-        return self._root(np.diag(self.covariance))
+        return self._root(self.covariance)
 
     @property
-    def error_with_bias(self) -> Floats:
-        """Half the length of intervals of 68.27 % that hold the truth where the estimate is off by the bias."""
-        return self._half_length(ONE_SIGMA)
+    def bias_error(self) -> Floats:
+        """Standard deviations of the bias of the regularization."""
+        return self._root(self.bias_covariance)
 
     @property
-    def bias(self) -> Floats:
-        """Estimated bias: what the method does to a spectrum like this one, with a little more structure."""
-        return self.bias_flat.reshape(self.measurement.shape)
+    def total_error(self) -> Floats:
+        """Standard errors: statistical, systematic and bias."""
+        return self._root(self.covariance_total)
 
     @property
     def correlation(self) -> Floats:
         """Correlations (n, n) of the total covariance; zero where an error is zero."""
-        root = np.sqrt(np.diag(self.covariance))
+        C = self.covariance_total
+        root = np.sqrt(np.diag(C))
         root = np.where(root > 0, root, np.inf)
-        return np.asarray(self.covariance / root / root[:, None])
+        return np.asarray(C / root / root[:, None])
+
+    def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
+        """Return lower and upper ends of normal intervals, not below zero, with the bias or without."""
+        level = check_real("level", level, low=0, high=1, open_low=True)
+        width = float(ndtri((1 + level) / 2)) * (self.total_error if bias else self.error)
+        return np.maximum(self.counts - width, 0.0), self.counts + width
+
+    # The fit
 
     @property
     def refolded(self) -> Floats:
@@ -162,57 +207,151 @@ class Unfolding:
         return self.measurement.counts.reshape(self.measurement.observed_shape)
 
     @property
+    def pulls(self) -> Floats:
+        """(observed - refolded) / standard deviation of the counts, zero where that is zero."""
+        known = self.measurement
+        root = np.sqrt(np.diagonal(known.fluctuations(self.refolded_flat[None])[0]))
+        off = known.counts - self.refolded_flat
+        return np.asarray(np.divide(off, root, out=np.zeros_like(off), where=root > 0).reshape(known.observed_shape))
+
+    @property
     def edges(self) -> Any:
-        """Edges of the true bins: an array, one per axis where there are several, or None."""
+        """Edges of the true bins: an array, one per axis or block if there are several, or None."""
         known = self.measurement.edges
         return known[0] if known is not None and len(known) == 1 else known
 
-    def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of normal intervals, not below zero, with the estimated bias or without."""
-        level = check_real("level", level, low=0, high=1, open_low=True)
-        width = self._half_length(level) if bias else float(ndtri((1 + level) / 2)) * self.error
-        return np.maximum(self.counts - width, 0.0), self.counts + width
+    def compare(self, models: Mapping[str, Any], *, smeared: bool = False) -> pd.DataFrame:
+        """Compare models with the spectrum.
+
+        Parameters
+        ----------
+        models : mapping of names to array-likes of the true shape
+            Spectra.
+        smeared : bool, default=False
+            False compares the model itself, with the total covariance. True compares the model smeared by A_C, plus the
+            offset, with the covariance without bias.
+
+        Returns
+        -------
+        DataFrame
+            One row per model: chi-square, degrees of freedom (rank of the covariance) and p-value.
+        """
+        if not isinstance(models, Mapping) or not models:
+            raise TypeError(f"models must be a mapping of names to spectra, with at least one, got {models!r:.80}.")
+        C = self.covariance if smeared else self.covariance_total
+        rows = []
+        for name, value in models.items():
+            t = self.read_spectrum(value)
+            expected = self.smearing @ t + self.offset if smeared else t
+            rows.append((name, *chi_square(self.flat - expected, C)))
+        return pd.DataFrame(rows, columns=["model", "chi_square", "dof", "p_value"])
+
+    def read_spectrum(self, value: Any) -> Floats:
+        """Return a spectrum of the true shape as (n,)."""
+        t, shape = np.asarray(value, dtype=np.float64), self.measurement.shape
+        if t.shape != shape or not np.isfinite(t).all() or (t < 0).any() or not t.any():
+            raise ValueError(f"a spectrum must be numbers >= 0, not all zero, of shape {shape}, got {value!r:.80}.")
+        return t.ravel()
+
+    # Tables, files and plots
 
     def frame(self) -> pd.DataFrame:
         """Return a table with one row per true bin."""
+        known = self.measurement
         columns: dict[str, Any] = {}
-        shape = self.measurement.shape
-        if self.measurement.edges is not None:
-            for k, part in enumerate(self.measurement.edges):
-                name = "" if len(shape) == 1 else f"_{k + 1}"
-                at = np.unravel_index(np.arange(len(self.flat)), shape)[k]
+        if known.blocks is not None:
+            columns["block"] = np.repeat(np.arange(len(known.blocks)) + 1, known.blocks)
+            if known.edges is not None:
+                columns["low"] = np.concatenate([part[:-1] for part in known.edges])
+                columns["high"] = np.concatenate([part[1:] for part in known.edges])
+        elif known.edges is not None:
+            for k, part in enumerate(known.edges):
+                name = "" if len(known.shape) == 1 else f"_{k + 1}"
+                at = np.unravel_index(np.arange(len(self.flat)), known.shape)[k]
                 columns[f"low{name}"], columns[f"high{name}"] = part[:-1][at], part[1:][at]
         else:
-            for k, at in enumerate(np.unravel_index(np.arange(len(self.flat)), shape)):
-                columns["bin" if len(shape) == 1 else f"bin_{k + 1}"] = at + 1
+            for k, at in enumerate(np.unravel_index(np.arange(len(self.flat)), known.shape)):
+                columns["bin" if len(known.shape) == 1 else f"bin_{k + 1}"] = at + 1
         columns |= {"events": self.flat, "share": self.flat / self.flat.sum()}
         columns["statistical"] = self.statistical_error.ravel()
         columns |= {name: np.sqrt(np.diag(part)) for name, part in self.systematic.items()}
-        columns |= {"error": self.error.ravel(), "bias": self.bias_flat, "with_bias": self.error_with_bias.ravel()}
+        columns |= {"error": self.error.ravel(), "bias": self.bias_error.ravel(), "total": self.total_error.ravel()}
         return pd.DataFrame(columns)
 
-    def histogram(self) -> Any:
-        """Return a histogram over the true axis, of the type of the observed one, with the total variances.
+    def histogram(self, *, bias: bool = True) -> Any:
+        """Return a histogram over the true axes, with the total variances, or those without bias.
 
-        Both counts and response must have been histograms of `hist` or `boost_histogram`.
+        It has the type of the observed histogram. If counts and response were not histograms, it is one of `hist`, and
+        needs `edges`.
         """
-        source, response = self.measurement.histogram, self.measurement.response_axes
-        if source is None:
-            raise TypeError("histogram needs counts and response that are histograms of hist or boost_histogram.")
-        result = type(source)(*response, storage=sys.modules["boost_histogram"].storage.Weight())
-        view = result.view(flow=False)
-        view["value"], view["variance"] = self.counts, np.diag(self.covariance).reshape(self.counts.shape)
-        return result
+        known = self.measurement
+        axes: Sequence[Any] = known.response_axes or known.edges or ()
+        if not axes or (known.blocks is not None and len(known.blocks) > 1):
+            raise TypeError("histogram needs edges, or counts and response that are histograms.")
+        variances = np.diag(self.covariance_total if bias else self.covariance).reshape(self.counts.shape)
+        return make_histogram(known.histogram, list(axes), self.counts, variances)
+
+    def to_json(self, path: Any = None) -> str:
+        """Return the result as JSON, and write it to a file if `path` is given; see :meth:`from_json`."""
+        text = export.to_json(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, text: Any) -> "Unfolding":
+        """Read a result from JSON text, or from a file."""
+        is_file = isinstance(text, Path) or not str(text).lstrip().startswith("{")
+        found: Unfolding = export.from_json(cls, Path(text).read_text(encoding="utf-8") if is_file else text)
+        return found
+
+    def to_hepdata(self, folder: Any, *, name: str = "spectrum", variable: str = "bin", units: str = "") -> list[Path]:
+        """Write YAML files in the layout of HEPData: values with uncertainties by source, and covariance tables.
+
+        Parameters
+        ----------
+        folder : path
+            Folder of the files, created if it does not exist.
+        name : str, default="spectrum"
+            Name of the table.
+        variable, units : str
+            Name and units of the variable of the bins.
+
+        Returns
+        -------
+        list of Path
+            The files: submission.yaml, the spectrum, and one table per covariance and for the smearing matrix.
+        """
+        return export.to_hepdata(self, Path(folder), name, variable, units)
+
+    def to_root(self, path: Any) -> None:
+        """Write a ROOT file with the spectrum (TH1 or TH2, total errors), covariances and the smearing matrix (TH2).
+
+        It needs the extra `root`.
+        """
+        export.to_root(self, path)
 
     def plot(self, ax: "Axes | None" = None, **look: Any) -> Any:
         """Draw the spectrum, see :func:`ordinalq.plot.spectrum`."""
-        return spectrum(self, ax=ax, **look)
+        return draw.spectrum(self, ax=ax, **look)
+
+    def plot_fit(self, **look: Any) -> Any:
+        """Draw observed and refolded counts with their ratio, see :func:`ordinalq.plot.refolded`."""
+        return draw.refolded(self, **look)
+
+    def plot_correlation(self, ax: "Axes | None" = None, **look: Any) -> Any:
+        """Draw the correlations of the total covariance, see :func:`ordinalq.plot.correlation`."""
+        return draw.correlation(self, ax=ax, **look)
+
+    def plot_response(self, ax: "Axes | None" = None, **look: Any) -> Any:
+        """Draw the response over the edges of its bins, see :func:`ordinalq.plot.response`."""
+        return draw.response(self, ax=ax, **look)
 
     def plot_scan(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw what the rule for the strength saw, see :func:`ordinalq.plot.strength_scan`."""
+        """Draw the criterion of the rule for the strength, see :func:`ordinalq.plot.strength_scan`."""
         if self.scan is None:
             raise ValueError("there was no scan: give unfold a rule, for example tau='information'.")
-        return strength_scan(self.scan, ax=ax)
+        return draw.strength_scan(self.scan, ax=ax)
 
     def __str__(self) -> str:
         how = "tau" if "tau" in self.method.get_params() else "iterations"
@@ -224,12 +363,28 @@ class Unfolding:
             f"{type(self.method).__name__}, {how} {self.strength:.3g}{rule}, {self.n_df:.3g} degrees of freedom; {fit}"
             f"{'' if self.converged else '; not converged'}"
         )
+        if self.measurement.has_losses:
+            R = self.measurement.response
+            columns, rows = R.sum(axis=0), R.sum(axis=1)
+            head += (
+                f"\nacceptance {columns.min():.3g} to {columns.max():.3g}: columns (true bins) of the response; "
+                f"rows (observed bins) sum to {rows.min():.3g} to {rows.max():.3g}"
+            )
         table = self.frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
         return f"{head}\n{table}"
 
-    def _half_length(self, level: float) -> Floats:
-        width = half_length(level, np.diag(self.covariance) + self.bias_variance, self.bias_flat)
-        return width.reshape(self.measurement.shape)
+    def _root(self, covariance: Floats) -> Floats:
+        return np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(self.measurement.shape)
 
-    def _root(self, variances: Floats) -> Floats:
-        return np.sqrt(np.maximum(variances, 0.0)).reshape(self.measurement.shape)
+
+def chi_square(off: Floats, covariance: Floats) -> tuple[float, int, float]:
+    """Return off' C^-1 off, its degrees of freedom and its p-value; directions without variance are left out.
+
+    Bins are scaled to unit variance first, so that small bins are not mistaken for directions without variance.
+    """
+    root = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    size, axes = np.linalg.eigh(covariance / root / root[:, None])
+    known = size > ROUNDING * size[-1]
+    parts = (axes.T @ (off / root))[known]
+    value = float((parts**2 / size[known]).sum())
+    return value, int(known.sum()), float(chi2.sf(value, known.sum()))

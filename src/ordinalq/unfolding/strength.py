@@ -1,7 +1,8 @@
 """The strength of the regularizer, chosen on the observed histogram.
 
-Every rule looks at the same scan: estimates with K strengths, from next to none to all that the data allow, and gives
-each strength a number that is small where it is good.
+The rule of the default, "evidence", is in `ordinalq.unfolding.spectrum`. Every other rule looks at the same scan:
+estimates with K strengths, from next to none to all that the data allow, and gives each strength a number that is small
+where it is good.
 """
 
 from collections.abc import Callable
@@ -11,18 +12,14 @@ import numpy as np
 from scipy.special import xlogy
 
 from ordinalq._utils.validation import Floats
-from ordinalq.quantifiers.base import Quantifier
-from ordinalq.unfolding.engine import Unfolder
+from ordinalq.unfolding.engine import Fit, Unfolder
+from ordinalq.unfolding.spectrum import SpectrumUnfolder
 
 # Strengths of a scan.
 N_STRENGTHS = 25
-# What a degree of freedom must gain in deviance. 2 is Akaike's criterion, which takes noise for structure so often that
-# the few bad cases dominate the mean squared error; 6 was chosen between 2 and 10 on nine spectra, 100 histograms each.
+# Price of a degree of freedom in deviance. 2 is Akaike's criterion, which takes noise for structure now and then.
 PRICE = 6.0
-# Degrees of freedom by which the spectrum that judges a bias exceeds the estimate. With fewer it has much of the same
-# bias: of 2 to 4, on the fifteen spectra for development of benchmarks/unfolding.py, 4 covers the worst bins.
-MORE = 4.0
-# Degrees of freedom that must be left for residuals to say something.
+# Degrees of freedom that must be left for residuals to be meaningful.
 LEFT = 0.3
 # Histograms that the rule "toys" draws.
 N_TOYS = 100
@@ -30,10 +27,10 @@ N_TOYS = 100
 
 @dataclass(frozen=True)
 class Strengths:
-    """What K strengths do to B histograms G (B, d).
+    """Estimates for B histograms G (B, d) with K strengths.
 
-    ``strengths``, ``n_df`` (effective degrees of freedom) and ``deviance`` (a chi-square where response or background
-    may be off) are (K, B), ``T`` is (K, B, n), ``J`` (K, B, n, d).
+    ``strengths``, ``n_df`` (effective degrees of freedom) and ``deviance`` (a chi-square if response or background may
+    be off) are (K, B), ``T`` is (K, B, n), ``J`` (K, B, n, d).
     """
 
     unfolder: Unfolder
@@ -48,15 +45,17 @@ class Strengths:
 def scan(unfolder: Unfolder, G: Floats) -> Strengths:
     """Return estimates for the histograms G (B, d) with strengths from weak to strong."""
     known = unfolder.measurement
-    grid = unfolder.model.grid(known.data(G), N_STRENGTHS)
+    grid = unfolder.grid(G, N_STRENGTHS)
     K, B = grid.shape
     fit = unfolder.solve(np.tile(G, (K, 1)), grid.ravel())
     J = unfolder.jacobian(fit)
     n_df = unfolder.freedom(J)
-    residual = deviance(fit.G, known.fold(fit.T)) / known.weight
     T = fit.T.reshape(K, B, -1)
-    of = Strengths(unfolder, G, grid, n_df.reshape(K, B), residual.reshape(K, B), T, J.reshape(K, B, *J.shape[1:]))
-    return replace(of, deviance=chi_square(of)) if unfolder.shifts else of
+    blank = np.zeros((K, B))
+    of = Strengths(unfolder, G, grid, n_df.reshape(K, B), blank, T, J.reshape(K, B, *J.shape[1:]))
+    if unfolder.shifts or known.covariance is not None:
+        return replace(of, deviance=chi_square(of))
+    return replace(of, deviance=(deviance(fit.G, known.fold(fit.T)) / known.weight).reshape(K, B))
 
 
 def deviance(G: Floats, expected: Floats) -> Floats:
@@ -66,10 +65,10 @@ def deviance(G: Floats, expected: Floats) -> Floats:
 
 
 def chi_square(of: Strengths) -> Floats:
-    """Squared residuals (K, B), in units of the covariance of fluctuations and of what may be off."""
+    """Squared residuals (K, B), in units of the covariance of fluctuations and systematic shifts."""
     K, B, n = of.T.shape
     # One covariance for all strengths, or a rough estimate would be forgiven more.
-    V = of.unfolder.spread(chosen(of, information(of)))
+    V = of.unfolder.spread(of.T[K // 2])
     off = of.G - of.unfolder.measurement.fold(of.T.reshape(K * B, n)).reshape(K, *of.G.shape)
     return np.asarray(np.einsum("kbi,bij,kbj->kb", off, np.linalg.pinv(V, hermitian=True), off))
 
@@ -89,9 +88,11 @@ def lcurve(of: Strengths) -> Floats:
     """Negative curvature of ln(roughness) over ln(deviance), along ln(tau)."""
     known = of.unfolder.measurement
     K, B, n = of.T.shape
-    S = np.tile(known.signal(of.G), K)
-    P = (of.T * known.acceptance).reshape(K * B, n) / S[:, None]
-    rough = of.unfolder.model.roughness(P, S / known.weight).reshape(K, B)
+    T, G = of.T.reshape(K * B, n), np.tile(of.G, (K, 1))
+    P = T * known.acceptance / known.signal(G)[:, None]
+    done = np.ones(K * B, dtype=bool)
+    fit = Fit(G, P, T, of.strengths.ravel(), np.zeros(K * B, dtype=np.int64), done)
+    rough = of.unfolder.roughness(fit).reshape(K, B)
     s = np.log(np.maximum(of.strengths, 1e-300))
     curvature = np.empty((K, B))
     for b in range(B):
@@ -99,15 +100,15 @@ def lcurve(of: Strengths) -> Floats:
         dx, dy = np.gradient(x, s[:, b]), np.gradient(y, s[:, b])
         ddx, ddy = np.gradient(dx, s[:, b]), np.gradient(dy, s[:, b])
         curvature[:, b] = (dx * ddy - dy * ddx) / np.maximum(dx**2 + dy**2, 1e-12) ** 1.5
-    # Second derivatives at the ends are no derivatives.
+    # Second derivatives at the ends are not defined.
     curvature[[0, 1, -2, -1]] = -np.inf
     return -curvature
 
 
 def global_correlation(of: Strengths) -> Floats:
     """Mean global correlation: mean_i sqrt(1 - 1 / (C_ii C^-1_ii)), C the statistical covariance."""
-    v = of.unfolder.measurement.fluctuation(np.maximum(of.G, 1.0))
-    C = np.einsum("kbij,bj,kblj->kbil", of.J, v, of.J)
+    V = of.unfolder.measurement.fluctuations(np.maximum(of.G, 1.0))
+    C = np.einsum("kbij,bjm,kblm->kbil", of.J, V, of.J)
     inverse = np.linalg.pinv(C, rcond=1e-12)
     both = np.einsum("kbii->kbi", C) * np.einsum("kbii->kbi", inverse)
     return np.asarray(np.sqrt(1 - 1 / np.maximum(both, 1.0)).mean(axis=-1))
@@ -124,7 +125,7 @@ RULES: dict[str, Callable[[Strengths], Floats]] = {
 def toys(of: Strengths, n_toys: int, rng: np.random.Generator) -> Floats:
     """Mean squared error sum_i (t^_i - t_i)^2 / t_i on toys around the estimate that `information` chooses."""
     unfolder = of.unfolder
-    first = chosen(of, information(of))
+    first = of.T[information(of).argmin(axis=0), np.arange(len(of.G))]
     error = np.empty(of.strengths.shape)
     for b, t in enumerate(first):
         G = unfolder.draw(t, n_toys, rng)
@@ -135,39 +136,52 @@ def toys(of: Strengths, n_toys: int, rng: np.random.Generator) -> Floats:
     return error
 
 
-def pilot(of: Strengths, n_df: Floats) -> tuple[Floats, Floats]:
-    """Return the spectra (B, n) with about n_df (B,) degrees of freedom, and their derivatives (B, n, d)."""
-    which, rows = np.abs(of.n_df - n_df).argmin(axis=0), np.arange(len(of.G))
-    return of.T[which, rows], of.J[which, rows]
-
-
-def chosen(of: Strengths, criterion: Floats) -> Floats:
-    """Return the estimates (B, n) where the criterion (K, B) is least."""
-    return np.asarray(of.T[criterion.argmin(axis=0), np.arange(len(of.G))])
-
-
 @dataclass(frozen=True)
 class Scan:
-    """What a rule saw, and chose.
+    """Strengths that a rule compared, and its choice.
 
     Attributes
     ----------
     rule : str
-        Its name.
+        Name of the rule.
     strengths, n_df, criterion : ndarray (K,)
-        Strengths, the effective degrees of freedom that they leave, and what the rule makes small.
-    deviance : ndarray (K,)
-        How far the refolded counts are from the observed ones.
+        Strengths, the effective degrees of freedom that they leave, and the criterion, small where it is good. That of
+        "evidence" is minus twice the logarithm of the marginal likelihood.
     chosen : int
-        Position of the chosen strength.
-    tried : tuple of Quantifier
-        The methods among which the rule chose; the rest is of the best.
+        Position of the chosen strength, or of the nearest one.
+    strength : float
+        The chosen strength. "evidence" averages the logarithm over all strengths.
     """
 
     rule: str
     strengths: Floats
     n_df: Floats
     criterion: Floats
-    deviance: Floats
     chosen: int
-    tried: tuple[Quantifier, ...]
+    strength: float
+
+
+def choose_strength(unfolder: Unfolder, g: Floats, rule: str, n_toys: int, rng: np.random.Generator) -> Scan:
+    """Return the scan of one histogram g (d,) with the strength that a rule chooses."""
+    if rule == "evidence":
+        if not isinstance(unfolder, SpectrumUnfolder):
+            raise ValueError(
+                f"tau must be another rule with {type(unfolder.method).__name__}, got 'evidence'. Use 'information'."
+            )
+        found, strength = unfolder.choose(g[None])
+        nearest = int(np.abs(np.log(found.strengths[:, 0] / strength[0])).argmin())
+        return Scan(rule, found.strengths[:, 0], found.n_df[:, 0], -2 * found.value[:, 0], nearest, float(strength[0]))
+    of = scan(unfolder, g[None])
+    criterion = (toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of))[:, 0]
+    k = int(criterion.argmin())
+    return Scan(rule, of.strengths[:, 0], of.n_df[:, 0], criterion, k, float(of.strengths[k, 0]))
+
+
+def strengths_by_rule(unfolder: Unfolder, G: Floats, rule: str) -> Floats:
+    """Return the strengths (B,) that a rule chooses for histograms G (B, d)."""
+    if rule == "evidence" and isinstance(unfolder, SpectrumUnfolder):
+        return unfolder.choose(G)[1]
+    if rule not in RULES:
+        raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
+    of = scan(unfolder, G)
+    return np.asarray(of.strengths[RULES[rule](of).argmin(axis=0), np.arange(len(G))])

@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from ordinalq._utils.validation import Floats, check_choice, check_numbers
-from ordinalq.unfolding.engine import Fit, Shift, Unfolder, shifted
+from ordinalq._utils.validation import Floats, check_choice, check_numbers, check_real
+from ordinalq.unfolding.engine import Column, Fit, Shift, Unfolder, shifted
+from ordinalq.unfolding.histograms import is_histogram
 from ordinalq.unfolding.measurement import Measurement
-from ordinalq.unfolding.response import is_histogram
+from ordinalq.unfolding.spectrum import make_unfolder
 
 PARTS = ("response", "acceptance", "background")
-# Columns of the table of an unfolding that are no sources.
-COLUMNS = ("events", "share", "statistical", "error", "bias", "with_bias")
+# Columns of the table of an unfolding that are not sources.
+COLUMNS = ("events", "share", "statistical", "bias", "error", "total")
 
 
 class Source(ABC):
@@ -27,17 +29,17 @@ class Source(ABC):
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return independent shifts of one standard deviation each."""
 
-    def covariance(self, unfolder: Unfolder, fit: Fit) -> Floats:
-        """Return the covariance (n, n) of the first estimate, to first order: sum_k dt_k dt_k'."""
-        moved = unfolder.moved(fit, self.shifts(unfolder.measurement))[:, 0]
-        return np.asarray(moved.T @ moved)
-
     def toy_covariance(self, unfolder: Unfolder, fit: Fit, n_toys: int, rng: np.random.Generator) -> Floats:
-        """Return the covariance (n, n) of the first estimate, from unfoldings with other response, acceptance, ..."""
+        """Return the covariance (n, n) of the first estimate, from unfoldings with other responses and backgrounds."""
         known = unfolder.measurement
-        shifts, strengths = self.shifts(known), fit.strengths[:1]
-        moved = [shifted(known, shifts, rng.normal(size=len(shifts))) for _ in range(n_toys)]
-        T = [Unfolder(unfolder.method, other).solve(fit.G[:1], strengths).T[0] for other in moved]
+        shifts = self.shifts(known)
+        T = []
+        for _ in range(n_toys):
+            other = shifted(known, shifts, rng.normal(size=len(shifts)))
+            method = clone(unfolder.method)
+            if method.get_params(deep=False).get("acceptance") is not None:
+                method.set_params(acceptance=np.minimum(other.acceptance, 1.0))
+            T.append(make_unfolder(method, other).solve(fit.G[:1], fit.strengths[:1]).T[0])
         return np.atleast_2d(np.cov(np.array(T), rowvar=False))
 
 
@@ -48,10 +50,10 @@ class SimulatedEvents(Source):
 
     Parameters
     ----------
-    events : array-like of the shape of the response
+    events : array-like of the shape of the response, or histogram
         Numbers of simulated events, or sums of their weights.
     variances : array-like of the same shape, default=None
-        Sums of squared weights; None stands for the numbers themselves.
+        Sums of squared weights; None means the numbers themselves.
     generated : array-like of the true shape, default=None
         Numbers of all simulated events, observed or not. With them the acceptance fluctuates as well.
 
@@ -96,10 +98,10 @@ class Uncertainty(Source):
     Parameters
     ----------
     of : {"response", "acceptance", "background"}
-        What is uncertain.
+        Uncertain quantity.
     error : float or array-like of its shape
-        Standard errors. Columns of the response remain distributions: the share of events that are observed at all
-        belongs in the acceptance.
+        Standard errors. Columns of the response remain distributions: the probability to be observed at all belongs in
+        the acceptance.
     relative : bool, default=False
         Whether they are relative to the value itself.
     correlated : bool, default=False
@@ -127,20 +129,53 @@ class Uncertainty(Source):
         shape = () if np.ndim(self.error) == 0 and not is_histogram(self.error) else value.shape
         error = np.broadcast_to(_like("error", self.error, shape), value.shape)
         if not self.correlated and (error < 0).any():
-            raise ValueError("error must be >= 0, got a negative one.")
+            raise ValueError("error must be >= 0 unless correlated=True, got a negative one.")
         error = error * value if self.relative else error
         return [_shift(self.of, error, known)] if self.correlated else _each(self.of, error, known)
 
 
-class ShiftedModel(Source):
-    """A nuisance parameter, given by the response, acceptance and background when it is off by one standard deviation.
+class Luminosity(Source):
+    """Relative error of the exposure or luminosity, which scales the signal in all bins together.
 
     Parameters
     ----------
-    response : array-like of the shape of the response, default=None
-        The response then, for example with another energy scale; its columns are divided by their sums.
-    acceptance, background : array-like, default=None
-        The acceptance and background then; None means no change.
+    error : float
+        Relative standard error.
+    scales_background : bool, default=False
+        Whether the background is scaled too, as one from simulation is.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> known = {"luminosity": oq.unfolding.Luminosity(0.02)}
+    >>> oq.unfold([480, 320, 210], M, systematics=known).systematic_error.round(1)
+    array([10. ,  6.3,  4. ])
+    """
+
+    def __init__(self, error: float, *, scales_background: bool = False) -> None:
+        self.error = error
+        self.scales_background = scales_background
+
+    def shifts(self, known: Measurement) -> list[Shift]:
+        """Return the one shift of response and background."""
+        error = check_real("error", self.error, low=0)
+        return [Shift(response=error * known.response, background=error * known.background * self.scales_background)]
+
+
+class ShiftedModel(Source):
+    """Another simulation or calibration, one standard deviation away.
+
+    Parameters
+    ----------
+    response : array-like of its shape, or histogram, default=None
+        Response of the alternative. If the acceptance of the measurement is "columns", so is that of the alternative.
+    acceptance : array-like of the true shape, or "columns", default=None
+        Acceptance of the alternative; "columns" takes it from the sums of the columns of its response.
+    background : array-like of the observed shape, default=None
+        Background of the alternative.
+    down : ShiftedModel, default=None
+        The alternative one standard deviation away in the other direction. The shift is half the difference of the two.
 
     Examples
     --------
@@ -152,27 +187,92 @@ class ShiftedModel(Source):
     array([12.7, 14.2,  1.6])
     """
 
-    def __init__(self, response: Any = None, *, acceptance: Any = None, background: Any = None) -> None:
+    def __init__(
+        self,
+        response: Any = None,
+        *,
+        acceptance: Any = None,
+        background: Any = None,
+        down: "ShiftedModel | None" = None,
+    ) -> None:
         self.response = response
         self.acceptance = acceptance
         self.background = background
+        self.down = down
 
     def shifts(self, known: Measurement) -> list[Shift]:
-        """Return the one shift from what is known to the alternative."""
-        parts: dict[str, Floats] = {}
+        """Return the one shift from the nominal model to the alternative, or half of that between a pair."""
+        if self.down is None:
+            return [self._shift(known)]
+        if not isinstance(self.down, ShiftedModel) or self.down.down is not None:
+            raise TypeError(f"down must be a ShiftedModel without down, got {self.down!r:.80}.")
+        return [_combine([self._shift(known), self.down._shift(known)], (0.5, -0.5), known)]
+
+    def _shift(self, known: Measurement) -> Shift:
+        if self.response is None and self.acceptance is None and self.background is None:
+            raise ValueError("a ShiftedModel needs a response, an acceptance or a background.")
+        M, a = known.M, known.acceptance
         if self.response is not None:
             R = self.response.values() if is_histogram(self.response) else self.response
             M = _like("response", R, known.M.shape)
-            if (M < 0).any() or (M.sum(axis=0) <= 0).any():
-                raise ValueError("the response of an ShiftedModel must be >= 0, with entries in every true bin.")
-            parts["response"] = M / M.sum(axis=0) - known.M
-        if self.acceptance is not None:
-            parts["acceptance"] = _like("acceptance", self.acceptance, known.acceptance.shape) - known.acceptance
+            sums = M.sum(axis=0)
+            if (M < 0).any() or (sums <= 0).any():
+                raise ValueError("the response of a ShiftedModel must be >= 0, with entries in every true bin.")
+            has_losses = known.has_losses if self.acceptance is None else isinstance(self.acceptance, str)
+            M, a = M / sums, sums if has_losses else a
+        if isinstance(self.acceptance, str):
+            check_choice("acceptance", self.acceptance, ("columns",))
+            if self.response is None:
+                raise ValueError("acceptance must be numbers without a response, got 'columns'.")
+        elif self.acceptance is not None:
+            a = _like("acceptance", self.acceptance, a.shape)
+        b = known.background
         if self.background is not None:
-            parts["background"] = _like("background", self.background, known.background.shape) - known.background
-        if not parts:
-            raise ValueError("an ShiftedModel needs a response, an acceptance or a background.")
-        return [Shift(**parts)]
+            b = _like("background", self.background, b.shape)
+        return Shift(response=M * a - known.response, background=b - known.background)
+
+
+class Correlated(Source):
+    """Sources of one direction each whose errors are correlated.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        K sources with one shift each, such as :class:`ShiftedModel`, :class:`Luminosity` or an :class:`Uncertainty`
+        with ``correlated=True``.
+    correlation : array-like (K, K)
+        Correlation matrix of their errors.
+
+    Examples
+    --------
+    >>> import ordinalq as oq
+    >>> M = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]
+    >>> pair = [oq.unfolding.Luminosity(0.03), oq.unfolding.Luminosity(0.04)]
+    >>> known = {"both": oq.unfolding.Correlated(pair, [[1.0, 0.5], [0.5, 1.0]])}
+    >>> spectrum = oq.unfold([480, 320, 210], M, systematics=known)
+    >>> (spectrum.systematic_error / spectrum.counts).round(4)  # sqrt(0.03^2 + 0.04^2 + 0.03 * 0.04)
+    array([0.0608, 0.0608, 0.0608])
+    """
+
+    def __init__(self, sources: Any, correlation: Any) -> None:
+        self.sources = sources
+        self.correlation = correlation
+
+    def shifts(self, known: Measurement) -> list[Shift]:
+        """Return independent combinations of the shifts."""
+        each = [source.shifts(known) for source in self.sources]
+        if any(len(part) != 1 for part in each):
+            raise ValueError("sources must have one shift each. Use correlated=True for an Uncertainty.")
+        C = check_numbers("correlation", self.correlation)
+        k = len(each)
+        is_matrix = C.shape == (k, k) and np.allclose(C, C.T) and np.allclose(np.diag(C), 1)
+        if not is_matrix or np.linalg.eigvalsh(C)[0] < -1e-9:
+            raise ValueError(
+                f"correlation must be a correlation matrix of shape {(k, k)}, got {self.correlation!r:.80}."
+            )
+        size, axes = np.linalg.eigh(C)
+        root = axes * np.sqrt(np.maximum(size, 0.0))
+        return [_combine([part[0] for part in each], column, known) for column in root.T]
 
 
 def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -> dict[str, Source]:
@@ -196,16 +296,34 @@ def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
     """Return one shift per entry that can be off."""
     shifts = []
     for index in zip(*np.nonzero(error), strict=True):
-        entry = np.zeros(error.shape)
-        entry[index] = error[index]
-        shifts.append(_shift(of, entry, known))
+        entry = np.zeros(len(error))
+        entry[index[0]] = error[index]
+        if of == "background":
+            shifts.append(Shift(background=entry))
+        elif of == "acceptance":
+            i = int(index[0])
+            shifts.append(Shift(response=Column(i, known.M[:, i] * error[i])))
+        else:
+            i = int(index[1])
+            shifts.append(Shift(response=Column(i, (entry - known.M[:, i] * entry.sum()) * known.acceptance[i])))
     return shifts
 
 
 def _shift(of: str, move: Floats, known: Measurement) -> Shift:
-    """Return a shift; of a move (d, n) of M, what is left after its columns are made distributions again."""
-    parts: dict[str, Floats] = {of: move - known.M * move.sum(axis=0) if of == "response" else move}
-    return Shift(**parts)
+    """Return a shift of all entries; columns of M remain distributions."""
+    if of == "background":
+        return Shift(background=move)
+    if of == "acceptance":
+        return Shift(response=known.M * move)
+    return Shift(response=(move - known.M * move.sum(axis=0)) * known.acceptance)
+
+
+def _combine(shifts: list[Shift], factors: Any, known: Measurement) -> Shift:
+    """Return a linear combination of shifts of response and background."""
+    pairs = list(zip(shifts, factors, strict=True))
+    response = sum((f * shift.of_response(known.M.shape) for shift, f in pairs), np.zeros(known.M.shape))
+    background = sum((f * np.asarray(shift.background) for shift, f in pairs), np.zeros(known.background.shape))
+    return Shift(response=response, background=background)
 
 
 def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:

@@ -1,7 +1,7 @@
 """`unfold`: from an observed histogram and a response to a spectrum with its errors."""
 
+import warnings
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,33 +11,39 @@ from sklearn.base import clone
 from ordinalq._utils.validation import Floats, check_choice, check_integer, check_random_state
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.run_ibu import RUN
-from ordinalq.regularizers import differences
 from ordinalq.unfolding.engine import Fit, Unfolder
 from ordinalq.unfolding.measurement import Measurement, read_measurement
 from ordinalq.unfolding.response import check_proportional
 from ordinalq.unfolding.result import Unfolding
-from ordinalq.unfolding.strength import MORE, N_TOYS, RULES, Scan, Strengths, pilot, scan, toys
+from ordinalq.unfolding.spectrum import SmoothSpectrum, SpectrumUnfolder, make_unfolder
+from ordinalq.unfolding.strength import N_TOYS, RULES, Scan, choose_strength
 from ordinalq.unfolding.systematics import Source, read_sources
 
-DEFAULT_RULE = "information"
-# From this number of bins on the default may smooth third differences of the logarithm, which lets log-parabolas pass,
-# and not second ones only, which lets power laws pass; below, third ones leave more than half of all directions free.
-MANY_BINS = 6
+DEFAULT_RULE = "evidence"
 # A fit with fewer degrees of freedom left has no chi-square that could be judged.
 LEFT = 0.5
+# The choice of the strength is degenerate if the weight of the weakest one is above this, or if the estimate has next
+# to no freedom and a p-value below the second number.
+AT_THE_END, BAD_FIT = 0.5, 1e-3
 
 
 def unfold(
     counts: Any,
     response: Any,
     *,
-    method: Quantifier | None = None,
+    method: Any = None,
     acceptance: Any = None,
     background: Any = None,
+    fakes: Any = None,
     tau: float | str | None = None,
     n_df: float | None = None,
     variances: Any = None,
+    covariance: Any = None,
     edges: Any = None,
+    axis: str | None = None,
+    reference: Any = None,
+    blocks: Any = None,
+    flow: bool = False,
     systematics: Mapping[str, Source] | None = None,
     propagation: str = "linear",
     n_toys: int = N_TOYS,
@@ -45,38 +51,53 @@ def unfold(
 ) -> Unfolding:
     """Unfold an observed histogram: numbers of events of each true bin, with their errors.
 
-    Bin j is expected to hold lambda_j = sum_i M_ji a_i t_i + b_j events. The estimate of t is that of
-    :func:`ordinalq.solve`; its errors are propagated from the counts and from what is uncertain about M, a and b.
+    Bin j is expected to hold lambda_j = sum_i M_ji a_i t_i / (1 - f_j) + b_j events. The errors of the estimate of t
+    are propagated from the counts and from the uncertainties of M, a and b.
 
     Parameters
     ----------
     counts : array-like (d,) or (d1, d2), or histogram
-        What was observed, background included.
+        Observed counts, background included. Histograms are objects of the UHI protocol: hist, boost-histogram, uproot.
     response : array-like (observed shape, true shape), or histogram with the axes (observed, true)
         Response M: the distribution of each true bin over the observed ones. Columns of a histogram of simulated events
         are divided by their sums, and its statistics become the systematic error "simulation".
-    method : quantifier, default=None
-        A method that :func:`ordinalq.solve` takes, such as ``RUN(tau=0.0)`` (no regularization), ``RUN(order=2)`` or
-        ``IBU(interpolation=0.0, stop="ks", tol=0.01)``. None stands for :class:`RUN` on the logarithm of the spectrum,
-        from six bins on with the better of orders 1 and 2. An acceptance that it lacks is filled in.
-    acceptance : array-like of the true shape, histogram or "columns", default=None
-        Probability a_i in (0, 1] that an event of true bin i is observed; None means one, "columns" the sums of the
-        columns of `response`.
+    method : SmoothSpectrum or quantifier, default=None
+        None means :class:`~ordinalq.unfolding.SmoothSpectrum`, or ``RUN(tau=0.0)`` with ``tau=0.0``. Methods that
+        :func:`ordinalq.solve` takes are accepted too, such as ``RUN(order=2)`` or
+        ``IBU(interpolation=0.0, max_iter=4)``. An acceptance that they lack is filled in.
+    acceptance : float, array-like of the true shape, histogram or "columns", default=None
+        Probability a_i in (0, 1] that an event of true bin i is observed (one minus the misses). None means one,
+        "columns" the sums of the columns of `response`.
     background : array-like of the observed shape, or histogram, default=None
-        Expected events b_j that belong to no true bin.
-    tau : float or {"information", "gcv", "lcurve", "global-correlation", "toys"}, default=None
-        Strength of the regularizer (for IBU a rule chooses the number of iterations). None means "information"
-        if `method` is None, else what the method says.
+        Expected events b_j that belong to no true bin, as counts.
+    fakes : array-like of the observed shape, or histogram, default=None
+        Fraction f_j in [0, 1) of the observed signal events of bin j that have no true partner.
+    tau : float or {"evidence", "information", "gcv", "lcurve", "global-correlation", "toys"}, default=None
+        Strength of the regularizer (for IBU a rule chooses the number of iterations). None means "evidence" if
+        `method` is None, else the strength of the method.
     n_df : float, default=None
-        Effective degrees of freedom instead of `tau`, see :class:`RUN`.
+        Effective degrees of freedom instead of `tau`.
     variances : array-like of the observed shape, default=None
-        Variances of weighted counts, sums of squared weights; None stands for plain counts.
+        Variances of weighted counts, sums of squared weights; None means plain counts.
+    covariance : array-like (d, d), default=None
+        Covariance of the counts. They are then treated as normally distributed, and may be negative.
     edges : array-like (n + 1,) or sequence of them, default=None
-        Edges of the true bins, for tables and pictures; None stands for those of a response histogram.
+        Edges of the true bins: one array, one per axis, or one per block of spectra that are stacked along one axis.
+        None means those of a response histogram, or bins of equal width.
+    axis : {"log", "linear"}, default=None
+        Scale on which the log density is smooth. None means "log" if all edges are positive.
+    reference : array-like of the true shape, default=None
+        Spectrum relative to which the estimate is smooth.
+    blocks : sequence of int, default=None
+        Numbers of bins of stacked spectra (regions, charge states), which are not smoothed across their borders.
+    flow : bool, default=False
+        Whether underflow and overflow bins of histograms are kept as bins. They are not regularized.
     systematics : mapping of names to sources, default=None
-        What is uncertain: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`ShiftedModel`.
+        Sources of systematic errors: :class:`SimulatedEvents`, :class:`Uncertainty`, :class:`ShiftedModel`,
+        :class:`Luminosity`, :class:`Correlated`.
     propagation : {"linear", "toys"}, default="linear"
-        How `systematics` are propagated: to first order, or by `n_toys` unfoldings, each with other M, a and b.
+        Propagation of `systematics`: to first order, or by `n_toys` unfoldings, each with another response and
+        background.
     n_toys : int, default=100
         Number of toys for ``tau="toys"`` and ``propagation="toys"``.
     random_state : int, Generator or None, default=0
@@ -97,48 +118,68 @@ def unfold(
     array([49.6, 29.1, 20.7])
     """
     known = read_measurement(
-        counts, response, acceptance=acceptance, background=background, variances=variances, edges=edges
+        counts,
+        response,
+        acceptance=acceptance,
+        background=background,
+        fakes=fakes,
+        variances=variances,
+        covariance=covariance,
+        edges=edges,
+        blocks=blocks,
+        flow=flow,
     )
     sources = read_sources(systematics, known)
     check_choice("propagation", propagation, ("linear", "toys"))
     n_toys, rng = check_integer("n_toys", n_toys, minimum=2), check_random_state(random_state)
     if tau is None and n_df is None and method is None:
         tau = DEFAULT_RULE
-    shifts = [shift for source in sources.values() for shift in source.shifts(known)]
-    unfolder = Unfolder(_method(method, known, tau, n_df), known, shifts)
-    G, seen, found = known.counts[None], None, None
-    if isinstance(tau, str):
-        scans = [scan(one, G) for one in _candidates(unfolder, tau if method is None else None)]
-        unfolder, found = _choose(scans, tau, n_toys, rng)
-        seen = scans[0] if method is None else None
-    fit = unfolder.solve(G, None if found is None else found.strengths[[found.chosen]])
-    J = unfolder.jacobian(fit)
-    bias = judged_bias(unfolder, fit, J, seen)
+    by_source = {name: source.shifts(known) for name, source in sources.items()}
+    shifts = [shift for part in by_source.values() for shift in part]
+    unfolder = make_unfolder(_method(method, known, tau, n_df, axis, reference), known, shifts)
+    g = known.counts
+    found = choose_strength(unfolder, g, tau, n_toys, rng) if isinstance(tau, str) else None
+    fit = unfolder.solve(g[None], None if found is None else np.array([found.strength]))
+    moves = {name: unfolder.moved(fit, part)[:, 0] for name, part in by_source.items()}
     if propagation == "linear":
-        systematic = {name: source.covariance(unfolder, fit) for name, source in sources.items()}
+        systematic = {name: part.T @ part for name, part in moves.items()}
     else:
         systematic = {name: source.toy_covariance(unfolder, fit, n_toys, rng) for name, source in sources.items()}
-    return _result(unfolder, fit, J, bias, systematic, found)
+    result = _result(unfolder, fit, systematic, moves, found)
+    _warn_if_degenerate(unfolder, result)
+    return result
 
 
-def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) -> Quantifier:
+def _method(method: Any, known: Measurement, tau: Any, n_df: Any, axis: Any, reference: Any) -> Any:
     """Return the method with acceptance, shape and strength filled in."""
-    if method is not None and not isinstance(method, Quantifier):
-        raise TypeError(f"method must be a quantifier such as RUN(tau=0.0) or IBU(), got {method!r:.80}.")
-    found: Quantifier = clone(method) if method is not None else _default(known, n_df)
+    if method is not None and not isinstance(method, Quantifier | SmoothSpectrum):
+        raise TypeError(
+            f"method must be SmoothSpectrum, or a quantifier such as RUN(tau=0.0) or IBU(), got {method!r:.80}."
+        )
+    if method is not None and (axis is not None or reference is not None):
+        raise ValueError("axis and reference must be None with method. Pass them to SmoothSpectrum.")
+    if method is None:
+        is_free = not isinstance(tau, str) and tau is not None and tau == 0 and known.covariance is None
+        found: Any = RUN() if is_free else SmoothSpectrum(axis=axis, reference=reference)
+    else:
+        found = clone(method)
     parameters = found.get_params(deep=False)
     filled: dict[str, Any] = {}
     if len(known.shape) > 1:
         if "shape" in parameters:
             filled["shape"] = known.shape
+            if max(known.shape) < 3:
+                filled["order"] = 0
         elif parameters.get("order", 0) > 0 and parameters.get("interpolation", 1.0) != 0:
             raise ValueError(f"method must not smooth along one axis where the true bins are a grid, got {found}.")
-    if method is not None:
+    elif method is None and "order" in parameters and known.shape[0] < 3:
+        filled["order"] = 0
+    if isinstance(found, Quantifier) and (known.acceptance <= 1).all():
         check_proportional(found, known.acceptance)
         if "acceptance" in parameters and parameters["acceptance"] is None and (known.acceptance != 1).any():
             filled["acceptance"] = known.acceptance
     if isinstance(tau, str):
-        check_choice("tau", tau, (*RULES, "toys"))
+        check_choice("tau", tau, (DEFAULT_RULE, *RULES, "toys"))
         filled |= {name: value for name, value in (("tau", 1.0), ("n_df", None)) if name in parameters}
     elif tau is not None:
         filled["tau"] = tau
@@ -153,57 +194,12 @@ def _method(method: Quantifier | None, known: Measurement, tau: Any, n_df: Any) 
     return found
 
 
-def _default(known: Measurement, n_df: Any) -> RUN:
-    """Return the method that stands for None; few bins, and few degrees of freedom, need a lower order."""
-    n, shape = len(known.acceptance), known.shape
-    order = min(2 if max(shape) >= MANY_BINS else 1, max(shape) - 2)
-    while isinstance(n_df, Real) and order > 0 and n_df <= n - np.linalg.matrix_rank(differences(n, order, shape)):
-        order -= 1
-    return RUN(order=order, acceptance=known.acceptance)
-
-
-def _candidates(unfolder: Unfolder, rule: str | None) -> list[Unfolder]:
-    """Return what the rule may choose from: third and second differences by default, else what was asked for."""
-    if rule != DEFAULT_RULE or unfolder.method.get_params()["order"] < 2:
-        return [unfolder]
-    lower = clone(unfolder.method).set_params(order=1)
-    return [unfolder, Unfolder(lower, unfolder.measurement, unfolder.shifts)]
-
-
-def _choose(scans: list[Strengths], rule: str, n_toys: int, rng: np.random.Generator) -> tuple[Unfolder, Scan]:
-    """Return the best unfolder of one histogram, and its scan with the strength that a rule chooses."""
-    criteria = [toys(of, n_toys, rng) if rule == "toys" else RULES[rule](of) for of in scans]
-    k = min(range(len(scans)), key=lambda k: float(criteria[k].min()))
-    of, criterion, tried = scans[k], criteria[k], tuple(of.unfolder.method for of in scans)
-    parts = of.strengths[:, 0], of.n_df[:, 0], criterion[:, 0], of.deviance[:, 0]
-    return of.unfolder, Scan(rule, *parts, chosen=int(criterion.argmin()), tried=tried)
-
-
-def pilot_scan(unfolder: Unfolder, G: Floats) -> Strengths:
-    """Return the scan of histograms G (B, d) by which biases are judged, that of the default."""
-    known = unfolder.measurement
-    return scan(Unfolder(_method(None, known, DEFAULT_RULE, None), known, unfolder.shifts), G)
-
-
-def judged_bias(unfolder: Unfolder, fit: Fit, J: Floats, of: Strengths | None = None) -> tuple[Floats, Floats]:
-    """Return the bias (B, n) of estimates with derivatives J (B, n, d), and its variance, judged by rougher spectra.
-
-    These are chosen from a scan of RUN on the logarithm of the spectrum, which may be at hand.
-    """
-    of = pilot_scan(unfolder, fit.G) if of is None else of
-    return unfolder.bias(fit, J, *pilot(of, unfolder.freedom(J) + MORE))
-
-
 def _result(
-    unfolder: Unfolder,
-    fit: Fit,
-    J: Floats,
-    bias: tuple[Floats, Floats],
-    systematic: dict[str, Floats],
-    found: Scan | None,
+    unfolder: Unfolder, fit: Fit, systematic: dict[str, Floats], moves: dict[str, Floats], found: Scan | None
 ) -> Unfolding:
     """Return the record of one estimate."""
     known = unfolder.measurement
+    J = unfolder.jacobian(fit)
     refolded = known.fold(fit.T)[0]
     n_df = float(unfolder.freedom(J)[0])
     left = len(refolded) - n_df
@@ -214,11 +210,10 @@ def _result(
         measurement=known,
         method=unfolder.method,
         flat=fit.T[0],
-        shifts=unfolder.shifts,
+        jacobian=J[0],
         statistical=unfolder.statistical(fit, J)[0],
         systematic=systematic,
-        bias_flat=bias[0][0],
-        bias_variance=bias[1][0],
+        moves=moves,
         strength=float(fit.strengths[0]),
         n_df=n_df,
         n_iter=int(fit.n_iter[0]),
@@ -228,4 +223,37 @@ def _result(
         dof=left,
         p_value=float(chi2.sf(chi_square, left)) if left > LEFT else float("nan"),
         scan=found,
+        shifts=unfolder.shifts,
     )
+
+
+def _best_p_value(unfolder: SpectrumUnfolder, result: Unfolding) -> float:
+    """Return the p-value of the counts with the weakest regularization of a scan."""
+    known = unfolder.measurement
+    rough = unfolder.solve(known.counts[None], unfolder.grid(known.counts[None])[0])
+    off = known.counts - known.fold(rough.T)[0]
+    value = float(off @ np.linalg.pinv(unfolder.spread(rough.T)[0], hermitian=True) @ off)
+    return float(chi2.sf(value, max(len(off) - unfolder.freedom(unfolder.jacobian(rough))[0], LEFT)))
+
+
+def _warn_if_degenerate(unfolder: Unfolder, result: Unfolding) -> None:
+    """Warn if the rule chose one end of the scan against the data."""
+    scan = result.scan
+    if scan is None or not isinstance(unfolder, SpectrumUnfolder):
+        return
+    if scan.rule == DEFAULT_RULE:
+        weights = np.exp(-(scan.criterion - scan.criterion.min()) / 2)
+        if weights[0] > AT_THE_END * weights.sum():
+            warnings.warn(
+                "the counts support the weakest regularization that was tried: the estimate is hardly regularized. "
+                "Check response and background, or pass fewer bins, n_df= or tau=.",
+                UserWarning,
+                stacklevel=3,
+            )
+    if result.n_df < unfolder.curvature.n_free + LEFT and result.p_value < BAD_FIT < _best_p_value(unfolder, result):
+        warnings.warn(
+            f"the estimate has {result.n_df:.2g} degrees of freedom, but does not describe the counts (p-value "
+            f"{result.p_value:.1g}). Check response and background, or pass n_df= or systematics=.",
+            UserWarning,
+            stacklevel=3,
+        )
