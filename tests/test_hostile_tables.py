@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apart import ends_with_one_clear_line
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -30,6 +31,15 @@ def parquet(**columns):
 
 def line(**row):
     return json.dumps(row).encode() + b"\n"
+
+
+NESTED = {"[": "]", '{"a":': "}", '[{"a":': "}]", "[\n": "]"}
+
+
+def nested(mark, depth, name="product"):
+    """Return a row with a value that is nested so deep."""
+    row = f'{{"price": 1, "size": "S", "{name}": {mark * depth}1{NESTED[mark] * depth}}}\n'
+    return row.encode()
 
 
 NUMBERS = ["NaN", "inf", "-inf", "1e999", "0x10", "1_000", "1,5", "١٢", "1" * 400, "--1", "1e", "½", "true", "None"]
@@ -98,6 +108,10 @@ JSON = {
     "ten thousand figures": b'{"price": ' + b"1" * 10_000 + b', "size": "S", "product": 1}\n',
     "not a number": b'{"price": NaN, "size": "S", "product": 1}\n',
     "deep": b'{"price": ' + b"[" * 100_000 + b"\n",
+    **{f"nested by {mark!r}": nested(mark, 10_000) for mark in NESTED},
+    "nested over lines": nested("[\n", 10_000),
+    "nested beside the columns": nested('{"a":', 10_000, "other"),
+    "an open string of escapes": b'{"price": 1, "size": "[' + b"[" * 100 + b'\\"' * 5_000_000 + b"\n",
     "a million keys": json.dumps({f"k{i}": 1 for i in range(10**6)}).encode() + b"\n",
     "a null character": line(price=1, size="S\0", product="a\0b"),
     "escape sequences": line(price=1, size="S", product=ESCAPE) + line(price=2, size="S", product="x"),
@@ -160,6 +174,17 @@ def test_a_hundred_tables_are_read_or_end_with_one_clear_line(model, tmp_path, c
         assert len(lines) == (code == 2), (name, captured.err)
         assert all(text.startswith("ordinalq: ") and len(text) < 500 for text in lines), (name, captured.err[:600])
         path.unlink()
+
+
+@pytest.mark.parametrize("verb", ["predict", "fit"])
+def test_deeply_nested_values_end_with_one_line_in_bounded_time_and_memory(verb, model, tmp_path):
+    path = tmp_path / "t.jsonl"
+    for mark in NESTED:
+        for depth in (1000, 10_000, 1_000_000):
+            path.write_bytes(nested(mark, depth))
+            arguments = {"predict": [model, path, "--by", "product"], "fit": [path, "--target", "size", "--out", "m.oq"]}
+            line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, arguments[verb])], 2, 300)
+            assert f"{path}, line 1: expected one JSON object per line" in line
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
