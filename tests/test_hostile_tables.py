@@ -182,8 +182,8 @@ def test_deeply_nested_values_end_with_one_line_in_bounded_time_and_memory(verb,
     for mark in NESTED:
         for depth in (1000, 10_000, 1_000_000):
             path.write_bytes(nested(mark, depth))
-            arguments = {"predict": [model, path, "--by", "product"], "fit": [path, "--target", "size", "--out", "m.oq"]}
-            line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, arguments[verb])], 2, 300)
+            more = [path, "--target", "size", "--out", "m.oq"] if verb == "fit" else [model, path, "--by", "product"]
+            line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, more)], 2, 300)
             assert f"{path}, line 1: expected one JSON object per line" in line
 
 

@@ -490,7 +490,7 @@ def test_changed_descriptions_do_not_match_the_checksum(change, saved):
 
 def test_a_description_that_contradicts_the_model_is_refused_even_with_its_checksum(saved):
     rewrite(saved, meta={"classes": [5, 4, 3, 2, 1]})
-    with pytest.raises(ValueError, match=r"classes must be \[5, 4, 3, 2, 1\], as described in meta.json, got \[1, 2, 3, 4, 5\]"):
+    with pytest.raises(ValueError, match=r"classes must be \[5, 4, 3, 2, 1\], as described in meta.json, got"):
         oq.load_model(saved)
 
 
