@@ -10,7 +10,6 @@ import copy
 import hashlib
 import io
 import json
-import math
 import platform
 import re
 import warnings
@@ -18,7 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -32,6 +31,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
+from ordinalq._utils.arrays import Header, read_header
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import first_of, plain
 from ordinalq.io.columns import short
@@ -271,14 +271,6 @@ STRANGE_SCALARS = ("numpy.void", "numpy.object_", "numpy.record")
 UNCHECKED = tuple(f"sklearn.svm._classes.{name}" for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))
 
 
-class Array(NamedTuple):
-    """What an array in a file is."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    n_bytes: int
-
-
 class Refused(ValueError):
     """A model file that no honest program has written."""
 
@@ -320,25 +312,19 @@ def unpacked_size(archive: zipfile.ZipFile) -> int:
     return size
 
 
-def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
     """Return shape, type and bytes of an array; of other members only the bytes."""
     if member.filename.endswith(".npz"):
         with archive.open(member) as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as inner:
             parts = [_check_member(inner, part) for part in inner.infolist()]
-            return Array((), np.dtype(np.void), member.file_size + sum(part.n_bytes for part in parts))
+            return Header((), np.dtype(np.void), member.file_size + sum(part.n_bytes for part in parts))
     if not member.filename.endswith(".npy"):
-        return Array((), np.dtype(np.void), member.file_size)
+        return Header((), np.dtype(np.void), member.file_size)
     with archive.open(member) as stream:
         try:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(stream)
-        except Exception as error:  # whatever the parser of headers makes of rubbish
-            raise Refused(f"an array in it cannot be read: {type(error).__name__}") from error
-        n_bytes = math.prod(shape) * dtype.itemsize
-        if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != member.file_size:
-            raise Refused(f"an array in it is not {dtype} of shape {shape}, as it says")
-    return Array(shape, dtype, n_bytes)
+            return read_header(stream, member.file_size)
+        except ValueError as error:
+            raise Refused(str(error)) from error
 
 
 class _Nodes:
@@ -347,7 +333,7 @@ class _Nodes:
     `n_bytes` are those of all arrays, each as often as it is read.
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Header]) -> None:
         self.arrays = arrays
         self.n_bytes = 0
         self._known: dict[int, dict[str, Any]] = {}
@@ -400,7 +386,7 @@ class _Nodes:
         """Return the value of a node that is written as JSON."""
         return json.loads(self._known.get(node.get("__id__", 0), node)["content"])
 
-    def _array(self, node: dict[str, Any]) -> Array:
+    def _array(self, node: dict[str, Any]) -> Header:
         return self.arrays[self._known.get(node.get("__id__", 0), node)["file"]]
 
     @staticmethod
