@@ -4,8 +4,10 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import hostile_models
 import numpy as np
@@ -185,6 +187,42 @@ def test_deeply_nested_values_end_with_one_line_in_bounded_time_and_memory(verb,
             more = [path, "--target", "size", "--out", "m.oq"] if verb == "fit" else [model, path, "--by", "product"]
             line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, more)], 2, 300)
             assert f"{path}, line 1: expected one JSON object per line" in line
+
+
+class Endless(io.RawIOBase):
+    """A stream without end."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def read(self, size):
+        return self.content * (size // len(self.content))
+
+
+@pytest.mark.parametrize("verb", ["predict", "fit", "evaluate"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\0", "expected lines of text, got 16,777,216 bytes without a line end."),
+        (b"1.5,S,p1\n", "expected at most 0.05 GB, got more. Use --max-spool GB."),
+    ],
+)
+def test_input_without_end_is_cut(verb, content, message, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Endless(content)))
+    more = ["-", "--target", "size", "--out", "m.oq"] if verb == "fit" else [str(model), "-"]
+    more += ["--format", "csv", "--max-spool", "0.05"]
+    line = ends_with_one_clear_line(f"{verb} {content}", [verb, *more], 2, 300)
+    assert line == f"ordinalq: standard input: {message}\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device without end")
+def test_a_device_without_end_is_cut_and_leaves_nothing(model, tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ordinalq", "predict", str(model), "/dev/zero", "--format", "csv"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert done.stderr == "ordinalq: /dev/zero: expected lines of text, got 16,777,216 bytes without a line end.\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")

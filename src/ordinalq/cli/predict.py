@@ -19,6 +19,7 @@ from ordinalq.cli.options import (
     EncodingOption,
     FormatOption,
     JsonOption,
+    MaxSpoolOption,
     ModelArgument,
     QuotingOption,
     TrustOption,
@@ -86,6 +87,7 @@ class Job:
     format: FormatOption = None
     encoding: EncodingOption = "utf-8"
     quoting: QuotingOption = "auto"
+    max_spool: MaxSpoolOption = 8.0
     json: JsonOption = False
 
     @property
@@ -133,7 +135,7 @@ class Job:
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
-        return open_table(path, self.format, self.encoding, self.quoting)
+        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool)
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
