@@ -264,9 +264,34 @@ def test_no_control_byte_from_data_reaches_a_terminal(verb, model, tmp_path):
     assert len(text) > 20
 
 
-def test_spreadsheet_formulas_are_written_as_they_are(model, tmp_path):
-    """It is said in the documentation; whoever opens the file in a spreadsheet should know."""
-    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :])
-    out = ["--by", "product", "--out", str(tmp_path / "r.csv")]
+@pytest.mark.parametrize("safe", [False, True])
+def test_spreadsheet_formulas_are_written_as_they_are_with_a_warning_or_quoted(safe, model, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :] + b"5,S,plain\n")
+    out = ["--by", "product", "--out", str(tmp_path / "r.csv"), *["--csv-safe"] * safe]
     assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
-    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {"=cmd|' /C calc'!A0", "+1", "-1", "@x"}
+    quote = "'" if safe else ""
+    names = {f"{quote}{name}" for name in ("=cmd|' /C calc'!A0", "+1", "-1", "@x")}
+    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {*names, "plain"}
+    warning = (
+        "ordinalq: warning: 4 cells begin with =, +, - or @, which spreadsheets take for formulas. Use --csv-safe to "
+        "quote them.\n"
+    )
+    assert capsys.readouterr().err == ("" if safe else warning)
+
+
+def test_numbers_below_zero_are_no_formulas(model, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEAD + b"1,S,-3\n2,M,-2.5\n")
+    out = ["--by", "product", "--out", str(tmp_path / "r.csv"), "--csv-safe"]
+    assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
+    assert pd.read_csv(tmp_path / "r.csv")["product"].tolist() == [-3, -2.5]
+    assert capsys.readouterr().err == ""
+
+
+def test_text_in_parquet_that_is_not_unicode_is_named_with_its_row(model, tmp_path):
+    words = pa.array([b"a"] * 6 + [b"\xff"]).cast(pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(words), words.buffers())
+    pq.write_table(pa.table({"price": [1.0] * 7, "size": ["S"] * 7, "product": text}), tmp_path / "t.parquet")
+    line = ends_with_one_clear_line(
+        "bytes", ["predict", str(model), str(tmp_path / "t.parquet"), "--by", "product"], 2, 300
+    )
+    assert line.endswith("t.parquet, row 6: expected UTF-8 text in column 'product', got b'\\xff'.\n")

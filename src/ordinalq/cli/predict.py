@@ -16,6 +16,7 @@ import typer
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import percent
 from ordinalq.cli.options import (
+    CsvSafeOption,
     EncodingOption,
     FormatOption,
     JsonOption,
@@ -88,6 +89,7 @@ class Job:
     encoding: EncodingOption = "utf-8"
     quoting: QuotingOption = "auto"
     max_spool: MaxSpoolOption = 8.0
+    csv_safe: CsvSafeOption = False
     json: JsonOption = False
 
     @property
@@ -480,7 +482,7 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
                 writing.write_table(part.frame(), folder / f"part-{number:05d}.parquet", "parquet")
         elif out is not None:
             table = files.enter_context(writing.replacing(out))
-            writing.write_table(estimates.frame(), table, writing.table_format(out))
+            writing.write_table(estimates.frame(), table, writing.table_format(out), csv_safe=job.csv_safe)
         if plot is not None:
             from ordinalq.plot import trend
 
@@ -607,7 +609,7 @@ def plan(
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
-            writing.write_table(rows, path, kind)
+            writing.write_table(rows, path, kind, csv_safe=job.csv_safe)
     if job.json:
         say_json(_needed_result(found.needed))
         return
