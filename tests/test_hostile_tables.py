@@ -264,14 +264,15 @@ def test_no_control_byte_from_data_reaches_a_terminal(verb, model, tmp_path):
     assert len(text) > 20
 
 
+@pytest.mark.filterwarnings("default:4 cells begin")
 @pytest.mark.parametrize("safe", [False, True])
 def test_spreadsheet_formulas_are_written_as_they_are_with_a_warning_or_quoted(safe, model, tmp_path, capsys):
-    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :] + b"5,S,plain\n")
+    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :] + b"5,S,plain\n6,S,-A1\n7,S,+A1\n")
     out = ["--by", "product", "--out", str(tmp_path / "r.csv"), *["--csv-safe"] * safe]
     assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
     quote = "'" if safe else ""
-    names = {f"{quote}{name}" for name in ("=cmd|' /C calc'!A0", "+1", "-1", "@x")}
-    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {*names, "plain"}
+    names = {f"{quote}{name}" for name in ("=cmd|' /C calc'!A0", "+A1", "-A1", "@x")}
+    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {*names, "+1", "-1", "plain"}
     warning = (
         "ordinalq: warning: 4 cells begin with =, +, - or @, which spreadsheets take for formulas. Use --csv-safe to "
         "quote them.\n"

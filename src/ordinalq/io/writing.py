@@ -18,6 +18,7 @@ from ordinalq.io.files import ENDINGS
 
 # Beginnings of cells that spreadsheets take for formulas.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 PICTURES = ("png", "svg", "pdf")
 # The files of a table in a folder.
 PART = re.compile(r"part-\d{5}\.parquet")
@@ -134,7 +135,12 @@ def _without_formulas(frame: pd.DataFrame, csv_safe: bool) -> pd.DataFrame:
 
 
 def _is_formula(cell: Any) -> bool:
-    return isinstance(cell, str) and cell.startswith(FORMULAS)
+    """Return whether a spreadsheet takes a cell for a formula.
+
+    >>> [_is_formula(cell) for cell in ("=A1", "-1.5", "-A1", "a=b", -1.5)]
+    [True, False, True, False, False]
+    """
+    return isinstance(cell, str) and cell.startswith(FORMULAS) and NUMBER.fullmatch(cell) is None
 
 
 def check_folder(path: Path) -> Path:
