@@ -188,6 +188,24 @@ def _change(forgery, kind, rng):
         node[name] = VALUES[int(rng.integers(len(VALUES)))]
 
 
+def with_each_integer(content, number):
+    """Yield names and files: in each, one integer of the tree or of an array is another number."""
+    forgery = Forgery(content)
+    for name, member in forgery.members.items():
+        array = np.load(io.BytesIO(member))
+        if array.dtype.kind == "i" and array.size:
+            array.flat[-1] = number
+            forgery.members[name] = npy(array)
+            yield name, forgery.bytes()
+            forgery.members[name] = member
+    for leaf in forgery.nodes(__loader__="JsonNode"):
+        before = leaf.get("content", "null")
+        if type(json.loads(before)) is int:
+            leaf["content"] = str(number)
+            yield f"node {leaf['__id__']}", forgery.bytes()
+            leaf["content"] = before
+
+
 # By hand
 
 
@@ -572,6 +590,40 @@ def _sizes():
             if "content" in part:
                 part["content"]["content"]["vocabulary_"] = dict_of({"good": value(2_000_000_000)})
 
+    def held_out_code(number):
+        def change(forgery):
+            for name, member in forgery.members.items():
+                array = np.load(io.BytesIO(member))
+                if array.dtype == np.int64 and array.shape == (120,):
+                    array[7] = number
+                    forgery.members[name] = npy(array)
+
+        return change
+
+    def columns_of_categories(forgery):
+        for part in forgery.nodes(__class__="OneHotEncoder"):
+            if "content" in part:
+                part["content"]["content"]["_n_features_outs"] = listed([value(200_000_000)])
+
+    def other_description(forgery):
+        forgery.meta["p_train"] = [0.3, 0.1, 0.2, 0.2, 0.2]
+
+    def other_method(forgery):
+        forgery.meta["method"] = "OPACC"
+
+    def other_columns(forgery):
+        forgery.meta["columns"] = {"price": "number", "review": "text"}
+
+    def other_parameter(forgery):
+        forgery.meta["parameters"] = {**forgery.meta["parameters"], "solver": "'softmax'"}
+
+    yield "a held-out code of 200 million", "bayes", held_out_code(200_000_000)
+    yield "a held-out code below zero", "bayes", held_out_code(-1)
+    yield "an encoder of 200 million columns", "bayes", columns_of_categories
+    yield "the description of another training table", "bayes", other_description
+    yield "the description of another method", "bayes", other_method
+    yield "the description of other columns", "bayes", other_columns
+    yield "the description of another parameter", "bayes", other_parameter
     yield "a model without attributes", "bayes", emptied
     yield "a penalty as a model", "bayes", another_class
     yield "a number of a hundred thousand figures", "bayes", huge_integer

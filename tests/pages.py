@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import uvicorn
 
-from ordinalq.app.server import build
+from ordinalq.app.server import build, settings
 
 TOKEN = "the-token-of-the-tests"
 BOUNDARY = "----boundary-of-the-tests"
@@ -27,8 +27,7 @@ def served(folder):
         listening.listen()  # who comes before the thread waits
         port = listening.getsockname()[1]
         app = build(folder, port, TOKEN)
-        config = uvicorn.Config(app, http="h11", ws="none", log_level="error", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(settings(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

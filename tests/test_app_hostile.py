@@ -1,5 +1,6 @@
 """Fifty hostile requests to the page: none gets through, and the page lives on."""
 
+import contextlib
 import gzip
 import io
 import os
@@ -461,6 +462,58 @@ def test_too_many_walks_and_sessions_are_refused(app, monkeypatch):
     assert Client(app.port, enter=False).get("/", token=TOKEN).status == 429
 
 
+# Connections
+
+
+def is_closed(connection):
+    connection.settimeout(5)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_silent_connections_do_not_lock_the_owner_out(app, owned):
+    client, walk = owned
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", app.port))) for _ in range(200)]
+        start = time.monotonic()
+        for _ in range(3):
+            assert client.get(f"{walk}/table").status == 200
+        assert time.monotonic() - start < 2
+        assert is_closed(silent[0])
+
+
+@pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\nHost: x", b"POST /upload HTTP/1.1\r\nContent-Le"])
+def test_a_connection_without_a_whole_request_is_closed(app, monkeypatch, head):
+    monkeypatch.setattr("ordinalq.app.server.HEADER_SECONDS", 0.5)
+    with socket.create_connection(("127.0.0.1", app.port)) as connection:
+        connection.sendall(head)
+        assert is_closed(connection)
+
+
+def test_an_upload_that_stops_is_closed_and_one_that_goes_on_is_not(app, owned, monkeypatch):
+    monkeypatch.setattr("ordinalq.app.server.BODY_SECONDS", 1.5)
+    client, _ = owned
+    body = form_data("stars.csv", STARS)
+    head = (
+        f"POST /upload HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nOrigin: {client.origin}\r\nCookie: {client.cookie}\r\n"
+        f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    address = ("127.0.0.1", app.port)
+    with socket.create_connection(address) as stopped, socket.create_connection(address) as slow:
+        stopped.sendall(head + body[:50])
+        slow.sendall(head)
+        for start in range(0, len(body), len(body) // 4 + 1):
+            time.sleep(0.7)
+            slow.sendall(body[start : start + len(body) // 4 + 1])
+        assert is_closed(stopped)
+        slow.settimeout(5)
+        assert slow.recv(20).startswith(b"HTTP/1.1 303")
+
+
 # The program itself
 
 
@@ -479,6 +532,19 @@ def test_the_program_removes_its_files_when_it_is_ended(tmp_path, number):
         program.send_signal(number)
         program.wait(30)
     assert not list(tmp_path.glob("ordinalq-app-*"))
+
+
+def test_a_program_that_is_killed_leaves_only_its_own_folder(tmp_path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ordinalq", "app", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
+        address = urlsplit(program.stdout.readline().strip())
+        client = Client(address.port, enter=False)
+        assert client.get(f"/?{address.query}").status == 200
+        client.walk(client.send("/upload", "stars.csv", STARS))
+        program.kill()
+        program.wait(30)
+    assert {path.name.rpartition("-")[0] for path in tmp_path.iterdir()} == {"ordinalq-app"}
 
 
 def test_files_of_a_program_that_was_killed_are_removed_by_the_next(tmp_path, monkeypatch):

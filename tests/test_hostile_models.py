@@ -7,6 +7,7 @@ from pathlib import Path
 import hostile_models
 import pytest
 from apart import MEGABYTES, SECONDS, apart, ends_with_one_clear_line, said_by
+from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
 
@@ -41,6 +42,42 @@ def test_files_made_by_hand_end_with_one_clear_line(paths, folder, monkeypatch):
         ends_with_one_clear_line(name, ["predict", str(forged), "table.csv"])
     assert len(names) == len(set(names)) >= 60
     assert not (folder / "owned").exists()
+
+
+@pytest.mark.parametrize("number", [200_000_000, pytest.param(-1, marks=pytest.mark.slow)])
+def test_no_number_in_a_file_becomes_the_size_of_an_array_unchecked(paths, folder, number):
+    """Each array of integers, and each integer in the tree, is changed in turn."""
+    hostile_models.table().to_csv(folder / "table.csv", index=False)
+    forged = folder / "forged.oq"
+
+    def work():
+        found = []
+        for name, content in hostile_models.with_each_integer(paths["bayes"].read_bytes(), number):
+            forged.write_bytes(content)
+            begin = time.process_time()
+            code, _, err = said_by(["predict", str(forged), str(folder / "table.csv"), "--interval", "0.9"])
+            found.append([name, code, err, time.process_time() - begin])
+        return found
+
+    results, _, megabytes = apart(work, 60)
+    assert len(results) > 30
+    assert megabytes < 300
+    assert max(seconds for *_, seconds in results) < 2
+    assert {code for _, code, *_ in results} <= {0, 1, 2}
+    assert all(err.count("\n") == 1 for _, code, err, _ in results if code), results
+
+
+def test_the_parts_of_one_model_are_refused_with_the_description_of_another(paths, folder):
+    frame, swapped = hostile_models.table(), folder / "swapped.oq"
+    for changed in (frame[7:], frame.drop(columns="size")):
+        features = [column for column in ("price", "size") if column in changed]
+        quantifier = oq.PACC(oq.classifiers.CrossFitted(GaussianNB(), cv=2))
+        oq.TableModel(quantifier, features=features).fit(changed, "stars").save(folder / "other.oq")
+        one, other = (hostile_models.Forgery(path.read_bytes()) for path in (paths["bayes"], folder / "other.oq"))
+        other.meta = one.meta
+        swapped.write_bytes(other.bytes())
+        with pytest.raises(ValueError, match=r"swapped.oq: .* must be .*, as described in meta.json, got"):
+            oq.load_model(swapped)
 
 
 def load_and_predict(content, path, frame):

@@ -4,8 +4,10 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import hostile_models
 import numpy as np
@@ -13,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apart import ends_with_one_clear_line
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -30,6 +33,15 @@ def parquet(**columns):
 
 def line(**row):
     return json.dumps(row).encode() + b"\n"
+
+
+NESTED = {"[": "]", '{"a":': "}", '[{"a":': "}]", "[\n": "]"}
+
+
+def nested(mark, depth, name="product"):
+    """Return a row with a value that is nested so deep."""
+    row = f'{{"price": 1, "size": "S", "{name}": {mark * depth}1{NESTED[mark] * depth}}}\n'
+    return row.encode()
 
 
 NUMBERS = ["NaN", "inf", "-inf", "1e999", "0x10", "1_000", "1,5", "١٢", "1" * 400, "--1", "1e", "½", "true", "None"]
@@ -98,6 +110,10 @@ JSON = {
     "ten thousand figures": b'{"price": ' + b"1" * 10_000 + b', "size": "S", "product": 1}\n',
     "not a number": b'{"price": NaN, "size": "S", "product": 1}\n',
     "deep": b'{"price": ' + b"[" * 100_000 + b"\n",
+    **{f"nested by {mark!r}": nested(mark, 10_000) for mark in NESTED},
+    "nested over lines": nested("[\n", 10_000),
+    "nested beside the columns": nested('{"a":', 10_000, "other"),
+    "an open string of escapes": b'{"price": 1, "size": "[' + b"[" * 100 + b'\\"' * 5_000_000 + b"\n",
     "a million keys": json.dumps({f"k{i}": 1 for i in range(10**6)}).encode() + b"\n",
     "a null character": line(price=1, size="S\0", product="a\0b"),
     "escape sequences": line(price=1, size="S", product=ESCAPE) + line(price=2, size="S", product="x"),
@@ -162,6 +178,53 @@ def test_a_hundred_tables_are_read_or_end_with_one_clear_line(model, tmp_path, c
         path.unlink()
 
 
+@pytest.mark.parametrize("verb", ["predict", "fit"])
+def test_deeply_nested_values_end_with_one_line_in_bounded_time_and_memory(verb, model, tmp_path):
+    path = tmp_path / "t.jsonl"
+    for mark in NESTED:
+        for depth in (1000, 10_000, 1_000_000):
+            path.write_bytes(nested(mark, depth))
+            more = [path, "--target", "size", "--out", "m.oq"] if verb == "fit" else [model, path, "--by", "product"]
+            line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, more)], 2, 300)
+            assert f"{path}, line 1: expected one JSON object per line" in line
+
+
+class Endless(io.RawIOBase):
+    """A stream without end."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def read(self, size):
+        return self.content * (size // len(self.content))
+
+
+@pytest.mark.parametrize("verb", ["predict", "fit", "evaluate"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\0", "expected lines of text, got 16,777,216 bytes without a line end."),
+        (b"1.5,S,p1\n", "expected at most 0.05 GB, got more. Use --max-spool GB."),
+    ],
+)
+def test_input_without_end_is_cut(verb, content, message, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Endless(content)))
+    more = ["-", "--target", "size", "--out", "m.oq"] if verb == "fit" else [str(model), "-"]
+    more += ["--format", "csv", "--max-spool", "0.05"]
+    line = ends_with_one_clear_line(f"{verb} {content}", [verb, *more], 2, 300)
+    assert line == f"ordinalq: standard input: {message}\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device without end")
+def test_a_device_without_end_is_cut_and_leaves_nothing(model, tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "ordinalq", "predict", str(model), "/dev/zero", "--format", "csv"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert done.stderr == "ordinalq: /dev/zero: expected lines of text, got 16,777,216 bytes without a line end.\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 @pytest.mark.parametrize("verb", ["fit", "predict", "json", "evaluate", "error"])
 def test_no_control_byte_from_data_reaches_a_terminal(verb, model, tmp_path):
@@ -201,9 +264,35 @@ def test_no_control_byte_from_data_reaches_a_terminal(verb, model, tmp_path):
     assert len(text) > 20
 
 
-def test_spreadsheet_formulas_are_written_as_they_are(model, tmp_path):
-    """It is said in the documentation; whoever opens the file in a spreadsheet should know."""
-    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :])
-    out = ["--by", "product", "--out", str(tmp_path / "r.csv")]
+@pytest.mark.filterwarnings("default:4 cells begin")
+@pytest.mark.parametrize("safe", [False, True])
+def test_spreadsheet_formulas_are_written_as_they_are_with_a_warning_or_quoted(safe, model, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEAD + CSV["formulas"][len(HEAD) :] + b"5,S,plain\n6,S,-A1\n7,S,+A1\n")
+    out = ["--by", "product", "--out", str(tmp_path / "r.csv"), *["--csv-safe"] * safe]
     assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
-    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {"=cmd|' /C calc'!A0", "+1", "-1", "@x"}
+    quote = "'" if safe else ""
+    names = {f"{quote}{name}" for name in ("=cmd|' /C calc'!A0", "+A1", "-A1", "@x")}
+    assert set(pd.read_csv(tmp_path / "r.csv")["product"]) == {*names, "+1", "-1", "plain"}
+    warning = (
+        "ordinalq: warning: 4 cells begin with =, +, - or @, which spreadsheets take for formulas. Use --csv-safe to "
+        "quote them.\n"
+    )
+    assert capsys.readouterr().err == ("" if safe else warning)
+
+
+def test_numbers_below_zero_are_no_formulas(model, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEAD + b"1,S,-3\n2,M,-2.5\n")
+    out = ["--by", "product", "--out", str(tmp_path / "r.csv"), "--csv-safe"]
+    assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
+    assert pd.read_csv(tmp_path / "r.csv")["product"].tolist() == [-3, -2.5]
+    assert capsys.readouterr().err == ""
+
+
+def test_text_in_parquet_that_is_not_unicode_is_named_with_its_row(model, tmp_path):
+    words = pa.array([b"a"] * 6 + [b"\xff"]).cast(pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(words), words.buffers())
+    pq.write_table(pa.table({"price": [1.0] * 7, "size": ["S"] * 7, "product": text}), tmp_path / "t.parquet")
+    line = ends_with_one_clear_line(
+        "bytes", ["predict", str(model), str(tmp_path / "t.parquet"), "--by", "product"], 2, 300
+    )
+    assert line.endswith("t.parquet, row 6: expected UTF-8 text in column 'product', got b'\\xff'.\n")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -215,3 +216,22 @@ def test_groups_with_the_bytes_of_other_machines_are_read(kind):
     samples = oq.Samples.from_groups(np.repeat(values, [2, 1, 3]))
     assert_array_equal(samples.sizes, [2, 1, 3])
     assert_array_equal(samples.groups_, values)
+
+
+@pytest.mark.parametrize(
+    ("groups", "shown"),
+    [
+        (["a", "b\ud800", "a"], r"'b\ud800'"),
+        (np.array([b"a", b"\xff", b"a"]), r"b'\xff'"),
+        ([b"a", b"\xff", b"a"], r"b'\xff'"),
+        (pd.Series(["a", "\udfff", "a"], dtype=object), r"'\udfff'"),
+    ],
+)
+def test_names_that_are_not_unicode_text_are_refused_with_their_row(groups, shown):
+    with pytest.raises(ValueError, match=re.escape(f"groups must be Unicode text, got {shown} in row 1 of 'group'.")):
+        Keys.of(groups)
+
+
+def test_bytes_of_numpy_are_read_as_utf8():
+
+    assert Keys.of(np.array(["é".encode(), b"a"]))[0].tolist() == ["a", "é"]

@@ -6,7 +6,10 @@ import os
 import pickle
 import re
 import stat
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -487,7 +490,7 @@ def test_changed_descriptions_do_not_match_the_checksum(change, saved):
 
 def test_a_description_that_contradicts_the_model_is_refused_even_with_its_checksum(saved):
     rewrite(saved, meta={"classes": [5, 4, 3, 2, 1]})
-    with pytest.raises(ValueError, match="its classes are not"):
+    with pytest.raises(ValueError, match=r"classes must be \[5, 4, 3, 2, 1\], as described in meta.json, got"):
         oq.load_model(saved)
 
 
@@ -599,3 +602,23 @@ def test_words_are_one_part_of_a_file_and_come_back_with_their_numbers(rng, tmp_
     old, new = (one.encoder_.named_transformers_["words of review"] for one in (model, same))
     assert new.vocabulary_ == old.vocabulary_
     assert_array_equal(same.predict(frame), model.predict(frame))
+
+
+SAVE = """
+import sys, hostile_models, ordinalq as oq
+from ordinalq.tables.fit import build_quantifier
+unused = [object() for _ in range(int(sys.argv[2]))]
+model = oq.TableModel(build_quantifier("OPACC"), text=["review"], features=["price", "size", "day"])
+model.fit(hostile_models.table(), "stars").save(sys.argv[1])
+"""
+
+
+def test_two_identical_fits_give_files_of_equal_bytes(tmp_path):
+    """Also in two processes, in which objects have other addresses and sets another order."""
+    paths = [tmp_path / f"{i}.oq" for i in range(3)]
+    for i, path in enumerate(paths[:2]):
+        places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONHASHSEED": str(i + 1), "PYTHONPATH": places}
+        subprocess.run([sys.executable, "-c", SAVE, str(path), str(1000 * i)], check=True, env=environment)
+    oq.load_model(paths[0]).save(paths[2])
+    assert len({path.read_bytes() for path in paths}) == 1

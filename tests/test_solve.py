@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import warnings
 from fractions import Fraction
 from math import factorial
 from pathlib import Path
@@ -801,3 +802,24 @@ def test_ibu_stops_at_the_first_iteration_whose_statistic_is_small(name, rng):
 def test_ibu_refuses_parameters_out_of_range(parameters, message):
     with pytest.raises(ValueError, match=message):
         oq.solve([10, 20, 30, 40], np.eye(4), oq.IBU(**parameters))
+
+
+@pytest.mark.parametrize("method", [oq.PDF(), oq.OPDF(), oq.PACC(), oq.RUN(), oq.IBU(), oq.HDy()])
+def test_one_bin_gives_the_uniform_distribution(method):
+    """It tells nothing of the classes; PDF compares no cumulated bins at all."""
+    assert_allclose(oq.solve([5.0], np.ones((1, 3)), method), np.full(3, 1 / 3), atol=1e-9)
+
+
+@pytest.mark.parametrize("stop", ["mean", "ks", "chi-square", "bayes-factor", "max-change"])
+def test_iterations_with_extreme_numbers_give_one_warning_at_most(stop, rng):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for scale in (1e-150, 1.0, 1e140):
+            M = rng.dirichlet(np.ones(5), 4).T
+            acceptance = 10.0 ** -np.array([0.0, 100, 200, 300])
+            caught.clear()
+            p = oq.solve(
+                scale * rng.multinomial(50, np.full(5, 0.2)), M, oq.IBU(stop=stop, tol=1e-9, acceptance=acceptance)
+            )
+            assert np.isfinite(np.asarray(p)).all()
+            assert [str(one.message)[:33] for one in caught] in ([], ["1 of 1 samples did not converge t"])

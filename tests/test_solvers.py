@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from problems import random_objective, scipy_runs
 from scipy.optimize import linprog, minimize
 
+import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
 from ordinalq.simplex import Data, Derivatives
@@ -474,3 +475,18 @@ def test_emphases_count_one_histogram_after_the_other(rng):
                      for q, m in zip(np.split(data.Q, 3, axis=1), np.split(M, 3), strict=True)])  # fmt: skip
     # Each histogram is fitted best where it counts most.
     assert (np.argmin(fits, axis=0) == [1, 2, 3]).all()
+
+
+@pytest.mark.parametrize(
+    "method", [oq.PACC(), oq.OPACC(), oq.HDy(), oq.OHDy(), oq.PDF(), oq.OPDF(), oq.RUN(), oq.IBU()], ids=str
+)
+def test_an_estimate_is_the_same_in_any_batch_up_to_rounding(method, rng):
+    """The tolerance is that of docs/solvers.md, for matrices with a condition number below 100."""
+    for _ in range(10):
+        n, B = int(rng.integers(3, 9)), int(rng.integers(10, 60))
+        M = 0.7 * np.eye(n) + 0.3 * rng.dirichlet(np.ones(n), n).T
+        assert np.linalg.cond(M) < 100
+        Q = rng.multinomial(200, np.full(n, 1 / n), B).astype(np.float64)
+        together = np.asarray(oq.solve(Q, M, method))
+        for rows in (slice(0, 1), slice(0, B // 2), slice(B // 3, None)):
+            assert_allclose(np.asarray(oq.solve(Q[rows], M, method)), together[rows], rtol=0, atol=1e-12)

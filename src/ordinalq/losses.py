@@ -172,7 +172,7 @@ class LeastSquares(Loss):
             return None
         m = reference_column(data.M)
         D = data.M - m[:, None]
-        D[:, np.abs(D).max(axis=0) < LAST_DIGIT * np.abs(data.M).max(axis=0)] = 0
+        D[:, np.abs(D).max(axis=0, initial=0.0) < LAST_DIGIT * np.abs(data.M).max(axis=0, initial=0.0)] = 0
         return D.T @ D, row_product(data.signal - m, D)
 
 

@@ -114,7 +114,7 @@ class Histograms(Representation):
     def transform(self, S: Floats) -> OneHot:
         """Return the one-hot bins, (N, d' b)."""
         columns = [np.searchsorted(edges, column) for edges, column in zip(self.edges_, S.T, strict=True)]
-        return OneHot(np.column_stack(columns), self.n_bins)
+        return OneHot(np.column_stack(columns), self.edges_.shape[1] + 1)
 
 
 class MeanDistances(Representation):
@@ -215,17 +215,17 @@ class RankHistogram(Representation):
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "RankHistogram":
         """Set the bin edges."""
-        self.n_bins_ = 5 * (n_classes - 1) if self.n_bins is None else self.n_bins
+        n_bins = 5 * (n_classes - 1) if self.n_bins is None else self.n_bins
         r = expected_rank(S)
         low, high = (1.0, float(n_classes)) if self.span == "classes" else (r.min(), r.max())
-        self.edges_ = inner_edges(low, high, self.n_bins_)
+        self.edges_ = inner_edges(low, high, n_bins)
         return self
 
     def transform(self, S: Floats) -> OneHot:
         """Return the one-hot bins, (N, n_bins)."""
         r = expected_rank(S)
         bins = self.edges_.searchsorted(r, "right") if self.span == "classes" else self.edges_.searchsorted(r)
-        return OneHot(bins[:, None], self.n_bins_)
+        return OneHot(bins[:, None], len(self.edges_) + 1)
 
 
 class Partition(Representation):

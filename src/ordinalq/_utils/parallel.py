@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import joblib
+from threadpoolctl import threadpool_limits
 
 # Seconds between two looks at whether the parent is still there.
 POLL = 1.0
@@ -62,13 +63,16 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield function(shared, *call) of each call, in their order, whoever of `n_jobs` processes has computed it.
 
-    The function is at the top of a module, so that workers find it; each worker gets `shared` once, and has one thread.
+    The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP have
+    one thread, also without workers: products of a block are small, and threads that wait for more would use the CPU.
     Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:
         for call in calls:
-            yield function(shared, *call)
+            with threadpool_limits(1):
+                result = function(shared, *call)
+            yield result
         return
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -97,8 +101,6 @@ def n_workers(n_jobs: Any) -> int:
 
 def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any:
     """Run one call in a worker, with one thread."""
-    from threadpoolctl import threadpool_limits
-
     with suppress(ModuleNotFoundError):  # not installed without the extra `tables`
         import pyarrow as pa
 

@@ -1,6 +1,8 @@
 """The server of the web app: routes, access checks, start and clean-up."""
 
 import contextlib
+import math
+import multiprocessing
 import os
 import secrets
 import shutil
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +25,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ordinalq._utils.parallel import try_lock
 from ordinalq.app import actions, jobs, pages, work
@@ -232,6 +236,78 @@ LOCK = "lock"
 MAX_REQUESTS = 64
 # Seconds that requests under way are given at the end.
 PATIENCE = 2
+# Seconds within which the headers of a request must arrive, and within which some of its body must.
+HEADER_SECONDS = 10.0
+BODY_SECONDS = 30.0
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if it stays silent, or if newer ones need its place.
+
+    Neither is done by uvicorn: connections without a request would count as requests until their client closes them.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """Start waiting for a request; close the connection that has waited longest if there are too many."""
+        super().connection_made(transport)
+        self._wait()
+        self._timer = self.loop.call_later(1, self._check)
+        waiting = [one for one in self.connections if isinstance(one, Connection) and one.is_waiting]
+        if len(self.connections) >= MAX_REQUESTS and waiting:
+            min(waiting, key=lambda one: one.since).abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take data; those of a body show that the client is there, single bytes of headers do not."""
+        super().data_received(data)
+        if self.conn.their_state is h11.SEND_BODY:
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._wait()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request has begun."""
+        return self.conn.their_state is h11.IDLE
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _wait(self) -> None:
+        self.since = self.loop.time()
+
+    def _check(self) -> None:
+        """Close the connection if the client owes something for too long; look again after a second."""
+        is_sending = self.conn.their_state is h11.SEND_BODY and not self.flow.read_paused
+        limit = HEADER_SECONDS if self.is_waiting else BODY_SECONDS if is_sending else math.inf
+        if self.loop.time() - self.since > limit:
+            self.abort()
+        else:
+            self._timer = self.loop.call_later(1, self._check)
+
+
+def settings(app: Starlette) -> uvicorn.Config:
+    """Return how the application is served."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_REQUESTS,
+        timeout_graceful_shutdown=PATIENCE,
+    )
 
 
 def serve(port: int, say: Callable[[str], object], *, browser: bool = True) -> None:
@@ -239,17 +315,7 @@ def serve(port: int, say: Callable[[str], object], *, browser: bool = True) -> N
     with _listening(port) as listening, private_folder() as folder:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        config = uvicorn.Config(
-            build(folder, port, token),
-            http="h11",
-            ws="none",
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MAX_REQUESTS,
-            timeout_graceful_shutdown=PATIENCE,
-        )
+        config = settings(build(folder, port, token))
         address = f"http://{HOST}:{port}/?token={token}"
         say(address)
         # The first process takes seconds to import everything: before it is needed.
@@ -280,9 +346,14 @@ def private_folder() -> Iterator[Path]:
         _remove_left(old)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     lock = try_lock(folder / LOCK)
+    # Sockets of processes lie here too; multiprocessing would leave its own folder behind after a kill.
+    processes: dict[str, Any] = vars(multiprocessing.current_process())["_config"]
+    before = processes.get("tempdir")
+    processes["tempdir"] = str(folder)
     try:
         yield folder
     finally:
+        processes["tempdir"] = before
         if lock is not None:
             lock.close()
         shutil.rmtree(folder, ignore_errors=True)

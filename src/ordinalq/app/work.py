@@ -201,7 +201,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
     for kind in ("csv", "parquet"):
-        write_table(estimates.frame(), folder / f"estimates.{kind}", kind)
+        write_table(estimates.frame(), folder / f"estimates.{kind}", kind, csv_safe=True)
     smoothing = quantifier.smoothing()
     return Answer(
         estimates,
@@ -221,7 +221,7 @@ def compare(model: Path, groups: Sequence[str], level: float, estimand: str, fol
     estimates = estimate(quantifier, summary, level, IntervalOptions(estimand=estimand))
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
-    write_table(found.frame(), folder / "comparison.csv", "csv")
+    write_table(found.frame(), folder / "comparison.csv", "csv", csv_safe=True)
     return Compared(estimates, found)
 
 

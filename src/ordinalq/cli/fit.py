@@ -13,6 +13,7 @@ from ordinalq.cli.options import (
     EncodingOption,
     FormatOption,
     JsonOption,
+    MaxSpoolOption,
     ModelArgument,
     QuotingOption,
     SkipOption,
@@ -99,6 +100,7 @@ def fit(
     format: FormatOption = None,  # noqa: A002
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
+    max_spool: MaxSpoolOption = 8.0,
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
@@ -108,7 +110,7 @@ def fit(
     from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
-    file = open_table(table, format, encoding, quoting)
+    file = open_table(table, format, encoding, quoting, max_spool)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
@@ -223,6 +225,7 @@ def evaluate(
     format: FormatOption = None,  # noqa: A002
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
+    max_spool: MaxSpoolOption = 8.0,
     json: JsonOption = False,
 ) -> None:
     """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
@@ -232,7 +235,7 @@ def evaluate(
     from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
 
-    file = open_table(table, format, encoding, quoting)
+    file = open_table(table, format, encoding, quoting, max_spool)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
     what = unit(target or info.target, info.classes)

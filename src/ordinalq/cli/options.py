@@ -34,6 +34,12 @@ QuotingOption = Annotated[
         "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal': they protect, 'none': plain characters."
     ),
 ]
+MaxSpoolOption = Annotated[
+    float, typer.Option("--max-spool", help="Gigabytes of standard input or of a pipe that are copied to disk at most.")
+]
+CsvSafeOption = Annotated[
+    bool, typer.Option("--csv-safe", help="Put a quote before text in CSV output that spreadsheets take for a formula.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
 ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]

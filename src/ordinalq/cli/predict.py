@@ -16,9 +16,11 @@ import typer
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import percent
 from ordinalq.cli.options import (
+    CsvSafeOption,
     EncodingOption,
     FormatOption,
     JsonOption,
+    MaxSpoolOption,
     ModelArgument,
     QuotingOption,
     TrustOption,
@@ -86,6 +88,8 @@ class Job:
     format: FormatOption = None
     encoding: EncodingOption = "utf-8"
     quoting: QuotingOption = "auto"
+    max_spool: MaxSpoolOption = 8.0
+    csv_safe: CsvSafeOption = False
     json: JsonOption = False
 
     @property
@@ -133,7 +137,7 @@ class Job:
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
-        return open_table(path, self.format, self.encoding, self.quoting)
+        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool)
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
@@ -480,7 +484,7 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
                 writing.write_table(part.frame(), folder / f"part-{number:05d}.parquet", "parquet")
         elif out is not None:
             table = files.enter_context(writing.replacing(out))
-            writing.write_table(estimates.frame(), table, writing.table_format(out))
+            writing.write_table(estimates.frame(), table, writing.table_format(out), csv_safe=job.csv_safe)
         if plot is not None:
             from ordinalq.plot import trend
 
@@ -607,7 +611,7 @@ def plan(
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
-            writing.write_table(rows, path, kind)
+            writing.write_table(rows, path, kind, csv_safe=job.csv_safe)
     if job.json:
         say_json(_needed_result(found.needed))
         return

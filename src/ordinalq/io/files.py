@@ -32,6 +32,11 @@ CHUNK = 1 << 20
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 # The format of a table by its file extension.
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
+# Gigabytes of standard input or a pipe that are copied to a temporary file.
+MAX_SPOOL = 8.0
+# A row of more bytes is a quoted cell that does not end, or no table.
+MAX_ROW = 1 << 24
+LINE_ENDS = (b"\n", b"\r")
 # Endings of packed files.
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -70,28 +75,35 @@ def unpacked(raw: IO[bytes], ending: str) -> Any:
 class Source:
     """A file that can be read as often as needed; what comes through a pipe is kept in a temporary file.
 
-    The path "-" stands for the standard input. Errors call it `name`; `path` is where the bytes are, of a temporary
-    file that vanishes with the source; `packing` is the ending of the name of a packed file, such as ".gz", or "".
+    The path "-" stands for the standard input. At most `max_spool` gigabytes are kept, and text must have lines. Errors
+    call it `name`; `path` is where the bytes are, of a temporary file that vanishes with the source; `packing` is the
+    ending of the name of a packed file, such as ".gz", or "".
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, format: str = "csv", max_spool: float = MAX_SPOOL) -> None:  # noqa: A002
         self.name = "standard input" if str(path) == STDIN else str(path)
         self.packing = packing(Path(path).name)
         self.path = Path(path)
         if str(path) == STDIN:
-            self._spool(sys.stdin.buffer)
+            self._spool(sys.stdin.buffer, format, max_spool)
             return
         check_readable(self.path)
         if not stat.S_ISREG(os.stat(path).st_mode):
             with open(path, "rb") as stream:
-                self._spool(stream)
+                self._spool(stream, format, max_spool)
 
-    def _spool(self, stream: IO[bytes]) -> None:
+    def _spool(self, stream: IO[bytes], format: str, max_spool: float) -> None:  # noqa: A002
         handle, name = tempfile.mkstemp(prefix="ordinalq-")
         self.path = Path(name)
         weakref.finalize(self, self.path.unlink, missing_ok=True)
         with open(handle, "wb") as file:
+            has_lines, line = format != "parquet" and not self.packing, 0
             while block := stream.read(CHUNK):
+                line = len(block) - end if (end := max(map(block.rfind, LINE_ENDS)) + 1) else line + len(block)
+                if has_lines and line > MAX_ROW:
+                    raise ValueError(f"{self.name}: expected lines of text, got {MAX_ROW:,} bytes without a line end.")
+                if file.tell() + len(block) > max_spool * 1e9:
+                    raise ValueError(f"{self.name}: expected at most {max_spool:g} GB, got more. Use max_spool=GB.")
                 file.write(block)
 
     @property
@@ -191,8 +203,6 @@ def encoding_problem(source: Source, encoding: str) -> str:
 # Rows of delimited text: where they end, and the slow reader that says what is wrong with one of them.
 
 
-# A row of more bytes is a quoted cell that does not end, or no table.
-MAX_ROW = 1 << 24
 MAX_CELL = 1 << 22
 
 QUOTE, LINE_FEED, RETURN = ord('"'), ord("\n"), ord("\r")

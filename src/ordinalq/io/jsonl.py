@@ -18,6 +18,10 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 LARGEST = 2**63
 # So many bytes tell the types of the columns.
 SAMPLE = 1 << 16
+# Values may be nested so deep. Arrow recurses once per level, and its work grows with the square of the depth.
+MAX_DEPTH = 64
+# Also one that is cut by the end: then no start is tried twice.
+STRING = re.compile(rb'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)
 
 
 class JsonLines:
@@ -140,6 +144,8 @@ def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataT
         except (pa.ArrowInvalid, UnicodeError):
             table = None
     if table is None:
+        if _is_deep(block):
+            return None
         try:
             table = read({}, "infer")
             # Words that look like a time stay as they were written.
@@ -152,8 +158,31 @@ def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataT
     if not names or table.num_rows != n_lines or not set(names) <= set(table.column_names):
         return None
     table = table.select(list(names))
-    table = table.cast(pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in table.schema]))
-    return None if any(pa.types.is_nested(field.type) for field in table.schema) else table
+    if any(pa.types.is_nested(field.type) for field in table.schema):
+        return None
+    return table.cast(pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in table.schema]))
+
+
+def _is_deep(block: bytes) -> bool:
+    """Return whether values may be nested deeper than `MAX_DEPTH`, before Arrow looks at them.
+
+    >>> _is_deep(b'{"a": [[1], "[[["]}'), _is_deep(b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}")
+    (False, True)
+    """
+    text = np.frombuffer(block.strip(), dtype=np.uint8)
+    opened = np.flatnonzero((text == ord("[")) | (text == ord("{")))
+    ends = np.flatnonzero(text == ord("\n"))
+    if block.count(b"}\n{") + block.count(b"}\r\n{") < len(ends):
+        ends = ends[:0]  # an object may be on several lines
+    ends = np.append(ends, len(text))
+    starts = np.append(0, ends[:-1])
+    # Only lines with many brackets are looked at more closely.
+    for i in np.flatnonzero(np.diff(np.searchsorted(opened, ends), prepend=0) > MAX_DEPTH):
+        rest = np.frombuffer(STRING.sub(b"", text[starts[i] : ends[i]].tobytes()), dtype=np.uint8)
+        steps = np.isin(rest, list(b"[{")).astype(np.int64) - np.isin(rest, list(b"]}"))
+        if np.cumsum(steps).max(initial=0) > MAX_DEPTH:
+            return True
+    return False
 
 
 def _parsed(block: bytes, line: int, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -166,7 +195,9 @@ def _parsed(block: bytes, line: int, name: str) -> Iterator[tuple[int, dict[str,
             row = json.loads(text, object_pairs_hook=_once, parse_int=_whole)
         except _TwiceError as error:
             raise ValueError(f"{where}: expected different keys, but {error.args[0]!r} occurs twice.") from error
-        except (ValueError, RecursionError) as error:
+        except RecursionError as error:
+            raise ValueError(f"{where}: expected one JSON object per line, got values nested too deep.") from error
+        except ValueError as error:
             raise ValueError(f"{where}: expected one JSON object per line: {error}.") from error
         if not isinstance(row, dict):
             raise ValueError(f"{where}: expected one JSON object per line, got {text.strip()[:40]!r}.")

@@ -48,11 +48,27 @@ class Parquet:
             try:
                 for part in file.iter_batches(batch_size=batch, row_groups=[block.start], columns=names):
                     rows = range(row, row + part.num_rows)
+                    self._check_text(part, row)
                     row += part.num_rows
                     if part.num_rows:
                         yield Part(pa.Table.from_batches([part]).select(names), rows)
             except (pa.ArrowException, OSError) as error:
                 raise self._unreadable(error) from error
+
+    def _check_text(self, batch: Any, first_row: int) -> None:
+        """Raise ValueError if text is not UTF-8: Arrow reads any bytes, which fail much later."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            words = column.dictionary if pa.types.is_dictionary(column.type) else column
+            if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+                continue
+            try:
+                words.validate(full=True)
+            except pa.ArrowInvalid as error:
+                plain = column.dictionary_decode() if words is not column else column
+                cells = plain.cast(pa.large_binary()).to_pylist()
+                row, cell = next((i, cell) for i, cell in enumerate(cells) if not _is_utf8(cell))
+                place = f"{self.source.name}, row {first_row + row}"
+                raise ValueError(f"{place}: expected UTF-8 text in column {name!r}, got {cell[:40]!r}.") from error
 
     def kinds(self) -> dict[str, str]:
         """Return the kind of each column: numbers of any width are of one kind."""
@@ -92,6 +108,14 @@ class Parquet:
     def _unreadable(self, error: Exception) -> ValueError:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return ValueError(f"{self.source.name}: not a readable parquet file: {reason[:200]}")
+
+
+def _is_utf8(cell: bytes | None) -> bool:
+    try:
+        (cell or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _n_bytes(group: Any, names: set[str]) -> int:

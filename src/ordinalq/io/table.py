@@ -17,11 +17,12 @@ import pandas as pd
 
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.progress import along
-from ordinalq._utils.validation import check_choice
+from ordinalq._utils.validation import check_choice, check_real
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import (
     ENDINGS,
     FORMATS,
+    MAX_SPOOL,
     PACKED,
     STDIN,
     Block,
@@ -203,10 +204,12 @@ def open_file(
     format: str | None = None,  # noqa: A002
     encoding: str = "utf-8",
     quoting: str = "auto",
+    max_spool: float = MAX_SPOOL,
 ) -> TableFile:
     """Return the table in a single file, see :func:`ordinalq.io.table.open_table`."""
     check_encoding(encoding)
     check_choice("quoting", quoting, QUOTING)
+    check_real("max_spool", max_spool, low=0)
     if format is not None:
         check_choice("format", format, FORMATS)
     if str(path) != STDIN:
@@ -219,7 +222,7 @@ def open_file(
                 f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
                 "give its format otherwise, such as format='csv'."
             )
-    return TableFile(Source(path), format, encoding, quoting)
+    return TableFile(Source(path, format, max_spool), format, encoding, quoting)
 
 
 def format_of(name: str) -> str | None:
@@ -258,6 +261,7 @@ def open_table(
     format: str | None = None,  # noqa: A002
     encoding: str = "utf-8",
     quoting: str = "auto",
+    max_spool: float = MAX_SPOOL,
 ) -> "Table":
     """Return the table in a file or in many, which are looked at only to see that they are there.
 
@@ -278,6 +282,8 @@ def open_table(
         Whether quotes around a cell of CSV and TSV files protect what is in it ("minimal"), or are characters like
         others ("none"). "auto": they protect in CSV files, and in TSV files in which all quotes are at the edges of
         cells.
+    max_spool : float, default=8
+        Gigabytes of standard input or of a pipe that are copied at most.
     """
     given = [path] if isinstance(path, str | Path) else list(path)
     if not given:
@@ -288,7 +294,7 @@ def open_table(
     paths = [file for file, _ in found]
     if twice := [file for file, times in Counter(paths).items() if times > 1]:
         raise ValueError(f"{twice[0]}: expected each file once, got it twice.")
-    files = [open_file(file, format, encoding, quoting) for file in paths]
+    files = [open_file(file, format, encoding, quoting, max_spool) for file in paths]
     formats = {file.format for file in files}
     if len(formats) > 1:
         first, other = files[0], next(file for file in files if file.format != files[0].format)

@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq.io.columns import is_words
 from ordinalq.io.files import ENDINGS
 
+# Beginnings of cells that spreadsheets take for formulas.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 PICTURES = ("png", "svg", "pdf")
 # The files of a table in a folder.
 PART = re.compile(r"part-\d{5}\.parquet")
@@ -91,14 +96,51 @@ def picture_format(path: Path) -> str:
     return ending
 
 
-def write_table(frame: pd.DataFrame, path: Path, kind: str) -> None:
-    """Write a table in one of the formats of `ordinalq.io.table`; missing values are empty cells, or null."""
+def write_table(frame: pd.DataFrame, path: Path, kind: str, *, csv_safe: bool = False) -> None:
+    """Write a table in one of the formats of `ordinalq.io.table`; missing values are empty cells, or null.
+
+    In CSV and TSV files, text that a spreadsheet would take for a formula gets a quote before it if `csv_safe`.
+    Otherwise a warning is issued.
+    """
     if kind == "parquet":
         frame.to_parquet(path, index=False)
     elif kind == "jsonl":
         frame.to_json(path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
     else:
-        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
+        _without_formulas(frame, csv_safe).to_csv(
+            path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n"
+        )
+
+
+def _without_formulas(frame: pd.DataFrame, csv_safe: bool) -> pd.DataFrame:
+    """Return a table for spreadsheets, see :func:`write_table`."""
+    words = {j: frame.iloc[:, j] for j in range(frame.shape[1]) if is_words(frame.iloc[:, j])}
+    found = {j: column.map(_is_formula).to_numpy(dtype=bool) for j, column in words.items()}
+    n_cells = sum(int(mask.sum()) for mask in found.values()) + sum(map(_is_formula, frame.columns))
+    if n_cells == 0:
+        return frame
+    if not csv_safe:
+        warnings.warn(
+            f"{n_cells:,} cells begin with =, +, - or @, which spreadsheets take for formulas. Use csv_safe=True to "
+            "quote them.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return frame
+    safe = frame.copy()
+    for j, mask in found.items():
+        safe.isetitem(j, [f"'{cell}" if bad else cell for cell, bad in zip(words[j], mask, strict=True)])
+    safe.columns = pd.Index([f"'{name}" if _is_formula(name) else name for name in frame.columns])
+    return safe
+
+
+def _is_formula(cell: Any) -> bool:
+    """Return whether a spreadsheet takes a cell for a formula.
+
+    >>> [_is_formula(cell) for cell in ("=A1", "-1.5", "-A1", "a=b", -1.5)]
+    [True, False, True, False, False]
+    """
+    return isinstance(cell, str) and cell.startswith(FORMULAS) and NUMBER.fullmatch(cell) is None
 
 
 def check_folder(path: Path) -> Path:

@@ -240,8 +240,14 @@ def _columns(groups: Any) -> Mapping[str, Any]:
 
 def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
     """Return the distinct values of a column (N,), sorted, and the position of each item's value among them."""
-    column, native = _column(groups)
-    codes, values = pd.factorize(column)
+    try:
+        column, native = _column(groups)
+        codes, values = pd.factorize(column)
+        if values.dtype == object:
+            for value in values:
+                _check_text(value)
+    except UnicodeError as error:
+        raise _not_text(groups, name) from error
     values, rank = _sorted(pd.Index(values))
     missing = codes < 0
     if missing.any():
@@ -249,6 +255,25 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
         codes = np.where(missing, len(rank), codes)
         rank = np.append(rank, len(rank))
     return Column(values, name, native), rank[codes]
+
+
+def _check_text(value: Any) -> None:
+    """Raise UnicodeError if a string has half of a character, or bytes are not UTF-8."""
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, bytes):
+        value.decode()
+
+
+def _not_text(groups: Any, name: str) -> ValueError:
+    """Return the error that names the first group that is not Unicode text."""
+    for row, value in enumerate(groups):
+        try:
+            _check_text(value)
+        except UnicodeError:
+            shown = ascii(bytes(value) if isinstance(value, bytes) else value)[:60]
+            return ValueError(f"groups must be Unicode text, got {shown} in row {row} of {name!r}.")
+    return ValueError(f"groups must be Unicode text in {name!r}.")
 
 
 def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
@@ -272,7 +297,7 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
     if isinstance(groups, np.ndarray):
         native = groups.dtype if native is None and groups.dtype.kind in "UMm" else native
         if groups.dtype.kind == "S":
-            groups = groups.astype(str)
+            groups = np.strings.decode(groups, "utf-8")
         # pandas knows only native bytes.
         return pd.Index(groups.astype(groups.dtype.newbyteorder("="))), native
     index = groups if isinstance(groups, pd.Index) else pd.Index(groups)

@@ -1,6 +1,7 @@
 """`Summary`: the values that a method needs of B samples, which can be merged."""
 
 import io
+import struct
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ordinalq._utils.arrays import read_header
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.validation import Array, Counts, Floats, Index
 from ordinalq.samples.keys import Column, Keys
@@ -259,14 +261,49 @@ class Summary:
     def load(cls, path: str | Path) -> "Summary":
         """Read what :meth:`save` has written; no code from the file is run."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            arrays = _arrays(Path(path))
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
             items = [_scored(arrays, i) for i in range(sum(name.startswith("S ") for name in arrays))]
             keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
-            return cls(arrays["n_items"], totals, tuple(items), keys, int(arrays.get("exponent", 0)))
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            summary = cls(arrays["n_items"], totals, tuple(items), keys, int(arrays.get("exponent", 0)))
+            summary.check()
+        except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
+            raise
+        except Exception as error:  # zipfile, NumPy and Arrow raise many kinds for damaged files
             raise ValueError(f"{path}: expected what Summary.save has written, got something else.") from error
+        return summary
+
+    def check(self) -> None:
+        """Raise ValueError if arrays do not fit together, as those of a damaged file."""
+        B = len(self)
+        _require(self.n_items.shape == (B,) and self.n_items.dtype.kind in "iu" and (self.n_items >= 0).all())
+        _require({"weight", "weight2"} <= self.totals.keys() or not self.items)
+        for name, total in self.totals.items():
+            _require(total.dtype == np.float64 and total.ndim >= 1 and len(total) == B)
+            _require(
+                name not in ("weight", "weight2") or (total.shape == (B,) and ((total > 0) & np.isfinite(total)).all())
+            )
+        for S, samples, rows in self.items:
+            _require(S.ndim == 2 and S.dtype.kind == "f" and np.isfinite(S).all())
+            _require(rows.shape == (len(samples),) and _are_below(rows, B) and _are_below(samples.items, len(S)))
+            offsets = samples.offsets
+            _require(
+                offsets.dtype.kind in "iu" and offsets.ndim == 1 and (np.diff(offsets.astype(np.int64)) >= 0).all()
+            )
+            _require(len(offsets) >= 1 and offsets[0] == 0 and offsets[-1] == len(samples.items))
+            weights = samples.weights
+            _require(weights is None or (weights.values.shape == samples.items.shape and (weights.values >= 0).all()))
+        _require(self.keys is None or len(self.keys) == B)
+
+
+def _require(fits: Any) -> None:
+    if not fits:
+        raise ValueError("the arrays of a summary must fit together.")
+
+
+def _are_below(numbers: Array, n: int) -> bool:
+    """Return whether an array has whole numbers 0..n-1."""
+    return bool(numbers.ndim == 1 and numbers.dtype.kind in "iu" and ((numbers >= 0) & (numbers < n)).all())
 
 
 def blocks(n_items: Counts, *, of_items: bool) -> list[slice]:
@@ -377,18 +414,73 @@ def _on_disk(array: Array) -> Array:
         return np.memmap(file, dtype=array.dtype, mode="r", shape=array.shape)
 
 
+def _arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file of :meth:`Summary.save`, which are not compressed, so that nothing can grow."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            _require(member.compress_type == zipfile.ZIP_STORED and member.file_size <= path.stat().st_size)
+            with archive.open(member) as stream:
+                read_header(stream, member.file_size)
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
 def _to_bytes(keys: Keys) -> npt.NDArray[np.uint8]:
-    """Return keys as an Arrow stream: it knows all types that they may have."""
+    """Return keys as an Arrow stream; raise TypeError if it cannot hold them."""
     import pandas as pd
 
     with require_extra("tables", "saving a summary of groups"):
         import pyarrow as pa
 
-    table = pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False)
+    for column in keys.columns:
+        try:
+            table = pa.Table.from_pandas(pd.DataFrame({column.name: column.index}), preserve_index=False)
+            same = _from_bytes(_stream(table)).columns[0].index.equals(column.index)
+        except (pa.ArrowException, TypeError, ValueError, UnicodeError) as error:
+            raise _not_saved(column) from error
+        if not same:
+            raise _not_saved(column)
+    return _stream(pa.Table.from_pandas(pd.DataFrame(keys.frame()), preserve_index=False))
+
+
+def _stream(table: Any) -> npt.NDArray[np.uint8]:
+    import pyarrow as pa
+
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     return np.frombuffer(stream.getvalue(), dtype=np.uint8)
+
+
+def _not_saved(column: Column) -> TypeError:
+    kind = column.index.dtype if column.index.dtype != object else type(column.index[0]).__name__
+    return TypeError(
+        f"groups must be text, numbers, dates or categories to be saved, got {kind} in {column.name!r}. Use str."
+    )
+
+
+def _is_compressed(message: Any) -> bool:
+    """Return whether the buffers of an Arrow message are compressed; `save` never does that, and they could grow.
+
+    The metadata are a flatbuffer, which Arrow has verified: a table is preceded by the places of its fields.
+    """
+    metadata = message.metadata.to_pybytes()
+
+    def field(table: int, number: int) -> int | None:
+        """Return the place of a table that is a field of another, None if it is not set."""
+        places = table - struct.unpack_from("<i", metadata, table)[0]
+        size, *offsets = struct.unpack_from(f"<{number + 3}H", metadata, places)
+        if size < 2 * number + 6 or not offsets[-1]:
+            return None
+        start = table + int(offsets[-1])
+        return start + int(struct.unpack_from("<I", metadata, start)[0])
+
+    if message.type not in ("record batch", "dictionary"):
+        return False
+    batch = field(struct.unpack_from("<I", metadata)[0], 2)
+    if message.type == "dictionary" and batch is not None:
+        batch = field(batch, 1)
+    return batch is None or field(batch, 3) is not None
 
 
 def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
@@ -397,5 +489,13 @@ def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     with require_extra("tables", "loading a summary of groups"):
         import pyarrow as pa
 
-    frame = pa.ipc.open_stream(stream.tobytes()).read_pandas()
+    content = stream.tobytes()
+    _require(not any(map(_is_compressed, pa.ipc.MessageReader.open_stream(content))))
+    with pa.ipc.open_stream(content) as reader:
+        # Nested values are no keys, and recurse.
+        types = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in reader.schema.types]
+        _require(types and not any(map(pa.types.is_nested, types)))
+        table = reader.read_all()
+    table.validate(full=True)
+    frame = table.to_pandas()
     return Keys([Column(pd.Index(frame[name]), str(name)) for name in frame.columns])

@@ -132,14 +132,20 @@ def em_counts(
         return np.asarray(R / np.maximum((prior * R).sum(axis=1, keepdims=True), TINY))
 
     first = np.full(data.n_classes, 1 / data.n_classes) if start is None else start
-    items = data.sizes[:, None] / (1.0 if acceptance is None else acceptance)
+
+    def statistic(old: Floats, new: Floats) -> Floats:
+        # Numbers of items beyond those of a double have no statistic, and never meet the tolerance.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            items = data.sizes[:, None] / (1.0 if acceptance is None else acceptance)
+            return stop(items * old, items * new)
+
     P, n_iter, converged = _iterate(
         ratios,
         np.tile(first, (len(data), 1)),
         smoothing,
         max_iter,
         tol,
-        lambda old, new: stop(items * old, items * new),
+        statistic,
     )
     P = clean(P)  # mass of q in rows that M does not know is lost
     at = objective.derivatives(P, np.arange(len(data)))

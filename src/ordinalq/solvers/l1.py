@@ -120,7 +120,7 @@ def _in_own_units(D: Floats, C: Floats) -> tuple[float, Floats, Floats]:
     """
     m = reference_column(D)
     D, C = D - m[:, None], C - m
-    sizes = np.abs(D).max(axis=0)
+    sizes = np.abs(D).max(axis=0, initial=0.0)
     unit = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
     return unit, D / unit, C / unit
 

@@ -365,7 +365,8 @@ class MixtureObjective(Objective):
             scaled = block.R * (root / np.maximum(V, TINY))[:, None, :]
             value[block.rows] = negative_log_likelihood(V, block.W)
             gradient[block.rows] = -np.matmul(scaled, root[:, :, None])[:, :, 0]
-            hessian[block.rows] = np.matmul(scaled, scaled.transpose(0, 2, 1))
+            with np.errstate(over="ignore"):  # of items that p cannot explain: the value is infinite, too
+                hessian[block.rows] = np.matmul(scaled, scaled.transpose(0, 2, 1))
         penalty = self.regularizer.derivatives(P, self.samples.sizes[rows].astype(np.float64))
         return Derivatives(value + penalty.value, gradient + penalty.gradient, hessian + penalty.hessian)
 

@@ -10,7 +10,6 @@ import copy
 import hashlib
 import io
 import json
-import math
 import platform
 import re
 import warnings
@@ -18,7 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -26,11 +25,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor, BaseEnsemble
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalq import aliases
+from ordinalq._utils.arrays import Header, read_header
 from ordinalq._utils.extras import require_extra
 from ordinalq._utils.text import first_of, plain
 from ordinalq.io.columns import short
@@ -45,6 +46,20 @@ from ordinalq.version import __version__
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
 FORMAT = 4
 META = "meta.json"
+# NumPy's own, whatever the caller has set.
+PRINT_OPTIONS: dict[str, Any] = {
+    "precision": 8,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 75,
+    "suppress": False,
+    "nanstr": "nan",
+    "infstr": "inf",
+    "sign": "-",
+    "floatmode": "maxprec",
+    "formatter": None,
+    "legacy": False,
+}
 
 
 @dataclass(frozen=True)
@@ -80,13 +95,32 @@ def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
             "skops": skops.__version__,
         },
         method=type(quantifier).__name__,
-        parameters={name: repr(value) for name, value in quantifier.get_params(deep=False).items()},
+        parameters=_shown_parameters(quantifier),
         classes=plain_labels(quantifier.classes_),
         p_train=quantifier.p_train_.tolist(),
         n_held_out=None if held_out is None else len(held_out.codes),
         columns=dict(columns),
         target=getattr(model, "target_", None),
     )
+
+
+def _shown_parameters(quantifier: Quantifier) -> dict[str, str]:
+    """Return the parameters as text that depends on neither display options nor memory addresses."""
+    parameters = quantifier.get_params(deep=False)
+    with sklearn.config_context(print_changed_only=True), np.printoptions(**PRINT_OPTIONS):
+        return {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in parameters.items()}
+
+
+def check_description(info: ModelInfo, model: Any, quantifier: Quantifier) -> None:
+    """Raise ValueError if a model is not the one that its file describes."""
+    found = describe(model, quantifier)
+    names = ["method", "classes", "p_train", "n_held_out", "columns", "target"]
+    if info.versions == found.versions:  # otherwise parameters may be shown in another way
+        names.append("parameters")
+    for name in names:
+        described, got = getattr(info, name), getattr(found, name)
+        if described != got:
+            raise ValueError(f"{name} must be {short(described)}, as described in {META}, got {short(got)}")
 
 
 def plain_labels(classes: Any) -> list[Any]:
@@ -229,18 +263,12 @@ LOADERS: dict[str, tuple[str, ...] | None] = {
     # Refused by skops unless the caller trusts what they call.
     **dict.fromkeys(("ConstructorFromReduceNode", "MethodNode", "OperatorFuncNode")),
 }
+# Nodes without parts that can be changed.
+CONSTANTS = ("JsonNode", "TypeNode")
 # Scalars whose constructor takes a number for a size, or that hold anything.
 STRANGE_SCALARS = ("numpy.void", "numpy.object_", "numpy.record")
 # scikit-learn hands what they hold to C code that looks at no size.
 UNCHECKED = tuple(f"sklearn.svm._classes.{name}" for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))
-
-
-class Array(NamedTuple):
-    """What an array in a file is."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    n_bytes: int
 
 
 class Refused(ValueError):
@@ -284,25 +312,19 @@ def unpacked_size(archive: zipfile.ZipFile) -> int:
     return size
 
 
-def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
     """Return shape, type and bytes of an array; of other members only the bytes."""
     if member.filename.endswith(".npz"):
         with archive.open(member) as stream, zipfile.ZipFile(io.BytesIO(stream.read())) as inner:
             parts = [_check_member(inner, part) for part in inner.infolist()]
-            return Array((), np.dtype(np.void), member.file_size + sum(part.n_bytes for part in parts))
+            return Header((), np.dtype(np.void), member.file_size + sum(part.n_bytes for part in parts))
     if not member.filename.endswith(".npy"):
-        return Array((), np.dtype(np.void), member.file_size)
+        return Header((), np.dtype(np.void), member.file_size)
     with archive.open(member) as stream:
         try:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(stream)
-        except Exception as error:  # whatever the parser of headers makes of rubbish
-            raise Refused(f"an array in it cannot be read: {type(error).__name__}") from error
-        n_bytes = math.prod(shape) * dtype.itemsize
-        if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != member.file_size:
-            raise Refused(f"an array in it is not {dtype} of shape {shape}, as it says")
-    return Array(shape, dtype, n_bytes)
+            return read_header(stream, member.file_size)
+        except ValueError as error:
+            raise Refused(str(error)) from error
 
 
 class _Nodes:
@@ -311,7 +333,7 @@ class _Nodes:
     `n_bytes` are those of all arrays, each as often as it is read.
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Header]) -> None:
         self.arrays = arrays
         self.n_bytes = 0
         self._known: dict[int, dict[str, Any]] = {}
@@ -364,7 +386,7 @@ class _Nodes:
         """Return the value of a node that is written as JSON."""
         return json.loads(self._known.get(node.get("__id__", 0), node)["content"])
 
-    def _array(self, node: dict[str, Any]) -> Array:
+    def _array(self, node: dict[str, Any]) -> Header:
         return self.arrays[self._known.get(node.get("__id__", 0), node)["file"]]
 
     @staticmethod
@@ -431,21 +453,35 @@ def children(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     yield inner
 
 
-def shared_once(schema: dict[str, Any]) -> set[str]:
-    """Make of nodes that were written twice, because two others hold them, references; return the files in use."""
-    known: set[int] = set()
-    files: set[str] = set()
-    waiting = [schema]
+def make_canonical(schema: dict[str, Any]) -> dict[str, str]:
+    """Make the tree of a model independent of memory addresses; return the new name of each array file in use.
+
+    Nodes and files are numbered in the order in which they are first read. A node that two others hold is written once.
+    """
+    numbers: dict[int, int] = {}
+    files: dict[str, str] = {}
+    waiting, last = [schema], 0
     while waiting:
         node = waiting.pop()
-        number = node.get("__id__")
-        if number in known:
-            for name in [name for name in node if name not in ("__class__", "__module__", "__loader__", "__id__")]:
+        # Whether Python has one object for two equal constants is by chance.
+        number = None if node["__loader__"] in CONSTANTS else node.get("__id__")
+        if number in numbers:
+            for name in [name for name in node if name not in ("__class__", "__module__", "__loader__")]:
                 del node[name]
+            node["__id__"] = numbers[number]
             continue
-        known.add(number or 0)
+        last += 1
+        node["__id__"] = last
+        if number is not None:
+            numbers[number] = last
+        if node["__loader__"] == "SetNode":
+            node["content"].sort(key=lambda part: json.dumps({**part, "__id__": 0}, sort_keys=True))
+        content = node.get("content")
+        if isinstance(content, dict) and "__loader__" in content.get("_stop_words_id", {}):
+            content["_stop_words_id"]["content"] = "null"  # an address that scikit-learn stores
         if "file" in node:
-            files.add(node["file"])
+            name = node["file"]
+            node["file"] = files.setdefault(name, f"{len(files)}.{name.rpartition('.')[2]}")
         waiting += reversed(list(children(node)))
     return files
 
@@ -520,6 +556,8 @@ def _check_estimator(estimator: Any, n_features: Any, in_ensemble: bool) -> Any:
         if in_ensemble and number != n_features:
             raise ValueError(f"a decision tree in it is for {number} features, its model for {n_features}")
         _check_outputs(estimator)
+    if isinstance(estimator, OneHotEncoder):
+        _check_encoder(estimator)
     jobs = vars(estimator).get("n_jobs")
     if isinstance(jobs, int) and abs(jobs) > MAX_JOBS:
         raise ValueError(f"a part of it asks for {jobs:,} jobs at the same time")
@@ -571,6 +609,28 @@ def _check_boosted_tree(tree: Any, n_features: Any) -> None:
         raise ValueError("a boosted tree in it asks for features that do not exist")
     if nodes["is_categorical"][inner].any():
         raise ValueError("a boosted tree in it splits by categories: give it numbers instead")
+
+
+def check_held_out(quantifier: Quantifier) -> None:
+    """Raise ValueError if held-out items do not have one score row and one class each: codes become array sizes."""
+    n_classes, held_out = len(quantifier.classes_), getattr(quantifier, "held_out_", None)
+    if np.shape(quantifier.p_train_) != (n_classes,):
+        raise ValueError(f"p_train_ must have {n_classes} entries, got shape {np.shape(quantifier.p_train_)}")
+    if held_out is None:
+        return
+    codes = held_out.codes
+    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu" or codes.shape != held_out.S.shape[:1]:
+        raise ValueError("held-out codes must be one integer per row of scores")
+    if len(codes) and not (codes.min() >= 0 and codes.max() < n_classes):
+        raise ValueError(f"held-out codes must be between 0 and {n_classes - 1}, got {codes.min()} to {codes.max()}")
+
+
+def _check_encoder(encoder: Any) -> None:
+    """Raise ValueError if an encoder of categories makes more columns than it has categories."""
+    sizes = vars(encoder).get("_n_features_outs", [])
+    for size, words in zip(sizes, vars(encoder).get("categories_", sizes), strict=True):
+        if not isinstance(size, int | np.integer) or not 0 <= size <= len(words):
+            raise ValueError(f"an encoder in it has {size} columns for {len(words)} categories")
 
 
 def _check_sparse(matrix: Any) -> None:
@@ -691,8 +751,8 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
         quantifier = fitted_quantifier(model)
         for name in meta["pairs"]:
             setattr(quantifier, name, dict(getattr(quantifier, name)))
-        if plain_labels(quantifier.classes_) != info.classes:
-            raise ValueError(f"its classes are not {info.classes}")
+        check_description(info, model, quantifier)
+        check_held_out(quantifier)
     except UntrustedTypesError:
         raise
     except Exception as error:  # whatever a forged file makes skops do
@@ -752,7 +812,7 @@ def payload_of(model: Any) -> bytes:
                 if alias is None:
                     raise TypeError(f"the model cannot be saved: {name} has no name in files, see ordinalq.aliases.")
                 node["__module__"], node["__class__"] = OWN, alias
-        members = {name: archive.read(name) for name in sorted(shared_once(schema))}
+        members = {new: archive.read(name) for name, new in make_canonical(schema).items()}
     members[SCHEMA] = json.dumps(schema).encode()
     payload = _packed(members, zipfile.ZIP_DEFLATED)
     try:
