@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from group_data import Groups, cached, read, scored, texts
 from group_labels import Drawn, estimates, fitted
-from real_groups import both, covered, nmd, normalized
+from real_groups import both, covered, nmd, normalized, synthetic
 from sklearn.linear_model import LogisticRegression
 
 import ordinalq as oq
@@ -77,8 +77,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--numbers", type=int, nargs="+", default=[3, 10, 30])
+    parser.add_argument("--tiny", action="store_true", help="synthetic groups, in seconds")
     args = parser.parse_args()
     print(HEAD)
+    if args.tiny:
+        drift("synthetic", synthetic(0, n_groups=20), [10], 1)
+        return
     for year in (2016, 2017):
         drift(f"tweets {year}", tweets(f"test{year}"), args.numbers, args.draws)
     for part in ("report", "choose 0", "choose 1", "other 0", "other 1"):

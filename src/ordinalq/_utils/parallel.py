@@ -64,7 +64,7 @@ def in_order(
     """Yield function(shared, *call) of each call, in their order, whoever of `n_jobs` processes has computed it.
 
     The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP
-    have one thread, also without workers: products of a block are small, and threads that wait for more would use the CPU.
+    have one thread, also without workers: products of a block are small, and idle threads would use the CPU.
     Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
     """
     n_jobs = n_workers(n_jobs)
