@@ -16,7 +16,7 @@ import warnings
 
 import group_data
 import numpy as np
-from real_groups import normalized
+from real_groups import normalized, synthetic
 
 import ordinalq as oq
 from ordinalq.inference.items import item_posteriors, score_calibration
@@ -48,9 +48,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--split", type=int, default=1, help="of fried")
     parser.add_argument("--devices", type=int, nargs="+", default=[3, 4, 5], help="splits of the device reviews")
+    parser.add_argument("--tiny", action="store_true", help="synthetic groups, in seconds")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(HEAD)
+    if args.tiny:
+        devices("synthetic", synthetic(0, n_groups=20))
+        return
     data = group_data.app_pool("fried", "logistic", args.split)
     for method in (oq.AdjustedML, oq.GroupBLP, oq.PACC, oq.SLD):
         quantifier = method().fit_scores(normalized(data.S), data.y)
@@ -58,18 +62,20 @@ def main():
             samples = oq.protocols.APP(60, size, random_state=3).draw(data.z)
             items(f"fried, {size}", quantifier, normalized(data.T), data.z, samples)
     for split in args.devices:
-        data = group_data.amazon("product", split)
-        how = {"classes": np.arange(data.n_classes)}
-        for method in (oq.AdjustedML, oq.PACC):
-            quantifier = method().fit_scores(normalized(data.S), data.y, **how)
-            samples = oq.protocols.APP(60, 300, random_state=3, small_pool="repeat").draw(
-                data.z, classes=how["classes"]
-            )
-            items(f"devices {split}, APP, 300", quantifier, normalized(data.T), data.z, samples)
-        for method in (oq.GroupBLP, oq.PACC):
-            quantifier = method().fit_scores(normalized(data.S), data.y, groups=data.g, **how)
-            groups = oq.Samples.from_groups(data.h)
-            items(f"devices {split}, {len(groups)} products", quantifier, normalized(data.T), data.z, groups)
+        devices(f"devices {split}", group_data.amazon("product", split))
+
+
+def devices(name, data):
+    """Print rows for APP samples of a pool with groups, and for the groups themselves."""
+    how = {"classes": np.arange(data.n_classes)}
+    for method in (oq.AdjustedML, oq.PACC):
+        quantifier = method().fit_scores(normalized(data.S), data.y, **how)
+        samples = oq.protocols.APP(60, 300, random_state=3, small_pool="repeat").draw(data.z, classes=how["classes"])
+        items(f"{name}, APP, 300", quantifier, normalized(data.T), data.z, samples)
+    for method in (oq.GroupBLP, oq.PACC):
+        quantifier = method().fit_scores(normalized(data.S), data.y, groups=data.g, **how)
+        groups = oq.Samples.from_groups(data.h)
+        items(f"{name}, {len(groups)} products", quantifier, normalized(data.T), data.z, groups)
 
 
 if __name__ == "__main__":
