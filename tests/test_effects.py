@@ -701,3 +701,15 @@ def test_intervals_of_a_rare_class_allow_for_more_of_it(rng):
     width, narrow = ((b.upper - b.lower)[:, 0] for b in (bounds(predict(m, Q, sizes)) for m in (model, known)))
     assert (width > 1.2 * narrow).all()
     assert learn(GroupSums.of(F, codes, groups, N_CLASSES)).rarity is None
+
+
+def test_one_label_hardly_changes_what_is_unknown_of_a_rare_class(rng):
+    F, codes, groups = random_groups(rng, 60, (60, 100))
+    kept = np.setdiff1d(np.arange(len(codes)), np.flatnonzero(codes == 0)[5:])
+    model = learn(GroupSums.of(F[kept], codes[kept], groups[kept], N_CLASSES))
+    Q, N = F[groups == 0].mean(axis=0)[None], np.array([80.0])
+    first = np.flatnonzero((groups == 0) & (codes == 1))[0]
+    one = GroupLabels(np.eye(N_CLASSES)[[1]], F[[first]])
+    without, labelled = predict(model, Q, N), predict_labelled(model, Q, N - 1, one)
+    widths = [(b.upper - b.lower)[0, 0] for b in (bounds(without), bounds(labelled))]
+    assert widths[1] > 0.7 * widths[0]

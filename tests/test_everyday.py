@@ -578,7 +578,7 @@ def test_smoothing_is_named_and_its_intervals_are_called_what_they_are(method, o
     run("predict", tmp_path / "m.oq", train, "--json")
     assert capsys.readouterr().err == ""
     run("predict", tmp_path / "m.oq", train, "--interval", "0.9", "--json")
-    note = "intervals show how far estimates scatter, not how far that pulls them\n"
+    note = "its intervals include the bias that held-out samples show\n"
     assert (note in capsys.readouterr().err) == (said is not None)
 
 
@@ -644,7 +644,7 @@ def test_methods_lists_the_catalog(capsys):
 def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
     code = (
         "import os, signal, sys; from ordinalq import cli; from ordinalq.io import writing as write\n"
-        "write.write_table = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "write.write_table = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
         "cli.script()"
     )
     arguments = ["predict", reviews / "stars.oq", reviews / "new.csv", "--out", tmp_path / "result.csv"]

@@ -153,7 +153,7 @@ def _run(connection: Connection, work: Callable[..., Any], arguments: dict[str, 
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if not issubclass(category, DeprecationWarning | FutureWarning):
-            note(str(message))
+            note(str(message).replace("Pass groups to fit", "Fit a model with groups"))
 
     logging.getLogger("ordinalq").addHandler(_Notes(note))
     logging.getLogger("ordinalq").propagate = False

@@ -240,11 +240,11 @@ def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
 
 
 def smoothing(quantifier: "Quantifier") -> None:
-    """Note that intervals of a smoothing method do not cover all of the error."""
+    """Note that a method smooths."""
     if smoothing_of(quantifier) is not None:
         say(
-            "note: this method prefers distributions without jumps between classes (it smooths); intervals show how "
-            "far estimates scatter, not how far that pulls them",
+            "note: this method prefers distributions without jumps between classes (it smooths); its intervals include "
+            "the bias that held-out samples show",
             err=True,
         )
 

@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         """Show a warning of a library as we show errors."""
-        say(f"ordinalq: warning: {one_line(str(message), options)}", err=True)
+        text = str(message).replace("Pass groups to fit", "Use fit --by")
+        say(f"ordinalq: warning: {one_line(text, options)}", err=True)
 
     asked = QUIET.set(quiet)
     try:

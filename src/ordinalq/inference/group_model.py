@@ -631,11 +631,11 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
     if model.rarity is not None:
-        E = E + _error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
+        E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
     return Prediction(estimand, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
 
 
-def _error_of_rare_classes(
+def error_of_rare_classes(
     model: GroupModel, rarity: Floats, Q: Floats, sizes: Floats, estimand: str, p: Floats
 ) -> Floats:
     """Return the covariance (B, n, n) of what estimates p (B, n) miss of classes with few labelled items.

@@ -12,10 +12,12 @@ from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
 from ordinalq.inference.group_model import (
     CHUNK,
+    FEW_ITEMS,
     RANK_TOLERANCE,
     GroupModel,
     Prediction,
     condition,
+    error_of_rare_classes,
     logits_pay,
     medians,
     multinomial,
@@ -453,6 +455,13 @@ def predict_labelled(
             some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
             got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
             p[chunk], E[chunk] = got
+    if model.rarity is not None:
+        # Labels of the group replace what the training items do not tell of a rare class, little by little.
+        left = FEW_ITEMS / (FEW_ITEMS + m) * (m > 0)
+        if estimand == "sample":
+            left = left * (U / np.maximum(U + m, 1)) ** 2
+        rare = error_of_rare_classes(model, model.rarity, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand, base.mean)
+        E = E + left[:, None, None] * rare
     least, rest = np.zeros_like(p), np.ones((len(m), 1))
     if estimand == "sample":
         # Only the items without a label are uncertain, if there are any.

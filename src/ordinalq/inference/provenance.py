@@ -22,8 +22,8 @@ class Provenance:
     method : str
         Name of the method.
     model : str
-        Hash of the fitted model: the method, its simple parameters, classes, training distribution and held-out items.
-        It is the same after saving and loading.
+        Hash of the fitted model: the method, its parameters that are numbers or words, classes, training distribution,
+        held-out items, and what was learned from groups. It is the same after saving and loading.
     version : str
         Version of ordinalq that made the estimates.
     estimand : {"sample", "population"}
@@ -73,11 +73,16 @@ def provenance_of(quantifier: FittedQuantifier, estimand: str, level: float | No
         groups = f"differ by a stated group effect of {effect:g}"
     else:
         groups = "differ in nothing but their prevalences" if are_groups else "none"
-    # The model that the user has fitted, if another one with a stated group effect answers for it.
-    fitted = getattr(quantifier, "answers_for_", quantifier)
+    fitted = fitted_model(quantifier)
     V = getattr(fitted, "held_out_", None)
     model = model_hash(fitted) if V is None else V.once(model_hash, fitted, key=fitted)
     return Provenance(type(fitted).__name__, model, __version__, estimand, level, groups)
+
+
+def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:
+    """Return the model that the user has fitted, if another one with a stated group effect answers for it."""
+    found: FittedQuantifier = getattr(quantifier, "answers_for_", quantifier)
+    return found
 
 
 def model_hash(quantifier: FittedQuantifier) -> str:
@@ -90,7 +95,12 @@ def model_hash(quantifier: FittedQuantifier) -> str:
     found = hashlib.sha256(repr((type(quantifier).__name__, simple, quantifier.classes_.tolist())).encode())
     arrays = [quantifier.p_train_, scale_of(quantifier).numbers]
     if has_held_out(quantifier):
-        arrays += [quantifier.held_out_.S, quantifier.held_out_.codes.astype(np.int64)]
+        V = quantifier.held_out_
+        arrays += [V.S, V.codes.astype(np.int64)]
+        arrays += [one for one in (V.group_covariance, V.width_correction) if one is not None]
+        arrays += [] if V.weights is None else [V.weights.values]
+    groups = getattr(getattr(quantifier, "predictor_", None) or quantifier, "group_model_", None)
+    arrays += [] if groups is None else [groups.mu, groups.A, groups.D, groups.K]
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:DIGITS].upper()

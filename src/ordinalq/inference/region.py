@@ -28,8 +28,8 @@ from ordinalq.samples.weights import class_shares, worth
 MOST_FEATURES = 64
 # Eigenvalues of Omega below this part of the largest are zero but for rounding errors.
 RANK_TOLERANCE = 1e-9
-# Variance of a direction of which nothing is known: a region of any level contains the whole simplex along it.
-UNKNOWN = 0.25
+# Variance of a direction of which nothing is known: a region contains the whole simplex along it.
+UNKNOWN = 1e3
 # Samples that are worked on at once.
 CHUNK = 4096
 # Prevalences that sum to one but for rounding errors.
@@ -227,7 +227,9 @@ def _solved(
     if group_effect is not None:
         Omega = Omega + group_effect
     size, V = np.linalg.eigh(Omega)
-    root = np.sqrt(size, where=size > RANK_TOLERANCE * size[:, -1:], out=np.full_like(size, np.inf))
+    # Items whose scores do not vary have an Omega of rounding errors.
+    floor = RANK_TOLERANCE * np.maximum(size[:, -1:], np.abs(M).max() ** 2 / N)
+    root = np.sqrt(size, where=size > floor, out=np.full_like(size, np.inf))
     U = directions(n)
     X = np.einsum("bji,jk->bik", V, M @ U, optimize=True) / root[:, :, None]
     y = np.einsum("bji,bj->bi", V, Q - P @ M.T) / root

@@ -539,7 +539,9 @@ class AdjustedML(Quantifier):
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""
         if self.group_effect is None or self.held_out_.learned_groups:
             return self
-        model = self.held_out_.once(AdjustedML._group_model, self, self.held_out_, self.group_effect, key=self)
+        model = self.held_out_.once(
+            AdjustedML._group_model, self, self.held_out_, self.group_effect, key=(self, self.group_effect)
+        )
         model.held_out_, model.answers_for_ = self.held_out_, self
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):

@@ -426,8 +426,8 @@ class Quantifier(BaseEstimator, ABC):
     ) -> Estimates:
         """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
 
-        The intervals hold for each class, each cumulative prevalence and the mean class by itself. They cover
-        the scatter of the estimate, not the bias of a method that smooths or does not adjust: see docs/uncertainty.md.
+        The intervals hold for each class, each cumulative prevalence and the mean class by itself. They
+        include the bias of the method, unless ``IntervalOptions(bias=False)`` is given: see docs/uncertainty.md.
 
         Parameters
         ----------

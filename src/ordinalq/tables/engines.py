@@ -2,6 +2,7 @@
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
 :func:`ordinalq.inference.predict.estimate`, so that every engine gives what one machine gives.
+With labels, each block of groups is tested by itself, while one machine tests all groups together.
 """
 
 import io

@@ -17,6 +17,7 @@ from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.model import has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.predict import estimate
+from ordinalq.inference.provenance import fitted_model
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors, mean_and_std
 from ordinalq.model_selection.compare import MethodComparison, checked_methods
@@ -181,7 +182,7 @@ def compare_table(
             raise ValueError(f"methods must share the scores of the model, but {name} {why}: fit a model with it.")
     V = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)
-    found = {type(quantifier).__name__: quantifier.predict_scores(S, samples)}
+    found = {type(fitted_model(quantifier)).__name__: quantifier.predict_scores(S, samples)}
     for name, method in each("method", list(others.items())):
         if name not in found:
             method.fit_scores(V.S, V.codes, classes=np.arange(len(quantifier.classes_)))
@@ -255,7 +256,8 @@ def _warn_of_training_items(quantifier: Quantifier, codes: Codes, table: str) ->
 
 def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:
     """Return the estimates of the model (B, n), unless they are given, and simple ones to compare with."""
-    estimates = {type(quantifier).__name__: quantifier.predict_scores(S, samples) if found is None else found}
+    name = type(fitted_model(quantifier)).__name__
+    estimates = {name: quantifier.predict_scores(S, samples) if found is None else found}
     if quantifier.traits.input_kind == "scores":
         estimates.setdefault("CC", samples.average(np.eye(S.shape[1])[S.argmax(axis=1)]))
         estimates.setdefault("PCC", samples.average(S))
