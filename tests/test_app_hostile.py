@@ -522,15 +522,18 @@ def test_the_program_removes_its_files_when_it_is_ended(tmp_path, number):
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "ordinalq", "app", "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
-        address = urlsplit(program.stdout.readline().strip())
-        client = Client(address.port, enter=False)
-        assert client.get(f"/?{address.query}").status == 200
-        assert client.send("/upload", "stars.csv", STARS).status == 200
-        (folder,) = tmp_path.glob("ordinalq-app-*")
-        assert folder.stat().st_mode & 0o077 == 0
-        assert list(folder.rglob("upload-*"))
-        program.send_signal(number)
-        program.wait(30)
+        try:
+            address = urlsplit(program.stdout.readline().strip())
+            client = Client(address.port, enter=False)
+            assert client.get(f"/?{address.query}").status == 200
+            assert client.send("/upload", "stars.csv", STARS).status == 200
+            (folder,) = tmp_path.glob("ordinalq-app-*")
+            assert folder.stat().st_mode & 0o077 == 0
+            assert list(folder.rglob("upload-*"))
+            program.send_signal(number)
+            program.wait(30)
+        finally:
+            program.kill()
     assert not list(tmp_path.glob("ordinalq-app-*"))
 
 

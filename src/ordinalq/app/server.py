@@ -232,6 +232,8 @@ async def _answered(answer: Awaitable[Response], site: Site, walk: Walk | None) 
 HOST = "127.0.0.1"
 PREFIX = "ordinalq-app-"
 LOCK = "lock"
+# Characters of a folder in which sockets can be made: their whole path has at most 104 on some systems.
+LONGEST_FOLDER = 80
 # Requests at the same time; a browser makes a handful.
 MAX_REQUESTS = 64
 # Seconds that requests under way are given at the end.
@@ -346,10 +348,12 @@ def private_folder() -> Iterator[Path]:
         _remove_left(old)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     lock = try_lock(folder / LOCK)
-    # Sockets of processes lie here too; multiprocessing would leave its own folder behind after a kill.
+    # Sockets of processes lie here too, if their path is not too long for the system; multiprocessing would leave its
+    # own folder behind after a kill.
     processes: dict[str, Any] = vars(multiprocessing.current_process())["_config"]
     before = processes.get("tempdir")
-    processes["tempdir"] = str(folder)
+    if len(str(folder)) <= LONGEST_FOLDER:
+        processes["tempdir"] = str(folder)
     try:
         yield folder
     finally:
