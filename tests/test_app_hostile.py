@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -537,7 +538,15 @@ def test_the_program_removes_its_files_when_it_is_ended(tmp_path, number):
     assert not list(tmp_path.glob("ordinalq-app-*"))
 
 
-def test_a_program_that_is_killed_leaves_only_its_own_folder(tmp_path):
+@pytest.fixture
+def short_path():
+    """Return a folder whose name is short enough for sockets in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_a_program_that_is_killed_leaves_only_its_own_folder(short_path):
+    tmp_path = short_path
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "ordinalq", "app", "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
