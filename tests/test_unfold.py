@@ -572,3 +572,49 @@ def test_a_shape_that_is_not_that_of_the_classes_is_refused():
         Tikhonov(1.0, shape=(6, 4)).check(30)
     with pytest.raises(ValueError, match="order must be at most"):
         grid_difference_matrix((2, 2), order=1)
+
+
+FAKES = np.linspace(0.3, 0.05, 6)
+
+
+@pytest.mark.parametrize("method", [None, oq.RUN(tau=3.0)])
+@pytest.mark.parametrize(
+    ("response", "acceptance"), [(M * A, "columns"), (M, A), (M, None)], ids=["columns", "given", "none"]
+)
+def test_an_identical_alternative_moves_nothing_with_fakes(response, acceptance, method, observed):
+    same = {"same": ShiftedModel(response), "both": ShiftedModel(response, acceptance=acceptance)}
+    spectrum = oq.unfold(
+        observed, response, acceptance=acceptance, fakes=FAKES, systematics=same, method=method, n_df=4
+    )
+    assert_allclose(spectrum.systematic_error, 0, atol=1e-8 * spectrum.counts.max())
+    stored = oq.unfolding.Unfolding.from_json(spectrum.to_json())
+    assert_allclose(stored.measurement.fakes, FAKES)
+    assert_allclose(stored.measurement.without_fakes()[0], M, rtol=1e-12, atol=1e-15)
+
+
+def test_errors_of_the_response_are_those_before_fakes_are_added(observed):
+    events = np.round(1000 * M) + 1
+    P, V = events / events.sum(axis=0), np.zeros((6, 6))
+    V[2, 1] = events[2, 1]
+    step = np.sqrt(V) / events.sum(axis=0)
+    step -= P * step.sum(axis=0)
+    sources = {
+        "simulation": SimulatedEvents(events, variances=V),
+        "response": Uncertainty("response", step, correlated=True),
+        "model": ShiftedModel(P + step),
+    }
+    spectrum = oq.unfold(observed, P, acceptance=A, fakes=FAKES, tau=0.0, systematics=sources)
+    one, two, three = (spectrum.moves[name][0] for name in sources)
+    assert abs(three).max() > 1
+    assert_allclose(one, three, rtol=1e-6)
+    assert_allclose(two, three, rtol=1e-6)
+
+
+def test_an_error_of_the_acceptance_is_one_of_events_with_true_partners(observed):
+    sources = {"acceptance": Uncertainty("acceptance", 0.05), "model": ShiftedModel(acceptance=A + 0.05)}
+    spectrum = oq.unfold(observed, M, acceptance=A, fakes=FAKES, tau=0.0, systematics=sources)
+    assert_allclose(spectrum.moves["acceptance"].sum(axis=0), spectrum.moves["model"][0], rtol=1e-6)
+    made = {"simulation": SimulatedEvents(1000 * M, variances=np.zeros((6, 6)), generated=np.full(6, 1000 / 0.2))}
+    spectrum = oq.unfold(observed, M, acceptance=A, fakes=FAKES, tau=0.0, systematics=made)
+    expected = spectrum.counts * np.sqrt((1 - A) / A / 5000)
+    assert_allclose(spectrum.systematic_error, expected, rtol=1e-3)

@@ -31,6 +31,7 @@ STORED = (
     "blocks",
     "covariance",
     "has_losses",
+    "fakes",
 )
 NUMBERS = ("strength", "n_df", "n_iter", "converged", "chi_square", "dof", "p_value")
 ARRAYS = ("flat", "jacobian", "statistical", "refolded_flat")
@@ -70,7 +71,7 @@ def from_json(kind: Any, text: str) -> Any:
     content = json.loads(text)
     if content.get("format") != FORMAT:
         raise ValueError(f"the file must have the format {FORMAT!r}, got {content.get('format')!r}.")
-    stored = content["measurement"]
+    stored = {"fakes": None, **content["measurement"]}
     lists: dict[str, Any] = {key: tuple(stored[key]) for key in ("shape", "observed_shape")}
     lists["blocks"] = None if stored["blocks"] is None else tuple(stored["blocks"])
     lists["edges"] = None if stored["edges"] is None else tuple(_array(part) for part in stored["edges"])

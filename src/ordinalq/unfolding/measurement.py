@@ -50,6 +50,8 @@ class Measurement:
         Covariance of the counts, which are then normally distributed and may be negative.
     has_losses : bool
         Whether the columns of the response that was given sum to the acceptance.
+    fakes : ndarray (d,), or None
+        Fraction of the signal events of each observed bin without a true partner. M and `acceptance` include them.
     simulated : tuple of ndarray (d, n), or None
         Contents and variances of a response histogram.
     histogram : object
@@ -69,6 +71,7 @@ class Measurement:
     blocks: tuple[int, ...] | None = None
     covariance: Floats | None = None
     has_losses: bool = False
+    fakes: Floats | None = None
     simulated: tuple[Floats, Floats] | None = None
     histogram: Any = None
     response_axes: tuple[Any, ...] = ()
@@ -77,6 +80,18 @@ class Measurement:
     def response(self) -> Floats:
         """Response with acceptance, (d, n): expected counts are response @ t + background."""
         return np.asarray(self.M * self.acceptance)
+
+    def add_fakes(self, R: Floats) -> Floats:
+        """Return columns R (d, ...) of a response of events with true partners, with the fakes added."""
+        return R if self.fakes is None else np.asarray((R.T / (1 - self.fakes)).T)
+
+    def without_fakes(self) -> tuple[Floats, Floats]:
+        """Return M (d, n) and acceptance (n,) of the events with true partners."""
+        if self.fakes is None:
+            return self.M, self.acceptance
+        R = self.response * (1 - self.fakes)[:, None]
+        sums = R.sum(axis=0)
+        return R / sums, sums
 
     @property
     def weight(self) -> float:
@@ -169,7 +184,8 @@ def read_measurement(
     M, a = read_response(R, _flat("acceptance", acceptance, shape, flow=flow), name="response")
     a = np.ones(M.shape[1]) if a is None else a
     if fakes is not None:
-        M, a = _with_fakes(M * a, _flat("fakes", fakes, g.shape, flow=flow))
+        fakes = _flat("fakes", fakes, g.shape, flow=flow)
+        M, a = _with_fakes(M * a, fakes)
     b = np.zeros(g.size)
     if background is not None:
         b = _background(_flat("background", background, g.shape, flow=flow), g, gaussian=V is not None)
@@ -188,6 +204,7 @@ def read_measurement(
         blocks=sizes,
         covariance=V,
         has_losses=isinstance(acceptance, str),
+        fakes=fakes,
         simulated=simulated,
         histogram=counts if is_histogram(counts) and is_histogram(response) else None,
         response_axes=tuple(response.axes)[g.ndim :] if is_histogram(response) else (),
