@@ -8,6 +8,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq import plot
+from ordinalq.model_selection import SampleSearch
 from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.em import STOPS
@@ -618,3 +619,13 @@ def test_an_error_of_the_acceptance_is_one_of_events_with_true_partners(observed
     spectrum = oq.unfold(observed, M, acceptance=A, fakes=FAKES, tau=0.0, systematics=made)
     expected = spectrum.counts * np.sqrt((1 - A) / A / 5000)
     assert_allclose(spectrum.systematic_error, expected, rtol=1e-3)
+
+
+def test_events_need_a_quantifier_on_class_scores(rng):
+    true = np.repeat([0, 1, 2], 100)
+    X = true[:, None] + rng.normal(0, 0.7, (300, 3))  # as many columns as classes
+    with pytest.raises(TypeError, match="fitted quantifier on class scores"):
+        oq.unfolding.unfold_events(oq.HDx().fit(X, true), X)
+    samples = oq.protocols.APP(5, 40, small_pool="repeat", random_state=0).draw(true)
+    search = SampleSearch(oq.OPACC(), {"tau": [0.0, 0.1]}, samples=samples).fit(X, true, X)
+    assert oq.unfolding.unfold_events(search, X, n_bins=3).observed.sum() == 300
