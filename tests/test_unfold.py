@@ -3,6 +3,7 @@
 import hist
 import numpy as np
 import pytest
+import yaml
 from numpy.testing import assert_allclose
 from seeds import generator
 
@@ -14,6 +15,7 @@ from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.em import STOPS
 from ordinalq.unfolding import ShiftedModel, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys
+from ordinalq.unfolding.export import _flow
 
 
 def detector(n=6, d=None, smear=0.6):
@@ -629,3 +631,22 @@ def test_events_need_a_quantifier_on_class_scores(rng):
     samples = oq.protocols.APP(5, 40, small_pool="repeat", random_state=0).draw(true)
     search = SampleSearch(oq.OPACC(), {"tau": [0.0, 0.1]}, samples=samples).fit(X, true, X)
     assert oq.unfolding.unfold_events(search, X, n_bins=3).observed.sum() == 300
+
+
+def test_hepdata_has_numbers_and_names_as_they_are(tmp_path):
+    counts = [1e20, 2e20, 3e20]
+    sources = {"NaN Infinity 1e+16": oq.unfolding.Luminosity(1e-5)}
+    spectrum = oq.unfold(counts, np.eye(3), tau=0.0, edges=[1e-6, 1e-5, 1e16, 1e17], systematics=sources)
+    table = yaml.safe_load(spectrum.to_hepdata(tmp_path)[1].read_text())
+    bins = [(part["low"], part["high"]) for part in table["independent_variables"][0]["values"]]
+    assert bins == [(1e-6, 1e-5), (1e-5, 1e16), (1e16, 1e17)]
+    rows = table["dependent_variables"][0]["values"]
+    assert [row["value"] for row in rows] == spectrum.counts.tolist()
+    assert rows[0]["errors"][1]["label"] == "sys,NaN Infinity 1e+16"
+    assert all(isinstance(error["symerror"], float) for row in rows for error in row["errors"])
+
+
+@pytest.mark.parametrize("value", [1e16, -1e16, 1e-5, 1.5e-7, 0.0, 12.0, 1e300, np.inf, -np.inf])
+def test_numbers_of_yaml_are_read_back(value):
+    assert yaml.safe_load(_flow({"value": value, "also": [value]})) == {"value": value, "also": [value]}
+    assert np.isnan(yaml.safe_load(_flow(np.nan)))

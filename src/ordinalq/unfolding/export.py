@@ -188,11 +188,11 @@ def _yaml(value: Any, indent: int = 0) -> str:
         lines = []
         for key, part in value.items():
             nested = isinstance(part, dict | list) and part
-            lines.append(f"{pad}{key}:\n{_yaml(part, indent + 1)}" if nested else f"{pad}{key}: {json.dumps(part)}\n")
+            lines.append(f"{pad}{key}:\n{_yaml(part, indent + 1)}" if nested else f"{pad}{key}: {_flow(part)}\n")
         return "".join(lines)
     if isinstance(value, list) and value:
         return "".join(f"{pad}- {_flow(part)}\n" if _is_short(part) else _item(part, indent) for part in value)
-    return f"{pad}{json.dumps(value)}\n"
+    return f"{pad}{_flow(value)}\n"
 
 
 def _is_short(part: Any) -> bool:
@@ -206,8 +206,20 @@ def _item(part: Any, indent: int) -> str:
 
 
 def _flow(part: Any) -> str:
-    text = json.dumps(part)
-    return text.replace("Infinity", ".inf").replace("NaN", ".nan")
+    """Return a value on one line."""
+    if isinstance(part, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_flow(value)}" for key, value in part.items()) + "}"
+    if isinstance(part, list):
+        return "[" + ", ".join(map(_flow, part)) + "]"
+    return _number(part) if isinstance(part, float) else json.dumps(part)
+
+
+def _number(value: float) -> str:
+    """Return a number as YAML 1.1 has it, with a point before an exponent."""
+    if not np.isfinite(value):
+        return ".nan" if np.isnan(value) else ".inf" if value > 0 else "-.inf"
+    text = repr(value)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def to_root(of: Any, path: Any) -> None:
