@@ -15,7 +15,7 @@ from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.em import STOPS
 from ordinalq.unfolding import ShiftedModel, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys
-from ordinalq.unfolding.export import _flow
+from ordinalq.unfolding.export import _flow, _root_objects
 
 
 def detector(n=6, d=None, smear=0.6):
@@ -650,3 +650,19 @@ def test_hepdata_has_numbers_and_names_as_they_are(tmp_path):
 def test_numbers_of_yaml_are_read_back(value):
     assert yaml.safe_load(_flow({"value": value, "also": [value]})) == {"value": value, "also": [value]}
     assert np.isnan(yaml.safe_load(_flow(np.nan)))
+
+
+def test_sources_with_similar_names_have_different_files(tmp_path):
+    names = ["jes up", "jes-up", "jes up 2", "JES up"]
+    sources = {name: oq.unfolding.Luminosity(0.01 * (k + 1)) for k, name in enumerate(names)}
+    spectrum = oq.unfold([480, 320, 210], np.eye(3), tau=0.0, edges=[1, 2, 4, 8], systematics=sources)
+    files = spectrum.to_hepdata(tmp_path, name="submission")
+    assert len({file.name.lower() for file in files}) == len(files) == len(list(tmp_path.iterdir()))
+    for entry in yaml.safe_load_all(files[0].read_text()):
+        values = yaml.safe_load((tmp_path / entry["data_file"]).read_text())["dependent_variables"][0]["values"]
+        for name in names:
+            if entry["name"].endswith(f"covariance (sys,{name})"):
+                assert_allclose([part["value"] for part in values], spectrum.systematic[name].ravel())
+    keys = [key for key, _ in _root_objects(spectrum)]
+    assert len({key.lower() for key in keys}) == len(keys)
+    assert {"covariance_jes_up", "covariance_jes_up_2", "covariance_jes_up_2_2"} <= set(keys)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +145,9 @@ def to_hepdata(of: Any, folder: Path, name: str, variable: str, units: str) -> l
     for title, matrix in matrices.items():
         tables[f"{name} {title}"] = (_pairs(len(of.flat)), title, [{"value": float(x)} for x in matrix.ravel()])
     files, entries = [], []
-    for title, (independent, header, column) in tables.items():
-        path = folder / (_file_name(title) + ".yaml")
+    names = _file_names(["submission", *tables])[1:]
+    for stem, (title, (independent, header, column)) in zip(names, tables.items(), strict=True):
+        path = folder / f"{stem}.yaml"
         table = {
             "dependent_variables": [{"header": {"name": header}, "values": column}],
             "independent_variables": independent,
@@ -177,8 +179,15 @@ def _pairs(n: int) -> list[dict[str, Any]]:
     return [{"header": {"name": f"bin {k + 1}"}, "values": [{"value": int(i)} for i in at[k]]} for k in range(2)]
 
 
-def _file_name(title: str) -> str:
-    return "_".join("".join(c if c.isalnum() else " " for c in title).split())
+def _file_names(titles: Iterable[str]) -> list[str]:
+    """Return names of letters, digits and underscores that differ by more than case; repeated ones end in _2, _3."""
+    found: dict[str, str] = {}
+    for title in titles:
+        plain = "_".join("".join(c if c.isalnum() else " " for c in title).split())
+        candidates = (plain if k == 1 else f"{plain}_{k}" for k in count(1))
+        name = next(name for name in candidates if name.lower() not in found)
+        found[name.lower()] = name
+    return list(found.values())
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
@@ -235,8 +244,8 @@ def _root_objects(of: Any) -> Iterable[tuple[str, Any]]:
     yield "spectrum", of.histogram()
     yield "covariance_total", _matrix(of.covariance_total)
     yield "covariance_statistical", _matrix(of.statistical)
-    for key, part in of.systematic.items():
-        yield f"covariance_{_file_name(key)}", _matrix(part)
+    for key, part in zip(_file_names(of.systematic), of.systematic.values(), strict=True):
+        yield f"covariance_{key}", _matrix(part)
     yield "covariance_bias", _matrix(of.bias_covariance)
     yield "smearing", _matrix(of.smearing)
 
