@@ -1,5 +1,7 @@
 """oq.unfold: spectra with their errors, from an observed histogram and a response."""
 
+import warnings
+
 import hist
 import numpy as np
 import pytest
@@ -666,3 +668,37 @@ def test_sources_with_similar_names_have_different_files(tmp_path):
     keys = [key for key, _ in _root_objects(spectrum)]
     assert len({key.lower() for key in keys}) == len(keys)
     assert {"covariance_jes_up", "covariance_jes_up_2", "covariance_jes_up_2_2"} <= set(keys)
+
+
+def one_sided(underflow, overflow, *, outside=200):
+    """Return counts and response histograms, with `outside` events from each true flow bin that exists."""
+    observed = hist.axis.Regular(4, 0, 4, underflow=underflow, overflow=overflow, name="observed")
+    true = hist.axis.Regular(4, 0, 4, underflow=underflow, overflow=overflow, name="true")
+    response = hist.Hist(observed, true)
+    response.view(flow=False)[...] = 1000 * np.eye(4) + 100
+    events = response.view(flow=True)
+    if underflow:
+        events[:2, 0] = outside
+    if overflow:
+        events[-2:, -1] = outside
+    counts = hist.Hist(observed)
+    counts.view(flow=True)[...] = events.sum(axis=1)
+    return counts, response
+
+
+@pytest.mark.parametrize(("underflow", "overflow"), [(True, False), (False, True), (True, True)])
+def test_events_from_one_flow_side_are_noted(underflow, overflow):
+    counts, response = one_sided(underflow, overflow)
+    with pytest.warns(UserWarning, match="true underflow and overflow") as noted:
+        oq.unfold(counts, response, tau=0.0)
+    assert noted[0].filename == __file__
+    edges = oq.unfold(counts, response, flow=True, tau=0.0).measurement.edges[0]
+    assert [edges[0] == -np.inf, edges[-1] == np.inf] == [underflow, overflow]
+
+
+def test_observed_flow_bins_alone_are_not_noted():
+    counts, response = one_sided(False, True, outside=0)
+    response.view(flow=True)[-1, :-1] = 500  # true events of the range that are observed above it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oq.unfold(counts, response, tau=0.0)
