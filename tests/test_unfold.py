@@ -702,3 +702,20 @@ def test_observed_flow_bins_alone_are_not_noted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         oq.unfold(counts, response, tau=0.0)
+
+
+@pytest.mark.parametrize(("side", "place"), [("underflow", 0), ("overflow", -1)])
+def test_a_true_flow_bin_without_events_is_named(side, place):
+    counts, response = one_sided(True, True)
+    response.view(flow=True)[:, place] = 0
+    with pytest.raises(ValueError, match=f"the {side} of true axis 1. Use {side}=False"):
+        oq.unfold(counts, response, flow=True)
+    response.view(flow=True)[:, 2] = 0
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="none in bin 2 of 4"):
+        oq.unfold(counts, response)
+
+
+def test_counts_that_are_not_whole_are_noted_at_the_call(observed):
+    with pytest.warns(UserWarning, match="whole numbers") as noted:
+        oq.unfold(observed + 0.5, M)
+    assert noted[0].filename == __file__

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Floats, check_integer, check_numbers
+from ordinalq._utils.validation import Floats, Mask, check_integer, check_numbers
 from ordinalq.simplex import Data
 from ordinalq.unfolding.histograms import (
     axis_edges,
     bin_contents,
     bin_variances,
     check_axes,
+    flow_sides,
     is_histogram,
     warn_of_flow,
 )
@@ -243,7 +244,7 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
             "counts are not whole numbers and are treated as counts with a variance of their own size: give variances= "
             "(sums of squared weights) for sums of weights, or variances=counts for expected counts.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return g, v
 
@@ -301,6 +302,7 @@ def _flat_response(
     sums = R.sum(axis=0)
     _check_entries(R)
     if (sums <= 0).any():
+        _check_flow_bins(response.axes[len(observed) :], shape, sums <= 0)
         empty = np.flatnonzero(sums <= 0) + 1
         raise ValueError(
             f"response must have events in every true bin, got none in bin {', '.join(map(str, empty))} of "
@@ -308,6 +310,19 @@ def _flat_response(
         )
     known = response.variances(flow=True) if flow else response.variances()
     return R / sums, shape, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
+
+
+def _check_flow_bins(axes: Any, shape: tuple[int, ...], empty: Mask) -> None:
+    """Raise ValueError if a true flow bin is among the empty ones (n,), with its axis."""
+    for k, (axis, n) in enumerate(zip(axes, shape, strict=True)):
+        found = np.moveaxis(empty.reshape(shape), k, 0)
+        below, above = flow_sides(axis, n)
+        for side, has_side, place in (("underflow", below, 0), ("overflow", above, -1)):
+            if has_side and found[place].any():
+                raise ValueError(
+                    f"response must have events in every true bin, got none in the {side} of true axis {k + 1}. "
+                    f"Use {side}=False for that axis."
+                )
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
