@@ -719,3 +719,28 @@ def test_counts_that_are_not_whole_are_noted_at_the_call(observed):
     with pytest.warns(UserWarning, match="whole numbers") as noted:
         oq.unfold(observed + 0.5, M)
     assert noted[0].filename == __file__
+
+
+def test_given_variances_of_simulated_events_replace_those_of_a_histogram():
+    counts, response = one_sided(False, False)
+    V = 9 * response.values()
+    sources = [SimulatedEvents(response), SimulatedEvents(response, variances=V), SimulatedEvents(response.values())]
+    one, three, plain = (
+        oq.unfold(counts, response, tau=0.0, systematics={"simulation": source}).systematic_error for source in sources
+    )
+    assert_allclose(three, 3 * one)
+    assert_allclose(plain, one)
+
+
+def test_a_response_histogram_without_variances_is_noted():
+    counts, response = one_sided(False, False)
+    V = response.values()
+    response *= 2.0
+    assert response.variances() is None
+    with pytest.warns(UserWarning, match="statistics of the simulation are not included") as noted:
+        assert not oq.unfold(counts, response, tau=0.0).systematic
+    assert noted[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = {"limited sample": SimulatedEvents(response, variances=4 * V)}
+        assert oq.unfold(counts, response, tau=0.0, systematics=known).systematic_error.all()

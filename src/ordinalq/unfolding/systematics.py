@@ -4,6 +4,7 @@ Every source is a list of independent directions in which they may be off by one
 covariance of the estimate is the sum of squares of its moves along them; toys draw from all of them at once.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +54,7 @@ class SimulatedEvents(Source):
     events : array-like of the shape of the response, or histogram
         Numbers of simulated events, or sums of their weights.
     variances : array-like of the same shape, default=None
-        Sums of squared weights; None means the numbers themselves.
+        Sums of squared weights. None means those of a histogram, or the numbers themselves.
     generated : array-like of the true shape, default=None
         Numbers of all simulated events, observed or not. With them the acceptance fluctuates as well.
 
@@ -74,12 +75,10 @@ class SimulatedEvents(Source):
 
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return one shift per entry of the response that can fluctuate, and one per acceptance."""
-        events, default = self.events, None
-        if is_histogram(events):
-            events, default = self.events.values(), self.events.variances()
-        N = _like("events", events, known.M.shape)
-        V = N if self.variances is None and default is None else self.variances if default is None else default
-        V = _like("variances", V, known.M.shape)
+        N, V = _like("events", self.events, known.M.shape), self.variances
+        if V is None and is_histogram(self.events):
+            V = self.events.variances()
+        V = N if V is None else _like("variances", V, known.M.shape)
         if (N < 0).any() or (N.sum(axis=0) <= 0).any() or (V < 0).any():
             raise ValueError("events and variances must be >= 0, with some events in every true bin.")
         shifts = _each("response", np.sqrt(V) / N.sum(axis=0), known)
@@ -284,6 +283,14 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
     sources = dict(systematics or {})
     if known.simulated is not None and "simulation" not in sources:
         sources["simulation"] = SimulatedEvents(known.simulated[0], variances=known.simulated[1])
+    has_simulation = any(isinstance(source, SimulatedEvents) for source in sources.values())
+    if known.response_axes and known.simulated is None and not has_simulation:
+        warnings.warn(
+            "response is a histogram without variances: the statistics of the simulation are not included. Pass "
+            "systematics={'simulation': SimulatedEvents(response, variances=...)}.",
+            UserWarning,
+            stacklevel=3,
+        )
     for name, source in sources.items():
         if not isinstance(source, Source):
             raise TypeError(
