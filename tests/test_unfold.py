@@ -289,7 +289,7 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
         (np.ones(6), M, {"edges": 5}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"edges": []}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"tau": "best"}, "tau must be one of"),
-        (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None beside tau"),
+        (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None with tau, got 3. Pass one"),
         (np.ones(6), M, {"method": oq.IBU(), "n_df": 3}, "IBU has no such parameter"),
         (np.ones(6), M, {"method": oq.IBU(), "tau": "lcurve"}, "has no penalty"),
         (np.ones(6), M, {"method": oq.ACC(), "tau": "gcv"}, "no strength to choose"),
@@ -744,3 +744,23 @@ def test_a_response_histogram_without_variances_is_noted():
         warnings.simplefilter("error")
         known = {"limited sample": SimulatedEvents(response, variances=4 * V)}
         assert oq.unfold(counts, response, tau=0.0, systematics=known).systematic_error.all()
+
+
+@pytest.mark.parametrize("propagation", ["linear", "toys"])
+@pytest.mark.parametrize("method", [oq.RUN(tau=3.0), oq.IBU(interpolation=0.0, max_iter=6)], ids=["RUN", "IBU"])
+def test_a_constant_fraction_of_fakes_scales_the_estimate(method, propagation, observed):
+    a = np.linspace(0.6, 0.95, 6)
+    known = {
+        "acceptance": a,
+        "method": method,
+        "propagation": propagation,
+        "n_toys": 20,
+        "systematics": {"acceptance": Uncertainty("acceptance", 0.05), "model": ShiftedModel(detector(smear=0.65)[0])},
+    }
+    plain = oq.unfold(observed, M, **known)
+    spectrum = oq.unfold(observed, M, fakes=np.full(6, 0.5), **known)
+    assert spectrum.measurement.acceptance.max() > 1
+    assert_allclose(spectrum.method.acceptance, a / a.max())
+    assert_allclose(spectrum.counts, plain.counts / 2, rtol=1e-5)
+    assert_allclose(spectrum.statistical_error, plain.statistical_error / 2, rtol=1e-3)
+    assert_allclose(spectrum.systematic_error, plain.systematic_error / 2, rtol=1e-3)

@@ -82,6 +82,11 @@ class Measurement:
         """Response with acceptance, (d, n): expected counts are response @ t + background."""
         return np.asarray(self.M * self.acceptance)
 
+    @property
+    def relative_acceptance(self) -> Floats:
+        """The acceptance (n,), divided by its maximum if fakes push that above one."""
+        return np.asarray(self.acceptance / max(1.0, float(self.acceptance.max())))
+
     def add_fakes(self, R: Floats) -> Floats:
         """Return columns R (d, ...) of a response of events with true partners, with the fakes added."""
         return R if self.fakes is None else np.asarray((R.T / (1 - self.fakes)).T)

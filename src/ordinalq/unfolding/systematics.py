@@ -39,7 +39,7 @@ class Source(ABC):
             other = shifted(known, shifts, rng.normal(size=len(shifts)))
             method = clone(unfolder.method)
             if method.get_params(deep=False).get("acceptance") is not None:
-                method.set_params(acceptance=np.minimum(other.acceptance, 1.0))
+                method.set_params(acceptance=other.relative_acceptance)
             T.append(make_unfolder(method, other).solve(fit.G[:1], fit.strengths[:1]).T[0])
         return np.atleast_2d(np.cov(np.array(T), rowvar=False))
 
