@@ -77,8 +77,7 @@ def unfold_events(
     check_choice("estimand", estimand, ("population", "sample"))
     quantifier = model.fitted() if hasattr(model, "fitted") else model
     held_out = getattr(quantifier, "held_out_", None)
-    is_scored = held_out is not None and quantifier.traits.input_kind == "scores"
-    if not is_scored or held_out.S.shape[1] != len(quantifier.classes_):
+    if held_out is None or quantifier.traits.input_kind != "scores" or held_out.S.shape[1] != len(quantifier.classes_):
         raise TypeError(f"model must be a fitted quantifier on class scores, or a TableModel, got {model!r:.80}.")
     n = len(quantifier.classes_)
     if n_bins is None:
