@@ -1,18 +1,23 @@
 """oq.unfold: spectra with their errors, from an observed histogram and a response."""
 
+import warnings
+
 import hist
 import numpy as np
 import pytest
+import yaml
 from numpy.testing import assert_allclose
 from seeds import generator
 
 import ordinalq as oq
 from ordinalq import plot
+from ordinalq.model_selection import SampleSearch
 from ordinalq.regularizers import LogTikhonov, Tikhonov
 from ordinalq.simplex import grid_difference_matrix
 from ordinalq.solvers.em import STOPS
 from ordinalq.unfolding import ShiftedModel, SimulatedEvents, Uncertainty
 from ordinalq.unfolding.checks import unfold_toys
+from ordinalq.unfolding.export import _flow, _root_objects
 
 
 def detector(n=6, d=None, smear=0.6):
@@ -284,7 +289,7 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
         (np.ones(6), M, {"edges": 5}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"edges": []}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"tau": "best"}, "tau must be one of"),
-        (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None beside tau"),
+        (np.ones(6), M, {"tau": 1.0, "n_df": 3}, "n_df must be None with tau, got 3. Pass one"),
         (np.ones(6), M, {"method": oq.IBU(), "n_df": 3}, "IBU has no such parameter"),
         (np.ones(6), M, {"method": oq.IBU(), "tau": "lcurve"}, "has no penalty"),
         (np.ones(6), M, {"method": oq.ACC(), "tau": "gcv"}, "no strength to choose"),
@@ -572,3 +577,190 @@ def test_a_shape_that_is_not_that_of_the_classes_is_refused():
         Tikhonov(1.0, shape=(6, 4)).check(30)
     with pytest.raises(ValueError, match="order must be at most"):
         grid_difference_matrix((2, 2), order=1)
+
+
+FAKES = np.linspace(0.3, 0.05, 6)
+
+
+@pytest.mark.parametrize("method", [None, oq.RUN(tau=3.0)])
+@pytest.mark.parametrize(
+    ("response", "acceptance"), [(M * A, "columns"), (M, A), (M, None)], ids=["columns", "given", "none"]
+)
+def test_an_identical_alternative_moves_nothing_with_fakes(response, acceptance, method, observed):
+    same = {"same": ShiftedModel(response), "both": ShiftedModel(response, acceptance=acceptance)}
+    spectrum = oq.unfold(
+        observed, response, acceptance=acceptance, fakes=FAKES, systematics=same, method=method, n_df=4
+    )
+    assert_allclose(spectrum.systematic_error, 0, atol=1e-8 * spectrum.counts.max())
+    stored = oq.unfolding.Unfolding.from_json(spectrum.to_json())
+    assert_allclose(stored.measurement.fakes, FAKES)
+    assert_allclose(stored.measurement.without_fakes()[0], M, rtol=1e-12, atol=1e-15)
+
+
+def test_errors_of_the_response_are_those_before_fakes_are_added(observed):
+    events = np.round(1000 * M) + 1
+    P, V = events / events.sum(axis=0), np.zeros((6, 6))
+    V[2, 1] = events[2, 1]
+    step = np.sqrt(V) / events.sum(axis=0)
+    step -= P * step.sum(axis=0)
+    sources = {
+        "simulation": SimulatedEvents(events, variances=V),
+        "response": Uncertainty("response", step, correlated=True),
+        "model": ShiftedModel(P + step),
+    }
+    spectrum = oq.unfold(observed, P, acceptance=A, fakes=FAKES, tau=0.0, systematics=sources)
+    one, two, three = (spectrum.moves[name][0] for name in sources)
+    assert abs(three).max() > 1
+    assert_allclose(one, three, rtol=1e-6)
+    assert_allclose(two, three, rtol=1e-6)
+
+
+def test_an_error_of_the_acceptance_is_one_of_events_with_true_partners(observed):
+    sources = {"acceptance": Uncertainty("acceptance", 0.05), "model": ShiftedModel(acceptance=A + 0.05)}
+    spectrum = oq.unfold(observed, M, acceptance=A, fakes=FAKES, tau=0.0, systematics=sources)
+    assert_allclose(spectrum.moves["acceptance"].sum(axis=0), spectrum.moves["model"][0], rtol=1e-6)
+    made = {"simulation": SimulatedEvents(1000 * M, variances=np.zeros((6, 6)), generated=np.full(6, 1000 / 0.2))}
+    spectrum = oq.unfold(observed, M, acceptance=A, fakes=FAKES, tau=0.0, systematics=made)
+    expected = spectrum.counts * np.sqrt((1 - A) / A / 5000)
+    assert_allclose(spectrum.systematic_error, expected, rtol=1e-3)
+
+
+def test_events_need_a_quantifier_on_class_scores(rng):
+    true = np.repeat([0, 1, 2], 100)
+    X = true[:, None] + rng.normal(0, 0.7, (300, 3))  # as many columns as classes
+    with pytest.raises(TypeError, match="fitted quantifier on class scores"):
+        oq.unfolding.unfold_events(oq.HDx().fit(X, true), X)
+    samples = oq.protocols.APP(5, 40, small_pool="repeat", random_state=0).draw(true)
+    search = SampleSearch(oq.OPACC(), {"tau": [0.0, 0.1]}, samples=samples).fit(X, true, X)
+    assert oq.unfolding.unfold_events(search, X, n_bins=3).observed.sum() == 300
+
+
+def test_hepdata_has_numbers_and_names_as_they_are(tmp_path):
+    counts = [1e20, 2e20, 3e20]
+    sources = {"NaN Infinity 1e+16": oq.unfolding.Luminosity(1e-5)}
+    spectrum = oq.unfold(counts, np.eye(3), tau=0.0, edges=[1e-6, 1e-5, 1e16, 1e17], systematics=sources)
+    table = yaml.safe_load(spectrum.to_hepdata(tmp_path)[1].read_text())
+    bins = [(part["low"], part["high"]) for part in table["independent_variables"][0]["values"]]
+    assert bins == [(1e-6, 1e-5), (1e-5, 1e16), (1e16, 1e17)]
+    rows = table["dependent_variables"][0]["values"]
+    assert [row["value"] for row in rows] == spectrum.counts.tolist()
+    assert rows[0]["errors"][1]["label"] == "sys,NaN Infinity 1e+16"
+    assert all(isinstance(error["symerror"], float) for row in rows for error in row["errors"])
+
+
+@pytest.mark.parametrize("value", [1e16, -1e16, 1e-5, 1.5e-7, 0.0, 12.0, 1e300, np.inf, -np.inf])
+def test_numbers_of_yaml_are_read_back(value):
+    assert yaml.safe_load(_flow({"value": value, "also": [value]})) == {"value": value, "also": [value]}
+    assert np.isnan(yaml.safe_load(_flow(np.nan)))
+
+
+def test_sources_with_similar_names_have_different_files(tmp_path):
+    names = ["jes up", "jes-up", "jes up 2", "JES up"]
+    sources = {name: oq.unfolding.Luminosity(0.01 * (k + 1)) for k, name in enumerate(names)}
+    spectrum = oq.unfold([480, 320, 210], np.eye(3), tau=0.0, edges=[1, 2, 4, 8], systematics=sources)
+    files = spectrum.to_hepdata(tmp_path, name="submission")
+    assert len({file.name.lower() for file in files}) == len(files) == len(list(tmp_path.iterdir()))
+    for entry in yaml.safe_load_all(files[0].read_text()):
+        values = yaml.safe_load((tmp_path / entry["data_file"]).read_text())["dependent_variables"][0]["values"]
+        for name in names:
+            if entry["name"].endswith(f"covariance (sys,{name})"):
+                assert_allclose([part["value"] for part in values], spectrum.systematic[name].ravel())
+    keys = [key for key, _ in _root_objects(spectrum)]
+    assert len({key.lower() for key in keys}) == len(keys)
+    assert {"covariance_jes_up", "covariance_jes_up_2", "covariance_jes_up_2_2"} <= set(keys)
+
+
+def one_sided(underflow, overflow, *, outside=200):
+    """Return counts and response histograms, with `outside` events from each true flow bin that exists."""
+    observed = hist.axis.Regular(4, 0, 4, underflow=underflow, overflow=overflow, name="observed")
+    true = hist.axis.Regular(4, 0, 4, underflow=underflow, overflow=overflow, name="true")
+    response = hist.Hist(observed, true)
+    response.view(flow=False)[...] = 1000 * np.eye(4) + 100
+    events = response.view(flow=True)
+    if underflow:
+        events[:2, 0] = outside
+    if overflow:
+        events[-2:, -1] = outside
+    counts = hist.Hist(observed)
+    counts.view(flow=True)[...] = events.sum(axis=1)
+    return counts, response
+
+
+@pytest.mark.parametrize(("underflow", "overflow"), [(True, False), (False, True), (True, True)])
+def test_events_from_one_flow_side_are_noted(underflow, overflow):
+    counts, response = one_sided(underflow, overflow)
+    with pytest.warns(UserWarning, match="true underflow and overflow") as noted:
+        oq.unfold(counts, response, tau=0.0)
+    assert noted[0].filename == __file__
+    edges = oq.unfold(counts, response, flow=True, tau=0.0).measurement.edges[0]
+    assert [edges[0] == -np.inf, edges[-1] == np.inf] == [underflow, overflow]
+
+
+def test_observed_flow_bins_alone_are_not_noted():
+    counts, response = one_sided(False, True, outside=0)
+    response.view(flow=True)[-1, :-1] = 500  # true events of the range that are observed above it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oq.unfold(counts, response, tau=0.0)
+
+
+@pytest.mark.parametrize(("side", "place"), [("underflow", 0), ("overflow", -1)])
+def test_a_true_flow_bin_without_events_is_named(side, place):
+    counts, response = one_sided(True, True)
+    response.view(flow=True)[:, place] = 0
+    with pytest.raises(ValueError, match=f"the {side} of true axis 1. Use {side}=False"):
+        oq.unfold(counts, response, flow=True)
+    response.view(flow=True)[:, 2] = 0
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="none in bin 2 of 4"):
+        oq.unfold(counts, response)
+
+
+def test_counts_that_are_not_whole_are_noted_at_the_call(observed):
+    with pytest.warns(UserWarning, match="whole numbers") as noted:
+        oq.unfold(observed + 0.5, M)
+    assert noted[0].filename == __file__
+
+
+def test_given_variances_of_simulated_events_replace_those_of_a_histogram():
+    counts, response = one_sided(False, False)
+    V = 9 * response.values()
+    sources = [SimulatedEvents(response), SimulatedEvents(response, variances=V), SimulatedEvents(response.values())]
+    one, three, plain = (
+        oq.unfold(counts, response, tau=0.0, systematics={"simulation": source}).systematic_error for source in sources
+    )
+    assert_allclose(three, 3 * one)
+    assert_allclose(plain, one)
+
+
+def test_a_response_histogram_without_variances_is_noted():
+    counts, response = one_sided(False, False)
+    V = response.values()
+    response *= 2.0
+    assert response.variances() is None
+    with pytest.warns(UserWarning, match="statistics of the simulation are not included") as noted:
+        assert not oq.unfold(counts, response, tau=0.0).systematic
+    assert noted[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = {"limited sample": SimulatedEvents(response, variances=4 * V)}
+        assert oq.unfold(counts, response, tau=0.0, systematics=known).systematic_error.all()
+
+
+@pytest.mark.parametrize("propagation", ["linear", "toys"])
+@pytest.mark.parametrize("method", [oq.RUN(tau=3.0), oq.IBU(interpolation=0.0, max_iter=6)], ids=["RUN", "IBU"])
+def test_a_constant_fraction_of_fakes_scales_the_estimate(method, propagation, observed):
+    a = np.linspace(0.6, 0.95, 6)
+    known = {
+        "acceptance": a,
+        "method": method,
+        "propagation": propagation,
+        "n_toys": 20,
+        "systematics": {"acceptance": Uncertainty("acceptance", 0.05), "model": ShiftedModel(detector(smear=0.65)[0])},
+    }
+    plain = oq.unfold(observed, M, **known)
+    spectrum = oq.unfold(observed, M, fakes=np.full(6, 0.5), **known)
+    assert spectrum.measurement.acceptance.max() > 1
+    assert_allclose(spectrum.method.acceptance, a / a.max())
+    assert_allclose(spectrum.counts, plain.counts / 2, rtol=1e-5)
+    assert_allclose(spectrum.statistical_error, plain.statistical_error / 2, rtol=1e-3)
+    assert_allclose(spectrum.systematic_error, plain.systematic_error / 2, rtol=1e-3)

@@ -231,8 +231,8 @@ class QuantifierUnfolder(Unfolder):
         """Return the model with another acceptance in its penalty or prior, if it has one."""
         if acceptance is None or self.method.get_params(deep=False).get("acceptance") is None:
             return self.model
-        scaled = acceptance / acceptance.max() * self.measurement.acceptance.max()
-        return response_model(clone(self.method).set_params(acceptance=np.minimum(scaled, 1.0)))
+        scaled = acceptance / acceptance.max() * self.measurement.relative_acceptance.max()
+        return response_model(clone(self.method).set_params(acceptance=scaled))
 
     def jacobian(self, fit: Fit) -> Floats:
         """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""

@@ -75,9 +75,9 @@ def unfold_events(
     True
     """
     check_choice("estimand", estimand, ("population", "sample"))
-    quantifier = getattr(model, "quantifier_", model)
+    quantifier = model.fitted() if hasattr(model, "fitted") else model
     held_out = getattr(quantifier, "held_out_", None)
-    if held_out is None or held_out.S.shape[1] != len(quantifier.classes_):
+    if held_out is None or quantifier.traits.input_kind != "scores" or held_out.S.shape[1] != len(quantifier.classes_):
         raise TypeError(f"model must be a fitted quantifier on class scores, or a TableModel, got {model!r:.80}.")
     n = len(quantifier.classes_)
     if n_bins is None:

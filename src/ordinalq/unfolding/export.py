@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ STORED = (
     "blocks",
     "covariance",
     "has_losses",
+    "fakes",
 )
 NUMBERS = ("strength", "n_df", "n_iter", "converged", "chi_square", "dof", "p_value")
 ARRAYS = ("flat", "jacobian", "statistical", "refolded_flat")
@@ -70,7 +72,7 @@ def from_json(kind: Any, text: str) -> Any:
     content = json.loads(text)
     if content.get("format") != FORMAT:
         raise ValueError(f"the file must have the format {FORMAT!r}, got {content.get('format')!r}.")
-    stored = content["measurement"]
+    stored = {"fakes": None, **content["measurement"]}
     lists: dict[str, Any] = {key: tuple(stored[key]) for key in ("shape", "observed_shape")}
     lists["blocks"] = None if stored["blocks"] is None else tuple(stored["blocks"])
     lists["edges"] = None if stored["edges"] is None else tuple(_array(part) for part in stored["edges"])
@@ -143,8 +145,9 @@ def to_hepdata(of: Any, folder: Path, name: str, variable: str, units: str) -> l
     for title, matrix in matrices.items():
         tables[f"{name} {title}"] = (_pairs(len(of.flat)), title, [{"value": float(x)} for x in matrix.ravel()])
     files, entries = [], []
-    for title, (independent, header, column) in tables.items():
-        path = folder / (_file_name(title) + ".yaml")
+    names = _file_names(["submission", *tables])[1:]
+    for stem, (title, (independent, header, column)) in zip(names, tables.items(), strict=True):
+        path = folder / f"{stem}.yaml"
         table = {
             "dependent_variables": [{"header": {"name": header}, "values": column}],
             "independent_variables": independent,
@@ -176,8 +179,15 @@ def _pairs(n: int) -> list[dict[str, Any]]:
     return [{"header": {"name": f"bin {k + 1}"}, "values": [{"value": int(i)} for i in at[k]]} for k in range(2)]
 
 
-def _file_name(title: str) -> str:
-    return "_".join("".join(c if c.isalnum() else " " for c in title).split())
+def _file_names(titles: Iterable[str]) -> list[str]:
+    """Return names of letters, digits and underscores that differ by more than case; repeated ones end in _2, _3."""
+    found: dict[str, str] = {}
+    for title in titles:
+        plain = "_".join("".join(c if c.isalnum() else " " for c in title).split())
+        candidates = (plain if k == 1 else f"{plain}_{k}" for k in count(1))
+        name = next(name for name in candidates if name.lower() not in found)
+        found[name.lower()] = name
+    return list(found.values())
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
@@ -187,11 +197,11 @@ def _yaml(value: Any, indent: int = 0) -> str:
         lines = []
         for key, part in value.items():
             nested = isinstance(part, dict | list) and part
-            lines.append(f"{pad}{key}:\n{_yaml(part, indent + 1)}" if nested else f"{pad}{key}: {json.dumps(part)}\n")
+            lines.append(f"{pad}{key}:\n{_yaml(part, indent + 1)}" if nested else f"{pad}{key}: {_flow(part)}\n")
         return "".join(lines)
     if isinstance(value, list) and value:
         return "".join(f"{pad}- {_flow(part)}\n" if _is_short(part) else _item(part, indent) for part in value)
-    return f"{pad}{json.dumps(value)}\n"
+    return f"{pad}{_flow(value)}\n"
 
 
 def _is_short(part: Any) -> bool:
@@ -205,8 +215,20 @@ def _item(part: Any, indent: int) -> str:
 
 
 def _flow(part: Any) -> str:
-    text = json.dumps(part)
-    return text.replace("Infinity", ".inf").replace("NaN", ".nan")
+    """Return a value on one line."""
+    if isinstance(part, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_flow(value)}" for key, value in part.items()) + "}"
+    if isinstance(part, list):
+        return "[" + ", ".join(map(_flow, part)) + "]"
+    return _number(part) if isinstance(part, float) else json.dumps(part)
+
+
+def _number(value: float) -> str:
+    """Return a number as YAML 1.1 has it, with a point before an exponent."""
+    if not np.isfinite(value):
+        return ".nan" if np.isnan(value) else ".inf" if value > 0 else "-.inf"
+    text = repr(value)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def to_root(of: Any, path: Any) -> None:
@@ -222,8 +244,8 @@ def _root_objects(of: Any) -> Iterable[tuple[str, Any]]:
     yield "spectrum", of.histogram()
     yield "covariance_total", _matrix(of.covariance_total)
     yield "covariance_statistical", _matrix(of.statistical)
-    for key, part in of.systematic.items():
-        yield f"covariance_{_file_name(key)}", _matrix(part)
+    for key, part in zip(_file_names(of.systematic), of.systematic.values(), strict=True):
+        yield f"covariance_{key}", _matrix(part)
     yield "covariance_bias", _matrix(of.bias_covariance)
     yield "smearing", _matrix(of.smearing)
 

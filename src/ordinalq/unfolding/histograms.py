@@ -34,7 +34,7 @@ def bin_variances(name: str, histogram: Any, *, flow: bool = False) -> Floats:
     variances = _read(histogram.variances, flow)
     if variances is None:
         raise ValueError(
-            f"{name} must be a histogram that knows its variances, got one that was scaled: fill one with "
+            f"{name} must be a histogram with variances, got one that was scaled: fill one with "
             "storage=Weight(), or give its contents, and their variances=[...]."
         )
     return np.asarray(variances, dtype=np.float64)
@@ -56,7 +56,8 @@ def warn_of_flow(response: Any, n_observed: int) -> None:
     except TypeError:
         return
     inner = np.asarray(response.values(), dtype=np.float64)
-    observed = tuple(slice(None) if everything.shape[k] == inner.shape[k] else slice(1, -1) for k in range(n_observed))
+    sides = [flow_sides(response.axes[k], everything.shape[k]) for k in range(n_observed)]
+    observed = tuple(slice(below, n - above) for (below, above), n in zip(sides, everything.shape, strict=False))
     seen = everything[observed].sum()
     part = 1 - inner.sum() / seen if seen > 0 else 0.0
     if part > FLOW:
@@ -64,8 +65,15 @@ def warn_of_flow(response: Any, n_observed: int) -> None:
             f"response has {part:.1%} of its observed events in true underflow and overflow bins, which are left out. "
             "Pass flow=True to unfold them as bins, or their expected counts as background.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
+
+
+def flow_sides(axis: Any, n: int) -> tuple[bool, bool]:
+    """Return whether the n bins along an axis include underflow, and overflow."""
+    if n == len(axis) + 1:
+        return bool(axis.traits.underflow), bool(axis.traits.overflow)
+    return n > len(axis), n > len(axis)
 
 
 def axis_edges(axes: Sequence[Any], shape: tuple[int, ...]) -> tuple[Floats, ...] | None:
@@ -76,12 +84,8 @@ def axis_edges(axes: Sequence[Any], shape: tuple[int, ...]) -> tuple[Floats, ...
             return None
         bins = np.array([axis[i] for i in range(len(axis))], dtype=np.float64)
         edges = np.append(bins[:, 0], bins[-1, 1])
-        if n > len(axis):
-            traits = axis.traits
-            below = getattr(traits, "underflow", True) or n == len(axis) + 2
-            above = getattr(traits, "overflow", True) or n == len(axis) + 2
-            edges = np.concatenate([[-np.inf] * below, edges, [np.inf] * above])
-        found.append(edges)
+        below, above = flow_sides(axis, n)
+        found.append(np.concatenate([[-np.inf] * below, edges, [np.inf] * above]))
     return tuple(found)
 
 

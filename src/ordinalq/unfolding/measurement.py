@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Floats, check_integer, check_numbers
+from ordinalq._utils.validation import Floats, Mask, check_integer, check_numbers
 from ordinalq.simplex import Data
 from ordinalq.unfolding.histograms import (
     axis_edges,
     bin_contents,
     bin_variances,
     check_axes,
+    flow_sides,
     is_histogram,
     warn_of_flow,
 )
@@ -50,6 +51,8 @@ class Measurement:
         Covariance of the counts, which are then normally distributed and may be negative.
     has_losses : bool
         Whether the columns of the response that was given sum to the acceptance.
+    fakes : ndarray (d,), or None
+        Fraction of the signal events of each observed bin without a true partner. M and `acceptance` include them.
     simulated : tuple of ndarray (d, n), or None
         Contents and variances of a response histogram.
     histogram : object
@@ -69,6 +72,7 @@ class Measurement:
     blocks: tuple[int, ...] | None = None
     covariance: Floats | None = None
     has_losses: bool = False
+    fakes: Floats | None = None
     simulated: tuple[Floats, Floats] | None = None
     histogram: Any = None
     response_axes: tuple[Any, ...] = ()
@@ -77,6 +81,23 @@ class Measurement:
     def response(self) -> Floats:
         """Response with acceptance, (d, n): expected counts are response @ t + background."""
         return np.asarray(self.M * self.acceptance)
+
+    @property
+    def relative_acceptance(self) -> Floats:
+        """The acceptance (n,), divided by its maximum if fakes push that above one."""
+        return np.asarray(self.acceptance / max(1.0, float(self.acceptance.max())))
+
+    def add_fakes(self, R: Floats) -> Floats:
+        """Return columns R (d, ...) of a response of events with true partners, with the fakes added."""
+        return R if self.fakes is None else np.asarray((R.T / (1 - self.fakes)).T)
+
+    def without_fakes(self) -> tuple[Floats, Floats]:
+        """Return M (d, n) and acceptance (n,) of the events with true partners."""
+        if self.fakes is None:
+            return self.M, self.acceptance
+        R = self.response * (1 - self.fakes)[:, None]
+        sums = R.sum(axis=0)
+        return R / sums, sums
 
     @property
     def weight(self) -> float:
@@ -169,7 +190,8 @@ def read_measurement(
     M, a = read_response(R, _flat("acceptance", acceptance, shape, flow=flow), name="response")
     a = np.ones(M.shape[1]) if a is None else a
     if fakes is not None:
-        M, a = _with_fakes(M * a, _flat("fakes", fakes, g.shape, flow=flow))
+        fakes = _flat("fakes", fakes, g.shape, flow=flow)
+        M, a = _with_fakes(M * a, fakes)
     b = np.zeros(g.size)
     if background is not None:
         b = _background(_flat("background", background, g.shape, flow=flow), g, gaussian=V is not None)
@@ -188,6 +210,7 @@ def read_measurement(
         blocks=sizes,
         covariance=V,
         has_losses=isinstance(acceptance, str),
+        fakes=fakes,
         simulated=simulated,
         histogram=counts if is_histogram(counts) and is_histogram(response) else None,
         response_axes=tuple(response.axes)[g.ndim :] if is_histogram(response) else (),
@@ -226,7 +249,7 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
             "counts are not whole numbers and are treated as counts with a variance of their own size: give variances= "
             "(sums of squared weights) for sums of weights, or variances=counts for expected counts.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return g, v
 
@@ -284,6 +307,7 @@ def _flat_response(
     sums = R.sum(axis=0)
     _check_entries(R)
     if (sums <= 0).any():
+        _check_flow_bins(response.axes[len(observed) :], shape, sums <= 0)
         empty = np.flatnonzero(sums <= 0) + 1
         raise ValueError(
             f"response must have events in every true bin, got none in bin {', '.join(map(str, empty))} of "
@@ -291,6 +315,19 @@ def _flat_response(
         )
     known = response.variances(flow=True) if flow else response.variances()
     return R / sums, shape, None if known is None else (R, np.asarray(known, dtype=np.float64).reshape(R.shape))
+
+
+def _check_flow_bins(axes: Any, shape: tuple[int, ...], empty: Mask) -> None:
+    """Raise ValueError if a true flow bin is among the empty ones (n,), with its axis."""
+    for k, (axis, n) in enumerate(zip(axes, shape, strict=True)):
+        found = np.moveaxis(empty.reshape(shape), k, 0)
+        below, above = flow_sides(axis, n)
+        for side, has_side, place in (("underflow", below, 0), ("overflow", above, -1)):
+            if has_side and found[place].any():
+                raise ValueError(
+                    f"response must have events in every true bin, got none in the {side} of true axis {k + 1}. "
+                    f"Use {side}=False for that axis."
+                )
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:

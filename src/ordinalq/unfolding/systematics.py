@@ -4,6 +4,7 @@ Every source is a list of independent directions in which they may be off by one
 covariance of the estimate is the sum of squares of its moves along them; toys draw from all of them at once.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +39,7 @@ class Source(ABC):
             other = shifted(known, shifts, rng.normal(size=len(shifts)))
             method = clone(unfolder.method)
             if method.get_params(deep=False).get("acceptance") is not None:
-                method.set_params(acceptance=np.minimum(other.acceptance, 1.0))
+                method.set_params(acceptance=other.relative_acceptance)
             T.append(make_unfolder(method, other).solve(fit.G[:1], fit.strengths[:1]).T[0])
         return np.atleast_2d(np.cov(np.array(T), rowvar=False))
 
@@ -53,7 +54,7 @@ class SimulatedEvents(Source):
     events : array-like of the shape of the response, or histogram
         Numbers of simulated events, or sums of their weights.
     variances : array-like of the same shape, default=None
-        Sums of squared weights; None means the numbers themselves.
+        Sums of squared weights. None means those of a histogram, or the numbers themselves.
     generated : array-like of the true shape, default=None
         Numbers of all simulated events, observed or not. With them the acceptance fluctuates as well.
 
@@ -74,20 +75,18 @@ class SimulatedEvents(Source):
 
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return one shift per entry of the response that can fluctuate, and one per acceptance."""
-        events, default = self.events, None
-        if is_histogram(events):
-            events, default = self.events.values(), self.events.variances()
-        N = _like("events", events, known.M.shape)
-        V = N if self.variances is None and default is None else self.variances if default is None else default
-        V = _like("variances", V, known.M.shape)
+        N, V = _like("events", self.events, known.M.shape), self.variances
+        if V is None and is_histogram(self.events):
+            V = self.events.variances()
+        V = N if V is None else _like("variances", V, known.M.shape)
         if (N < 0).any() or (N.sum(axis=0) <= 0).any() or (V < 0).any():
             raise ValueError("events and variances must be >= 0, with some events in every true bin.")
         shifts = _each("response", np.sqrt(V) / N.sum(axis=0), known)
         if self.generated is not None:
-            made = _like("generated", self.generated, known.acceptance.shape)
+            a = known.without_fakes()[1]
+            made = _like("generated", self.generated, a.shape)
             if (made <= 0).any():
                 raise ValueError("generated must be > 0.")
-            a = known.acceptance
             shifts += _each("acceptance", np.sqrt(np.maximum(a * (1 - a), 0.0) / made), known)
         return shifts
 
@@ -125,7 +124,8 @@ class Uncertainty(Source):
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return one shift, or one per entry."""
         check_choice("of", self.of, PARTS)
-        value = {"response": known.M, "acceptance": known.acceptance, "background": known.background}[self.of]
+        M, a = known.without_fakes()
+        value = {"response": M, "acceptance": a, "background": known.background}[self.of]
         shape = () if np.ndim(self.error) == 0 and not is_histogram(self.error) else value.shape
         error = np.broadcast_to(_like("error", self.error, shape), value.shape)
         if not self.correlated and (error < 0).any():
@@ -169,7 +169,8 @@ class ShiftedModel(Source):
     Parameters
     ----------
     response : array-like of its shape, or histogram, default=None
-        Response of the alternative. If the acceptance of the measurement is "columns", so is that of the alternative.
+        Response of the alternative, without fakes: those of the measurement are added. If the acceptance of the
+        measurement is "columns", so is that of the alternative.
     acceptance : array-like of the true shape, or "columns", default=None
         Acceptance of the alternative; "columns" takes it from the sums of the columns of its response.
     background : array-like of the observed shape, default=None
@@ -211,7 +212,7 @@ class ShiftedModel(Source):
     def _shift(self, known: Measurement) -> Shift:
         if self.response is None and self.acceptance is None and self.background is None:
             raise ValueError("a ShiftedModel needs a response, an acceptance or a background.")
-        M, a = known.M, known.acceptance
+        M, a = known.without_fakes()
         if self.response is not None:
             R = self.response.values() if is_histogram(self.response) else self.response
             M = _like("response", R, known.M.shape)
@@ -229,7 +230,7 @@ class ShiftedModel(Source):
         b = known.background
         if self.background is not None:
             b = _like("background", self.background, b.shape)
-        return Shift(response=M * a - known.response, background=b - known.background)
+        return Shift(response=known.add_fakes(M * a) - known.response, background=b - known.background)
 
 
 class Correlated(Source):
@@ -282,6 +283,14 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
     sources = dict(systematics or {})
     if known.simulated is not None and "simulation" not in sources:
         sources["simulation"] = SimulatedEvents(known.simulated[0], variances=known.simulated[1])
+    has_simulation = any(isinstance(source, SimulatedEvents) for source in sources.values())
+    if known.response_axes and known.simulated is None and not has_simulation:
+        warnings.warn(
+            "response is a histogram without variances: the statistics of the simulation are not included. Pass "
+            "systematics={'simulation': SimulatedEvents(response, variances=...)}.",
+            UserWarning,
+            stacklevel=3,
+        )
     for name, source in sources.items():
         if not isinstance(source, Source):
             raise TypeError(
@@ -294,6 +303,7 @@ def read_sources(systematics: Mapping[str, Source] | None, known: Measurement) -
 
 def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
     """Return one shift per entry that can be off."""
+    M, a = known.without_fakes()
     shifts = []
     for index in zip(*np.nonzero(error), strict=True):
         entry = np.zeros(len(error))
@@ -302,10 +312,11 @@ def _each(of: str, error: Floats, known: Measurement) -> list[Shift]:
             shifts.append(Shift(background=entry))
         elif of == "acceptance":
             i = int(index[0])
-            shifts.append(Shift(response=Column(i, known.M[:, i] * error[i])))
+            shifts.append(Shift(response=Column(i, known.add_fakes(M[:, i] * error[i]))))
         else:
             i = int(index[1])
-            shifts.append(Shift(response=Column(i, (entry - known.M[:, i] * entry.sum()) * known.acceptance[i])))
+            column = (entry - M[:, i] * entry.sum()) * a[i]
+            shifts.append(Shift(response=Column(i, known.add_fakes(column))))
     return shifts
 
 
@@ -313,9 +324,9 @@ def _shift(of: str, move: Floats, known: Measurement) -> Shift:
     """Return a shift of all entries; columns of M remain distributions."""
     if of == "background":
         return Shift(background=move)
-    if of == "acceptance":
-        return Shift(response=known.M * move)
-    return Shift(response=(move - known.M * move.sum(axis=0)) * known.acceptance)
+    M, a = known.without_fakes()
+    R = M * move if of == "acceptance" else (move - M * move.sum(axis=0)) * a
+    return Shift(response=known.add_fakes(R))
 
 
 def _combine(shifts: list[Shift], factors: Any, known: Measurement) -> Shift:

@@ -174,10 +174,11 @@ def _method(method: Any, known: Measurement, tau: Any, n_df: Any, axis: Any, ref
             raise ValueError(f"method must not smooth along one axis where the true bins are a grid, got {found}.")
     elif method is None and "order" in parameters and known.shape[0] < 3:
         filled["order"] = 0
-    if isinstance(found, Quantifier) and (known.acceptance <= 1).all():
-        check_proportional(found, known.acceptance)
-        if "acceptance" in parameters and parameters["acceptance"] is None and (known.acceptance != 1).any():
-            filled["acceptance"] = known.acceptance
+    if isinstance(found, Quantifier):
+        a = known.relative_acceptance
+        check_proportional(found, a)
+        if "acceptance" in parameters and parameters["acceptance"] is None and (a != 1).any():
+            filled["acceptance"] = a
     if isinstance(tau, str):
         check_choice("tau", tau, (DEFAULT_RULE, *RULES, "toys"))
         filled |= {name: value for name, value in (("tau", 1.0), ("n_df", None)) if name in parameters}
@@ -185,7 +186,7 @@ def _method(method: Any, known: Measurement, tau: Any, n_df: Any, axis: Any, ref
         filled["tau"] = tau
     if n_df is not None:
         if tau is not None:
-            raise ValueError("n_df must be None beside tau: both say how much to smooth.")
+            raise ValueError(f"n_df must be None with tau, got {n_df}. Pass one of them.")
         filled["n_df"] = n_df
     missing = [name for name in filled if name not in parameters]
     if missing:
