@@ -555,8 +555,11 @@ def unfolded(counts: Any, response: Any, given: dict[str, Any], *, checks: bool)
     import ordinalq as oq
 
     found = oq.unfold(counts, response, **given)
-    for name in ("counts", "covariance", "statistical", "bias", "error_with_bias", "refolded", "correlation"):
+    for name in ("counts", "covariance", "statistical", "refolded", "correlation"):
         yield name, getattr(found, name)
+    # The latter are names of older versions.
+    for name, former in (("bias_error", "bias"), ("total_error", "error_with_bias")):
+        yield name, getattr(found, name if hasattr(found, name) else former)
     for name, covariance in found.systematic.items():
         yield f"systematic {name}", covariance
     for name in ("strength", "n_df", "n_iter", "converged", "chi_square", "dof", "p_value"):
@@ -565,7 +568,7 @@ def unfolded(counts: Any, response: Any, given: dict[str, Any], *, checks: bool)
         yield f"interval, bias {bias}", np.array(found.interval(LEVEL, bias=bias))
     yield from framed("table", found)
     if found.scan is not None:
-        for name in ("strengths", "n_df", "criterion", "deviance", "chosen"):
+        for name in ("strengths", "n_df", "criterion", "chosen"):
             yield f"scan {name}", getattr(found.scan, name)
     if checks:
         tests = {

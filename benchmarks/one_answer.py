@@ -63,7 +63,9 @@ def levels(pools, n_groups):
             samples = samples[:n_groups]
         for method in SCORED:
             # Repeated iterations of all replicates take minutes for thousands of groups.
-            some = samples[: n_groups // 20] if method in (oq.OSLD, oq.EDy, oq.OEDy, oq.HDy, oq.OHDy) else samples
+            some = (
+                samples[: max(1, n_groups // 100)] if method in (oq.OSLD, oq.EDy, oq.OEDy, oq.HDy, oq.OHDy) else samples
+            )
             q = fit(data, method, groups=False)
             summary = q.summarize(S, some, checks=False)
             for estimand in ESTIMANDS:
