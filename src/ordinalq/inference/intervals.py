@@ -273,9 +273,9 @@ def _bootstrapped(
         # Prevalences sum to one, and their errors to zero.
         centred = np.eye(n) - 1 / n
         more = extra[:, :, None] ** 2 * np.eye(n)
-        covariance, own = (
-            centred @ (V * scale[:, :, None] * scale[:, None] + more) @ centred for V in (covariance, own)
-        )
+        moved = (centred @ (V * scale[:, :, None] * scale[:, None] + more) @ centred for V in (covariance, own))
+        # Symmetric to the last digit.
+        covariance, own = ((V + V.transpose(0, 2, 1)) / 2 for V in moved)
         factor = None if factor is None else (factor * scale[:, :, None]).astype(np.float32)
     bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).holding(P)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
