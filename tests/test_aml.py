@@ -347,7 +347,8 @@ def test_intervals_of_the_default_prior_cover(like_training):
         truth = samples.prevalences
     q = oq.AdjustedML().fit_scores(S, y)
     got = estimate(q, q.summarize(T, samples), 0.95)
-    assert ((got.lower <= truth) & (truth <= got.upper)).mean() > 0.92
+    # Over 30 training sets .942 +- .009 with drawn prevalences: five standard deviations.
+    assert ((got.lower <= truth) & (truth <= got.upper)).mean() > 0.895
 
 
 def test_intervals_of_populations_near_the_training_distribution_cover():
