@@ -295,7 +295,7 @@ def test_directions_that_neither_data_nor_penalty_see_cost_no_digits_of_the_othe
         objective = LinearObjective(loss, Tikhonov(1e-5, order=2), Data(Q, M, np.full(20, 1000)))
         solution = QuadraticSolver().minimize(objective)
         assert solution.converged.all()
-        assert_allclose(solution.p, solution.p[:, ::-1], atol=1e-5)
+        assert_allclose(solution.p, solution.p[:, ::-1], atol=1e-8)
 
 
 def test_own_matrices_equal_a_shared_one(rng):

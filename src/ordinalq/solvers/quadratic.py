@@ -632,45 +632,59 @@ def solve_qp(
     kept = penalty if stiff else None
     if penalty is not None and not stiff:
         A, b = _merged(A, b, penalty)
-    judged = _judge(A if kept is None else _unseen(A, kept), scaled=kept is None)
+    judged = _judge(A, kept)
     if judged.ridge > 0:
-        found = _nearest_to_uniform(A, b, judged.ridge, kept)
+        found = _nearest_to_uniform(A, b, judged, kept)
     else:
         found = _solve(A, b, free, kept, alone=alone or judged.delicate)
     return found if stiff else found._replace(penalty=penalty)
 
 
 class _Judged(NamedTuple):
-    """Whether the last digits of a problem are seen in p, and the ridge that a singular one needs, else 0."""
+    """Whether the last digits of a problem are seen in p, the ridge that a singular one needs, else 0, and its kernel.
+
+    The columns of `flat` (n, k) are an orthonormal basis of the directions along which the objective is constant.
+    """
 
     delicate: bool
     ridge: float
+    flat: Floats
 
 
-def _judge(A: Floats, *, scaled: bool) -> _Judged:
-    """Judge A (n, n) along the simplex; where it is not `scaled`, as a whole.
+def _judge(A: Floats, penalty: Penalty | None) -> _Judged:
+    """Judge A (n, n) along the simplex, or along its directions that the penalty does not change.
 
-    The coordinates are all p_i but one. Each is scaled by its own curvature, for a column of M that is much longer than
-    the others makes no problem singular.
+    Without a penalty the coordinates are all p_i but one. Each is scaled by its own curvature, because a column of M
+    that is much longer than the others does not make a problem singular.
     """
-    if scaled:
+    n = len(A)
+    if penalty is None:
         i = int(np.abs(A.diagonal()).argmin())
+        axes = np.delete(np.eye(n), i, axis=1)
+        axes[i] = -1
         A = A - A[i] - A[:, i, None] + A[i, i]
         A = np.delete(np.delete(A, i, axis=0), i, axis=1)
+        unit = np.sqrt(np.maximum(A.diagonal(), 0))
+    else:
+        axes = _unseen(penalty)
+        A = axes.T @ A @ axes
+        unit = np.ones(len(A))
     if A.size == 0:
-        return _Judged(False, 0.0)
-    unit = np.sqrt(np.maximum(A.diagonal(), 0)) if scaled else np.ones(len(A))
+        return _Judged(False, 0.0, np.zeros((n, 0)))
     safe = np.where(unit > 0, unit, 1.0)
-    relative = np.sort(np.abs(np.linalg.eigvalsh(A / (safe[:, None] * safe))))
-    zero = int((relative <= SINGULAR * relative[-1]).sum())
-    if zero == 0:
-        return _Judged(bool(relative[0] <= DELICATE * relative[-1]), 0.0)
+    relative, vectors = np.linalg.eigh(A / (safe[:, None] * safe))
+    relative = np.abs(relative)
+    flat = relative <= SINGULAR * relative.max()
+    if not flat.any():
+        return _Judged(bool(relative.min() <= DELICATE * relative.max()), 0.0, np.zeros((n, 0)))
+    kernel = np.linalg.qr(axes @ (vectors[:, flat] / safe[:, None]))[0]
     curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
     size = curvature[-1] if curvature[-1] > 0 else 1.0
-    if zero == len(curvature):
-        return _Judged(True, float(size))
+    if flat.all():
+        return _Judged(True, float(size), kernel)
     # Small also for the classes whose columns are not long, should the mass be theirs.
-    return _Judged(True, float(RIDGE * min(np.sqrt(size * curvature[zero]), np.median(A.diagonal()[unit > 0]))))
+    smallest = np.sqrt(size * curvature[flat.sum()])
+    return _Judged(True, float(RIDGE * min(smallest, np.median(A.diagonal()[unit > 0]))), kernel)
 
 
 def is_stiff(penalty: Penalty, curvature: Floats) -> Mask:
@@ -684,11 +698,12 @@ def along_simplex(A: Floats) -> Floats:
     return np.asarray(A - A.mean(axis=1, keepdims=True))
 
 
-def _unseen(A: Floats, penalty: Penalty) -> Floats:
-    """Return A on the directions that sum to zero and that the penalty does not see."""
-    _, S, Vt = np.linalg.svd(np.vstack([penalty.C, np.ones(len(A))]))
+def _unseen(penalty: Penalty) -> Floats:
+    """Return an orthonormal basis (n, k) of the directions that sum to zero and that the penalty does not change."""
+    C = np.vstack([penalty.C, np.ones(penalty.C.shape[1])])
+    _, S, Vt = np.linalg.svd(C)
     rank = int((RANK * S[0] < S).sum())
-    return np.asarray(Vt[rank:] @ A @ Vt[rank:].T)
+    return np.asarray(Vt[rank:].T)
 
 
 def _merged(A: Floats, b: Floats, penalty: Penalty) -> tuple[Floats, Floats]:
@@ -713,16 +728,21 @@ def _bounded(penalty: Penalty, A: Floats, b: Floats) -> Penalty:
     return penalty._replace(tau=min(penalty.tau, INFINITE * size)) if size > 0 else penalty
 
 
-def _nearest_to_uniform(A: Floats, b: Floats, ridge: float, penalty: Penalty | None) -> QPSolution:
+def _nearest_to_uniform(A: Floats, b: Floats, judged: _Judged, penalty: Penalty | None) -> QPSolution:
     """Solve problems with many optima by proximal steps that start at the uniform p.
 
     Each step minimises the objective plus ridge * ||p - previous||^2. The first is as near to the optimum that is
-    nearest to uniform as the ridge is small against the positive curvatures.
+    nearest to uniform as the ridge is small against the positive curvatures. Rounding errors along flat directions are
+    divided by the ridge; where no class is at its limit, a projection removes them.
     """
     n = len(A)
     P = np.full(b.shape, 1 / n)
     rounds = np.zeros(len(b), dtype=np.int64)
     for _ in range(PROXIMAL_STEPS):
-        found = _solve(A + ridge * np.eye(n), b + ridge * P, P > 0, penalty, alone=True)
+        found = _solve(A + judged.ridge * np.eye(n), b + judged.ridge * P, P > 0, penalty, alone=True)
         P, rounds = found.p, rounds + found.n_iter
-    return found._replace(n_iter=rounds, regular=np.zeros(len(b), dtype=bool))
+    # The projection of the uniform p onto the optima of the whole plane is the answer if it has no negative class.
+    U = np.full(P.shape, 1 / n)
+    X = P + row_product(row_product(U - P, judged.flat), judged.flat.T)
+    P = np.where((X >= 0).all(axis=1, keepdims=True), X, P)
+    return found._replace(p=P, n_iter=rounds, regular=np.zeros(len(b), dtype=bool))
