@@ -298,6 +298,22 @@ def test_directions_that_neither_data_nor_penalty_see_cost_no_digits_of_the_othe
         assert_allclose(solution.p, solution.p[:, ::-1], atol=1e-8)
 
 
+@pytest.mark.parametrize("n_items", [1e6, 1e9, 1e12, 1e15])
+def test_nearly_equal_columns_give_equal_estimates_alone_and_in_a_batch_or_a_flag(n_items, rng):
+    for _ in range(20):
+        n, tau = int(rng.integers(3, 13)), float(rng.choice([0.0, 1e-6, 1e-3]))
+        M = rng.dirichlet(np.ones(n + 3), n).T
+        M[:, 1] = M[:, 0] * (1 + 10 ** rng.uniform(-14, -9) * rng.normal(size=n + 3))
+        M /= M.sum(axis=0)
+        Q = rng.dirichlet(np.ones(n), size=8) @ M.T
+        objective = LinearObjective(Poisson(), Tikhonov(tau), Data(Q, M, np.full(8, n_items)))
+        together = NewtonSolver().minimize(objective)
+        for i in range(8):
+            alone = NewtonSolver().minimize(objective.take(np.array([i])))
+            if together.converged[i] and alone.converged[0]:
+                assert_allclose(alone.p[0], together.p[i], atol=1e-4)
+
+
 def test_own_matrices_equal_a_shared_one(rng):
     A = rng.normal(size=(6, 6))
     A = A @ A.T

@@ -144,7 +144,10 @@ def move_to_uniform(objective: Objective, solution: Solution) -> None:
     P = _projected(R, solution.p[chosen])
     with np.errstate(divide="ignore", invalid="ignore"):
         at = objective.derivatives(P, chosen)
-    allowed = solution.value[chosen] + np.maximum(EXCESS * np.abs(solution.value[chosen]), SMALL_EXCESS) / 2
+    value = solution.value[chosen]
+    # Of a value whose terms are much larger than itself, only the digits above its rounding errors can be compared.
+    noise = NOISE * (np.abs(value) + objective.scale[chosen])
+    allowed = value + np.maximum(EXCESS * np.abs(value), SMALL_EXCESS) / 2 + noise
     # A mass of 1e-17 that rounding has taken away may have been all that a bin had: the slope is infinite there.
     good = (at.value <= allowed) & np.isfinite(at.gradient).all(axis=1)
     rows = chosen[good]
@@ -170,6 +173,27 @@ def _projected(R: Floats, P: Floats) -> Floats:
         X[left] = solve_qp(A, fixed - pull, P[left] > 0).p
         pull += WEIGHT * np.matmul(RR[left], (X[left] - P[left])[:, :, None])[:, :, 0]
     return np.asarray(X)
+
+
+# From this scale on, which is the number of items for the Poisson likelihood, rounding errors of the gradient can
+# exceed what a weak penalty contributes along directions that the data do not determine.
+LARGE_SCALE = 1e6
+# A sample is flagged if rounding errors of the gradient may move p by more than this.
+VISIBLE = 1e-6
+
+
+def _is_imprecise(objective: Objective, solution: Solution) -> Mask:
+    """Return which estimates (B,) of penalized objectives depend on rounding errors."""
+    imprecise = np.zeros(len(solution.p), dtype=bool)
+    rows = np.flatnonzero(objective.scale >= LARGE_SCALE)
+    if len(rows) == 0 or objective.split() is None:
+        return imprecise
+    P = solution.p[rows]
+    at = objective.derivatives(P, rows)
+    H = along_face(at.hessian, P, at.gradient)
+    error = np.finfo(float).eps * objective.scale[rows]
+    imprecise[rows] = error > VISIBLE * np.linalg.eigvalsh(H)[:, 0]
+    return imprecise
 
 
 # The optimum of a stage is only a start for the next.
@@ -250,6 +274,7 @@ class NewtonSolver(BaseEstimator):
             uniform = np.full((len(rows), n), 1 / n)
             found = _minimize_in_stages(part, part.stages(), uniform, max_iter, tol)
             move_to_uniform(part, found)
+            found.converged[_is_imprecise(part, found)] = False
             solution.put(rows, found)
         # Other starts for the samples that may have several minima; the best one counts.
         hard = objective.ambiguous(solution.p)
