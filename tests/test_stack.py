@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import ordinalq as oq
 from ordinalq.classifiers.stacking import (
@@ -295,6 +296,22 @@ def test_equal_seeds_give_equal_scores_and_clones_know_their_members(rng):
     assert_array_equal(stack.fit(X, y).predict_proba(X), clone(stack).fit(X, y).predict_proba(X))
     named = OrdinalStack([Ridge(alpha=2.0)], cv=3)
     assert clone(named).get_params()["members"][0].alpha == 2.0
+
+
+class ThreadCounter(GaussianNB):
+    """A classifier that stores how many threads the libraries may use during its fit."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.n_threads_ = {each["num_threads"] for each in threadpool_info()}
+        return super().fit(X, y, sample_weight)
+
+
+def test_small_fits_use_one_thread_and_leave_the_limit_of_the_caller(rng):
+    X, y = items(rng, 200)
+    with threadpool_limits(2):
+        stack = OrdinalStack([ThreadCounter()], cv=2).fit(X, y)
+        assert {each["num_threads"] for each in threadpool_info()} == {2}
+    assert all(model.n_threads_ == {1} for model in stack.members_[0].estimators_)
 
 
 def test_mistakes_are_named(rng):

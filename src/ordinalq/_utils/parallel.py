@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -20,6 +20,9 @@ from threadpoolctl import threadpool_limits
 POLL = 1.0
 # Calls of each worker that are under way or wait: one to do, one to do next.
 PER_WORKER = 2
+# Rows from which threads of BLAS and OpenMP are worth their synchronization. On a busy machine, fits with a few
+# thousand rows take ten times as long with them.
+MANY_ROWS = 50_000
 
 Result = TypeVar("Result")
 
@@ -113,6 +116,11 @@ def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any
 def _shared(path: str) -> Any:
     """Return what all calls of a run need, which is read once by each worker."""
     return joblib.load(path)
+
+
+def limit_threads(n_rows: int) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS and OpenMP have one thread, unless there are many rows."""
+    return threadpool_limits(1) if n_rows < MANY_ROWS else nullcontext()
 
 
 # Locks between processes that end with the process, however it ends.

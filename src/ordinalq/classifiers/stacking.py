@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq._utils.parallel import Watched
+from ordinalq._utils.parallel import Watched, limit_threads
 from ordinalq._utils.progress import each
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice
 from ordinalq.classifiers.calibration import logarithms, normalized, softmax_loss
@@ -594,7 +594,8 @@ class OrdinalStack(HeldOutScores):
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         members = each("model", self._held_out_members(X, groups))
-        self.members_ = [member.fit(X, y, labels, groups) for member in members]
+        with limit_threads(len(y)):
+            self.members_ = [member.fit(X, y, labels, groups) for member in members]
         lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)
         if lacking is not None:
             raise TypeError(
@@ -654,7 +655,8 @@ class OrdinalStack(HeldOutScores):
         """Return calibrated posteriors under the training distribution, (N, n)."""
         check_is_fitted(self, "members_")
         X = _rows(X)
-        return self._posteriors(self._log_scores([member.predict_proba(X) for member in self.members_]))
+        with limit_threads(X.shape[0]):
+            return self._posteriors(self._log_scores([member.predict_proba(X) for member in self.members_]))
 
     def __sklearn_tags__(self) -> Any:
         """Take what items may look like from the members."""
