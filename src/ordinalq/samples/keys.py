@@ -242,7 +242,7 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
     """Return the distinct values of a column (N,), sorted, and the position of each item's value among them."""
     try:
         column, native = _column(groups)
-        codes, values = pd.factorize(column)
+        codes, values = _factorized(column)
         if values.dtype == object:
             for value in values:
                 _check_text(value)
@@ -255,6 +255,20 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
         codes = np.where(missing, len(rank), codes)
         rank = np.append(rank, len(rank))
     return Column(values, name, native), rank[codes]
+
+
+def _factorized(column: "pd.Index[Any]") -> tuple[Index, "pd.Index[Any]"]:
+    """Return the code of each value, -1 if missing, and the distinct values; those of unordered categories are known.
+
+    The order of unordered categories means nothing: the values themselves are sorted later.
+    """
+    if not isinstance(column, pd.CategoricalIndex) or column.ordered:
+        codes, values = pd.factorize(column)
+        return codes, pd.Index(values)
+    present = np.unique(column.codes[column.codes >= 0])
+    position = np.full(len(column.categories) + 1, -1)
+    position[present] = np.arange(len(present))
+    return position[column.codes], column.categories[present]
 
 
 def _check_text(value: Any) -> None:
@@ -300,11 +314,7 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
             groups = np.strings.decode(groups, "utf-8")
         # pandas knows only native bytes.
         return pd.Index(groups.astype(groups.dtype.newbyteorder("="))), native
-    index = groups if isinstance(groups, pd.Index) else pd.Index(groups)
-    if isinstance(index.dtype, pd.CategoricalDtype) and not index.dtype.ordered:
-        # Their order means nothing: the values themselves are sorted.
-        index = index.astype(index.dtype.categories.dtype)
-    return index, native
+    return groups if isinstance(groups, pd.Index) else pd.Index(groups), native
 
 
 def _sorted(values: "pd.Index[Any]") -> tuple["pd.Index[Any]", Index]:

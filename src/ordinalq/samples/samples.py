@@ -199,7 +199,9 @@ class Samples(_Rows):
             raise ValueError(
                 f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
             )
-        samples = _labelled(np.argsort(codes, kind="stable"), np.bincount(codes), len(codes), y, classes)
+        # Numbers of 16 bits are sorted by radix, in a fraction of the time.
+        short = codes.astype(np.uint16) if len(keys) <= np.iinfo(np.uint16).max else codes
+        samples = _labelled(np.argsort(short, kind="stable"), np.bincount(codes), len(codes), y, classes)
         samples.keys = keys
         return samples
 

@@ -75,7 +75,10 @@ class GroupColumn:
                 f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
                 "characters; is it the right column?"
             )
-        return pd.Series(np.array([*known, None], dtype=object)[codes], dtype=object, name=self.name)
+        # Words that were different may be equal without spaces, and so may whole numbers as programs write them.
+        place, distinct = pd.factorize(np.array(known, dtype=object))
+        values = pd.Categorical.from_codes(np.append(place, -1)[codes], pd.Index(distinct, dtype=object))
+        return pd.Series(values, name=self.name)
 
     def strings(self, frame: pd.DataFrame) -> bool:
         """Return whether the column is known to have strings in some of the rows of a portion."""
