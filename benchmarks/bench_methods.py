@@ -60,11 +60,12 @@ PEER_RATIOS = {"ACC": 500, "PACC": 500, "EDy": 500, "HDx": 5, "HDy": 5, "PDF": 5
 # Asked ratio to a scipy loop, where no peer has the method.
 LOOP_RATIO = 100
 LOOP_METHODS = ("RUN", "OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF")
+QUADRATIC_METHODS = ("ACC", "PACC", "EDy", "OACC", "OPACC", "OEDy", "OPDF")
 # The same minimum: at most this part of the possible descent is missed, in nine samples of ten. Peers stop early on
 # the Hellinger distance, which is not convex, and where nothing is minimised, the gap is a difference of estimates.
 SAME_GAP, SAME_GAP_CONVEX, SAME_SHARE = 1e-3, 1e-5, 0.9
-# A package's bare quadratic program, fed with our M and q: a solver in a loop, no method of the package.
-BARE_PROGRAM = "solve_l2"
+# Bare quadratic programs, fed with our M and q: a solver in a loop, not a method of a package.
+BARE_PROGRAMS = ("solve_l2", "DAQP")
 # The tiny version: items of fried, items per sample, and batches of the growth.
 TINY_ITEMS, TINY_SIZE = 3000, 50
 TINY_GROWTH = [(10, 50), (20, 50)]
@@ -328,15 +329,19 @@ def measure_peers(workload, samples, n_first):
 
 
 def measure_loops(workload, samples, n_first):
-    """Run the scipy loops on the first samples."""
+    """Run the scipy loops on the first samples, and DAQP if it is installed and the method is quadratic."""
     rows = []
     for entry in oq.catalog(beyond=False):
-        if entry.name not in LOOP_METHODS:
+        ways = scipy_loop.WAYS if entry.name in LOOP_METHODS else {}
+        if entry.name in QUADRATIC_METHODS:
+            ways = ways | scipy_loop.QUADRATIC_WAYS
+        if not ways:
             continue
         fitted = fit(entry, workload, {})
         ours, F = Ours(fitted, samples, n_first), np.asarray(fitted.representation())
-        for way in scipy_loop.WAYS:
-            rows.append(ours.row(f"scipy: {way}", *scipy_loop.loop(fitted.q, F, ours.first, way)))
+        for way in ways:
+            name = way if way in scipy_loop.QUADRATIC_WAYS else f"scipy: {way}"
+            rows.append(ours.row(name, *scipy_loop.loop(fitted.q, F, ours.first, way)))
             progress(f"{rows[-1].method}, {way}: {rows[-1].ms_per_sample:.2f} ms")
     return rows
 
@@ -359,8 +364,8 @@ def ratio_rows(rivals, asked):
 def grouped(rivals):
     """Rivals by method, and by whether they are only a bare quadratic program."""
     groups = {}
-    for row in sorted(rivals, key=lambda row: BARE_PROGRAM in row.rival):
-        groups.setdefault((row.method, BARE_PROGRAM in row.rival), []).append(row)
+    for row in sorted(rivals, key=lambda row: any(bare in row.rival for bare in BARE_PROGRAMS)):
+        groups.setdefault((row.method, any(bare in row.rival for bare in BARE_PROGRAMS)), []).append(row)
     return groups
 
 

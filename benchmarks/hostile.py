@@ -1,6 +1,7 @@
 """Hostile problems for the solvers, each answer judged by a certificate of its own.
 
     python benchmarks/hostile.py [--problems 24000] [--fast] [--jobs 2] [--seed 0] [--show 10]
+    python benchmarks/hostile.py --method all --problems 1000      # whole methods, see hostile_methods.py
 
 Problems q = M p with 3 to 50 classes: M singular, nearly singular, with duplicated, zero and huge columns; zeros in q,
 samples of one item, tau from 0 to 1e12, backgrounds. Nothing of the solvers is used to judge them:
@@ -11,7 +12,7 @@ samples of one item, tau from 0 to 1e12, backgrounds. Nothing of the solvers is 
 - sums of absolute residuals by the dual of the linear program, from HiGHS;
 - the Hellinger distance, which is not convex, by the best of ten random starts of L-BFGS on soft-max coordinates.
 
-An excess counts where it is above 1e-9 of the minimum (1e-8 for the Hellinger distance) and above 1e-12. It is
+An excess counts if it is above 1e-9 of the minimum and above 1e-12 (Hellinger distance: 1e-8 and 1e-8). It is
 silent unless the solver said that it did not converge. Exits with 1 if there is a silent excess, an exception, NaN, or
 more than 1 % of the answers are flagged as not converged, or one whose condition number is below 1e8.
 """
@@ -25,8 +26,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import hostile_methods
 import numpy as np
 from scipy.optimize import linprog, minimize
+from scipy_loop import QUADRATIC_WAYS, solve_daqp
 
 from ordinalq.losses import CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.regularizers import NoPenalty, Tikhonov
@@ -45,6 +48,9 @@ LOSSES = {
 }
 # How many of a hundred problems each loss gets.
 SHARES = {"squares": 27, "cumulated": 16, "weighted": 8, "energy": 6, "poisson": 22, "absolute": 6, "hellinger": 15}
+QUADRATIC = ("squares", "cumulated", "weighted", "energy")
+# Of a rival only what is visible counts.
+RIVAL_FLOOR = 1e-10
 TAUS = (0.0, 0.0, 1e-6, 1e-3, 1e-1, 1.0, 10.0, 1e3, 1e5, 1e8, 1e10, 1e11, 1e12)
 KINDS = (
     "any",
@@ -59,6 +65,8 @@ KINDS = (
 )
 RELATIVE, FLOOR = 1e-9, 1e-12
 RELATIVE_HELLINGER = 1e-8
+# The Hellinger distance is the root of a sum with rounding errors of 1e-16: distances below 1e-8 cannot be compared.
+FLOOR_HELLINGER = 1e-8
 # Where the support of an answer ends, when it is guessed for the certificate.
 SUPPORTS = (1e-13, 1e-9, 1e-6)
 MOST_SUPPORTS = 12
@@ -95,6 +103,7 @@ class Verdict(NamedTuple):
     problem: str
     condition: float
     seconds: float
+    rival_fails: bool = False
 
 
 def response(rng, n, d, kind):
@@ -359,9 +368,9 @@ def hellinger_minimum(problem, data, p, rng):
     return hellinger_value(problem, data, p)[0], best
 
 
-def tolerance(minimum, relative):
+def tolerance(minimum, relative, floor=FLOOR):
     """Return the excess that is allowed."""
-    return max(relative * abs(float(minimum)), FLOOR)
+    return max(relative * abs(float(minimum)), floor)
 
 
 def condition_number(objective, p):
@@ -399,20 +408,35 @@ def judge(index, seed=0):
     p, flagged = solution.p[0], not solution.converged[0]
     if not (np.isfinite(p).all() and (p >= 0).all() and abs(p.sum() - 1) < 1e-9):
         return Verdict(index, label, np.inf, 0.0, False, "NaN or off the simplex " + about, 0.0, seconds)
-    data, relative = objective.data, RELATIVE
+    data, relative, floor = objective.data, RELATIVE, FLOOR
     with np.errstate(all="ignore"):
         if problem.loss == "hellinger":
-            relative = RELATIVE_HELLINGER
+            relative, floor = RELATIVE_HELLINGER, FLOOR_HELLINGER
             value, best = hellinger_minimum(problem, data, p, np.random.default_rng([seed, index, 1]))
         elif problem.loss == "absolute":
             value, best = linear_minimum(data, p)
         else:
             value, best = convex_minimum(problem, data, p)
     excess = value - best
-    if not excess > tolerance(best, relative):
+    if not excess > tolerance(best, relative, floor):
         excess = 0.0
     condition = condition_number(objective, p) if flagged else 0.0
-    return Verdict(index, label, excess, best, flagged, about, condition, seconds)
+    rival = daqp_fails(problem, objective, best) if problem.loss in QUADRATIC else False
+    return Verdict(index, label, excess, best, flagged, about, condition, seconds, rival)
+
+
+def daqp_fails(problem, objective, best):
+    """Return whether DAQP misses the minimum of a quadratic problem by more than is allowed; False without DAQP."""
+    form = objective.quadratic()
+    if form is None or not QUADRATIC_WAYS:
+        return False
+    A, b = form
+    with np.errstate(all="ignore"):
+        p = solve_daqp(np.ascontiguousarray(A), b[0])
+    if not np.isfinite(p).all():
+        return True
+    value = objective.value(p[None], np.zeros(1, dtype=np.intp))[0]
+    return bool(value - best > max(tolerance(best, RELATIVE), RIVAL_FLOOR))
 
 
 def summary(verdicts, show):
@@ -426,6 +450,9 @@ def summary(verdicts, show):
         f"{len(flagged)} flagged as not converged ({len(flagged) / len(verdicts):.2%}), {len(easy)} of them with a "
         f"condition number below 1e8; slowest {max(v.seconds for v in verdicts):.2f} s"
     )
+    if QUADRATIC_WAYS:
+        n_quadratic = sum(v.label.split(",")[0] in QUADRATIC for v in verdicts)
+        print(f"DAQP misses the minimum of {sum(v.rival_fails for v in verdicts)} of {n_quadratic} quadratic problems")
     for name, those in (("silent", silent), ("broken", broken), ("easy", easy), ("flagged", flagged)):
         print(name, dict(Counter(v.label for v in those).most_common(12)))
         for v in those[:show]:
@@ -443,7 +470,21 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, default=10)
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        metavar="NAME",
+        choices=[*hostile_methods.NAMES, "all"],
+        help="whole methods in place of solvers: names of the catalogue, 'unfold', or 'all'",
+    )
     args = parser.parse_args()
+    if args.method:
+        names = hostile_methods.NAMES if "all" in args.method else args.method
+        n_problems = 2 if args.tiny else 50 if args.fast else args.problems
+        if args.jobs == 1:
+            return int(not hostile_methods.run(names, n_problems, args.seed, args.show, map))
+        with ProcessPoolExecutor(args.jobs) as pool:
+            return int(not hostile_methods.run(names, n_problems, args.seed, args.show, pool.map))
     indices = range(20 if args.tiny else 600 if args.fast else args.problems)
     start = time.perf_counter()
     if args.jobs == 1:

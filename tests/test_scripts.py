@@ -20,6 +20,7 @@ ARGUMENTS = {
     "side_by_side.py": [[SOURCES, SOURCES, "--tiny"], [SOURCES, SOURCES, "--tiny", "--speed"]],
     "groups.py": [["--tiny"], ["--tiny", "--strings", "--portions", "3", "--level", "0.9", "--replicates", "20"]],
     "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
+    "hostile.py": [["--tiny"], ["--tiny", "--method", "OQT", "PACC", "unfold"]],
     "make_reviews.py": [["reviews"]],
     "unfold_fact.py": [["pictures"]],
     "unfold_spectrum.py": [["spectrum.png"]],

@@ -705,7 +705,8 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     """
     if np.isfinite(model.dof):
         return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
-    return np.asarray(np.maximum(1, distance / (2 * gammaincinv(rank / 2, WIDEN_BEYOND))))
+    # Of scores that do not vary, the rank is zero and so is the distance.
+    return np.asarray(np.maximum(1, distance / (2 * gammaincinv(np.maximum(rank, 1) / 2, WIDEN_BEYOND))))
 
 
 def project(P: Floats, E: Floats) -> Floats:
@@ -717,7 +718,9 @@ def project(P: Floats, E: Floats) -> Floats:
         E = E[outside]
         size = np.trace(E, axis1=1, axis2=2)[:, None, None] / n
         # E is singular along (1, ..., 1), where p cannot move anyway, and nearly so where a share is known.
-        inverse = np.linalg.inv(E + size * (1e-3 * np.eye(n) + 1) + np.finfo(float).tiny)
+        # Without any uncertainty, the nearest point in the Euclidean norm is taken.
+        size = np.where(size > np.finfo(float).tiny, size, 1.0)
+        inverse = np.linalg.inv(E + size * (1e-3 * np.eye(n) + 1))
         # Scaled to entries of order one.
         inverse *= size
         result[outside] = simplex_qp(inverse, np.matmul(inverse, P[outside][:, :, None])[:, :, 0])[0]

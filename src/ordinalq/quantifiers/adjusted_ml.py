@@ -257,6 +257,9 @@ POSTERIOR_RIDGE = 1e-9
 LEAST_SEEN = 1e-3
 # A part of a prior with less weight does not count.
 NEGLIGIBLE = 0.01
+# Samples beyond this squared distance from all parts of a prior are measured in a unit that makes it this distance:
+# differences between distances of millions are rounding errors.
+FARTHEST = 1e3
 
 
 class Observed(NamedTuple):
@@ -382,10 +385,13 @@ def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
     found = np.tile(prior.log_weights, (len(g), 1))
     if found.shape[1] == 1:
         return np.ones_like(found)
+    distances = np.empty_like(found)
     for c, (A, centre) in enumerate(zip(prior.covariances(), prior.centres, strict=True)):
         K = np.matmul(np.tensordot(G, A, 1), G.transpose(0, 2, 1)) + np.eye(len(A))
         z, root = whiten(K, (g - G @ centre)[:, :, None])
-        found[:, c] -= (z[:, :, 0] ** 2).sum(axis=1) / 2 + np.log(root).sum(axis=1)
+        distances[:, c] = (z[:, :, 0] ** 2).sum(axis=1)
+        found[:, c] -= np.log(root).sum(axis=1)
+    found -= distances / 2 / np.maximum(1, distances.min(axis=1, keepdims=True) / FARTHEST)
     found = np.exp(found - found.max(axis=1, keepdims=True))
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 

@@ -85,6 +85,13 @@ class _TreeQuantifier(Quantifier):
                 "of every class: one to fit on, one to hold out."
             )
         if groups is None:
+            # As scikit-learn rounds it.
+            n_kept = int(np.ceil(self.held_out * len(codes)))
+            if not n <= n_kept <= len(codes) - n:
+                raise ValueError(
+                    f"y must have enough items to hold out at least one of each of {n} classes and to fit on one, got "
+                    f"{len(codes)} with held_out={self.held_out}. Pass more items or another held_out."
+                )
             grown, kept = train_test_split(
                 np.arange(len(codes)), test_size=self.held_out, stratify=codes, random_state=self.random_state
             )
