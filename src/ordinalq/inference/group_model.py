@@ -719,7 +719,7 @@ def project(P: Floats, E: Floats) -> Floats:
         size = np.trace(E, axis1=1, axis2=2)[:, None, None] / n
         # E is singular along (1, ..., 1), where p cannot move anyway, and nearly so where a share is known.
         # Without any uncertainty, the nearest point in the Euclidean norm is taken.
-        size = np.where(size > np.finfo(float).tiny, size, 1.0)
+        size = np.maximum(size, np.where(size > np.finfo(float).tiny, 0.0, 1.0))
         inverse = np.linalg.inv(E + size * (1e-3 * np.eye(n) + 1))
         # Scaled to entries of order one.
         inverse *= size
