@@ -26,6 +26,15 @@ class OwnTree(ARC):
     paper_name = ""
 
 
+class Broken(OPACC):
+    """Fails in every configuration."""
+
+    paper_name = ""
+
+    def solve(self, summary):
+        raise ValueError("the gate is shut")
+
+
 class CC(OPACC):
     """Bears the name of another method."""
 

@@ -16,6 +16,7 @@ from small_experiment import CONFIG, write_experiment
 import ordinalq as oq
 from ordinalq.metrics import errors
 from ordinalq.model_selection.engine import Attempt
+from ordinalq.paper.experiments import runner, store
 from ordinalq.paper.experiments.config import config_folder, config_names, load_config
 from ordinalq.paper.experiments.outcome import read_outcome
 from ordinalq.paper.experiments.runner import Progress, identity, parallel, run, select
@@ -206,17 +207,34 @@ def test_methods_outside_the_catalog_are_run_like_others(tmp_path):
     assert page.count('<tr data-group="beyond the paper">') > 3 * len(config.outside)
 
 
-def test_results_of_an_outside_method_depend_on_its_file(tmp_path, monkeypatch):
-    from ordinalq.paper.experiments import runner
-
+def test_results_of_an_outside_method_depend_on_its_file_and_others_do_not(tmp_path, monkeypatch):
     config = load_config(write_experiment(tmp_path, OUTSIDE))
     material = prepare(config)
     keys = []
     for content in ("a", "b"):
         monkeypatch.setattr(runner, "source_hash", lambda path, content=content: content)
         this = runner._Run(config, material, None, None, None)
-        keys.append(this._key(this.units[0], "validation"))
-    assert keys[0] != keys[1]
+        keys.append({(unit.label, kind): this._key(unit, kind) for unit in this.units for kind in unit.kinds})
+    changed = {label for label in keys[0] if keys[0][label] != keys[1][label]}
+    outside = {(unit.label, kind) for unit in this.units for kind in unit.kinds if any(t.path for t in unit.trials)}
+    assert changed == {(label, kind) for label, kind in outside if kind != "scores"}
+
+
+def test_a_change_of_a_method_keeps_the_results_of_others(tmp_path, monkeypatch):
+    config = load_config(write_experiment(tmp_path))
+    this = runner._Run(config, prepare(config), None, None, None)
+
+    def keys():
+        return {(unit.label, kind): this._key(unit, kind) for unit in this.units for kind in unit.kinds}
+
+    before, source = keys(), store._source
+    monkeypatch.setattr(store, "_source", lambda name: source(name) + b"#" * name.endswith("quantifiers.trees"))
+    changed = {label for label, key in keys().items() if before[label] != key}
+    assert changed
+    assert all(label.startswith(("OQT", "ARC")) for label, _ in changed)
+    monkeypatch.setattr(store, "_source", lambda name: source(name) + b"#" * name.endswith("solvers.quadratic"))
+    changed = {label for label, key in keys().items() if before[label] != key}
+    assert changed >= {label for label in before if label[1] != "scores"}
 
 
 @pytest.mark.parametrize(
@@ -353,6 +371,7 @@ def test_method_that_fails_on_test_samples_only_is_left_out(tmp_path, monkeypatc
     monkeypatch.setattr(ScoredUnit, "estimate", failing)
     outcome = run(load_config(write_experiment(tmp_path), "quick"), tmp_path / "out", n_jobs=1)
     assert set(outcome.errors("APP", "nmd")) == set(outcome.methods) - {"SLD"}
+    assert outcome.failures == {"SLD": "the selected configuration failed on the test samples"}
 
 
 def test_estimates_belong_to_the_truth_of_their_samples(finished):

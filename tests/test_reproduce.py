@@ -1,9 +1,11 @@
 """The command line of the experiments, from the name to the report."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from small_experiment import CONFIG, write_experiment
@@ -47,6 +49,19 @@ def test_reproduce_writes_what_it_promises(written):
     assert (written / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert list((written / "results").glob("*.parquet"))
     assert "validation" in (written / "log.txt").read_text()
+
+
+def test_a_method_that_fails_everywhere_is_printed_logged_and_an_exit_code(tmp_path):
+    methods = '["CC", "PACC", "HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]'
+    config = CONFIG.replace(methods, '["PACC", "outside_methods:Broken"]').split("[grid.OPACC]")[0]
+    write_experiment(tmp_path, config)
+    call = [sys.executable, "-m", "ordinalq", "reproduce", "small.toml", "--n-jobs", "1", "--quiet"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == "results/small/report.html\n"
+    assert done.stderr == "ordinalq: Broken failed in all configurations: ValueError: the gate is shut\n"
+    assert "failed: Broken: ValueError: the gate is shut" in (tmp_path / "results/small/log.txt").read_text()
 
 
 def test_report_names_the_command_that_runs_it_again(written):

@@ -73,13 +73,20 @@ def reproduce(
     backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
-    """Run an experiment of the paper and write its tables beside the printed figures, and a report."""
+    """Run an experiment of the paper and write its tables next to the published figures, and a report.
+
+    Exits with 1 if a method failed in all its configurations.
+    """
     from ordinalq.paper.report.reproduce import reproduce_experiment
 
-    page = reproduce_experiment(
+    done = reproduce_experiment(
         name, profile=profile, settings=settings, data=data, folder=out, n_jobs=n_jobs, backend=backend, quiet=quiet
     )
-    say(str(page))
+    say(str(done.path))
+    for method, message in done.failures.items():
+        say(f"ordinalq: {method} failed in all configurations: {message}", err=True)
+    if done.failures:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -208,6 +208,10 @@ class ClassifierUnit(Unit):
         """Return everything about the unit that determines a part of it."""
         return super().describe(kind) | {"trials": [list(trial) for trial in self.trials]}
 
+    def modules(self, kind: str) -> list[str]:
+        """Return this module: its quantifiers are not those of the catalog."""
+        return [__name__]
+
     def score(self, material: Material) -> pd.DataFrame:
         """Fit the classifier on both parts of L: one row per pool, trial and sample, or item in the case of SLD."""
         start = time.perf_counter()
@@ -255,6 +259,10 @@ class ClassifierUnit(Unit):
 
 class CrossFittedUnit(ScoredUnit):
     """One configuration of a classifier, cross-fitted, in the quantifiers of the paper's own sections."""
+
+    def modules(self, kind: str) -> list[str]:
+        """Return this module, which imports those of all quantifiers."""
+        return [__name__]
 
     def make_classifier(self) -> Any:
         """Return the unfitted classifier in ten folds."""

@@ -60,6 +60,17 @@ class Outcome:
         """Names of the error measures."""
         return list(self.about["experiment"]["measures"])
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """Methods without any result, and the message of their first failure."""
+        found = {}
+        for method in self.methods:
+            if method not in set(self.estimates["method"]):
+                messages = self.validation.loc[self.validation["method"] == method, "message"]
+                said = [message for message in messages if message]
+                found[method] = said[0] if said else "the selected configuration failed on the test samples"
+        return found
+
     def errors(self, protocol: str, measure: str) -> dict[str, Floats]:
         """Return the test errors of each method, (B,), in the order of the samples."""
         rows = self.estimates[(self.estimates["protocol"] == protocol) & (self.estimates["measure"] == measure)]

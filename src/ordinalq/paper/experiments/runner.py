@@ -30,7 +30,17 @@ from ordinalq.metrics import errors
 from ordinalq.paper.experiments.classifiers import classifier_units
 from ordinalq.paper.experiments.config import Config
 from ordinalq.paper.experiments.outcome import Outcome, prevalence_columns
-from ordinalq.paper.experiments.store import MARK, Store, digest, key_of, machine, open_store, to_json, versions
+from ordinalq.paper.experiments.store import (
+    MARK,
+    Store,
+    code_hash,
+    digest,
+    key_of,
+    machine,
+    open_store,
+    to_json,
+    versions,
+)
 from ordinalq.paper.experiments.units import POOLS, Material, Setup, Unit, prepare, units_of
 from ordinalq.quantifiers.catalog import import_method
 
@@ -114,7 +124,7 @@ class Progress:
         self.close()
         self.name, self.total, self.done = name, total, 0.0
         self.start = self.last = time.monotonic()
-        self._write_log(f"{name}: {detail}" if detail else name)
+        self.write_log(f"{name}: {detail}" if detail else name)
         if self.stream is None:
             return
         if not self.stream.isatty():
@@ -135,7 +145,7 @@ class Progress:
     def advance(self, amount: float, detail: str = "") -> None:
         """Report that a part of the stage is done."""
         self.done += amount
-        self._write_log(f"  done: {detail}")
+        self.write_log(f"  done: {detail}")
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, detail=detail)
         elif self.stream is not None and time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
@@ -151,7 +161,8 @@ class Progress:
             self.bar.stop()
             self.bar = None
 
-    def _write_log(self, text: str) -> None:
+    def write_log(self, text: str) -> None:
+        """Add a line to the log file, if there is one."""
         if self.log is not None and (self.log.parent / MARK).exists():  # the run has the right to write there
             with self.log.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
@@ -219,8 +230,8 @@ class _Run:
         classifiers = config.kind == "classifiers"
         self.units = list(classifier_units(config) if classifiers else units_of(config, material.n_classes))
         self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
-        if config.outside:  # their code is not ours
-            self.common["outside"] = {name: source_hash(path) for name, path in config.outside.items()}
+        # The code of outside methods is not part of the package.
+        self.outside = {name: source_hash(path) for name, path in config.outside.items()}
         self.seconds: dict[str, float] = {}
 
     def validate(self) -> pd.DataFrame:
@@ -310,7 +321,7 @@ class _Run:
                 },
                 "p_train": (counts / counts.sum()).tolist(),
             },
-            "versions": self.common["versions"],
+            "versions": self.common["versions"] | {"code": code_hash([__name__])},
             "machine": machine(),
             "seconds": self.seconds
             | {"computing": float(trials["seconds"].sum() + classifiers["scoring_seconds"].sum())},
@@ -321,7 +332,9 @@ class _Run:
 
     def _key(self, unit: Unit, kind: str) -> str:
         """Return the hash of everything that determines a part of a unit."""
-        return key_of(unit.describe(kind) | self.common)
+        about = unit.describe(kind) | self.common | {"code": code_hash(unit.modules(kind))}
+        used = {} if kind == "scores" else {one.method: self.outside[one.method] for one in unit.trials if one.path}
+        return key_of(about | ({"outside": used} if used else {}))
 
     def _scores(self, unit: Unit) -> pd.DataFrame | None:
         return self.store.get("scores", self._key(unit, "scores")) if "scores" in unit.kinds else None

@@ -5,6 +5,7 @@ answers "has this been computed?"; DIGEST is a hash of the bytes, so that damage
 temporary name and renamed, so that it is there as a whole or not at all, whenever the run is killed.
 """
 
+import ast
 import errno
 import hashlib
 import io
@@ -12,8 +13,9 @@ import json
 import logging
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,8 +38,7 @@ PARTIAL = ".partial-"  # beginning of the name of a file that is being written
 DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
-# Beginnings of the paths of our files that show results and do not compute any.
-SHOWING = ("app/", "cli/", "paper/report/", "plot/", "tables/", "_utils/text.py")
+ROOT = Path(__file__).parents[2]  # folder of the package
 
 
 class Store:
@@ -192,14 +193,46 @@ def to_json(value: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that results depend on; `code` is a hash of our own files that compute them."""
-    package = Path(__file__).parents[2]
+    """Return the versions of the packages that results depend on."""
+    return {name: version(name) for name in ("ordinalq", *PACKAGES)}
+
+
+def code_hash(modules: Iterable[str]) -> str:
+    """Return a hash of the source of some modules of the package and of all that they import from it."""
+    found: set[str] = set()
+    left = list(modules)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += _imported(name)
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        if not path.relative_to(package).as_posix().startswith(SHOWING):
-            digest.update(path.read_bytes())
-    own = {"ordinalq": version("ordinalq"), "code": digest.hexdigest()[:DIGITS]}
-    return own | {name: version(name) for name in PACKAGES}
+    for name in sorted(found):
+        digest.update(_source(name))
+    return digest.hexdigest()[:DIGITS]
+
+
+def _path(module: str) -> Path:
+    """Return the file of a module of the package."""
+    path = ROOT.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def _source(module: str) -> bytes:
+    return _path(module).read_bytes()
+
+
+@cache
+def _imported(module: str) -> tuple[str, ...]:
+    """Return the modules of the package that a module imports, in functions as well."""
+    found = []
+    for node in ast.walk(ast.parse(_source(module))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == ROOT.name:
+            parts = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [part if _path(part).exists() else str(node.module) for part in parts]
+    # Figures show results and do not change them.
+    return tuple(name for name in found if not name.startswith(f"{ROOT.name}.plot"))
 
 
 def machine() -> dict[str, Any]:

@@ -108,6 +108,9 @@ def _dataset(config: Config, data: str | Path | None) -> Dataset:
 
 # Units
 
+# Modules that fit classifiers and judge methods. The data themselves are a part of every key.
+COMPUTING = ("ordinalq.classifiers.registry", "ordinalq.model_selection.engine", "ordinalq.quantifiers.counting")
+
 
 class Trial(NamedTuple):
     """A method with its parameters, and the path of its class if it is not in the catalog."""
@@ -177,6 +180,11 @@ class Unit(ABC):
         """Return everything about the unit that determines a part of it."""
         about = {"unit": type(self).__name__, "kind": kind, "classifier": self.classifier, "setup": asdict(self.setup)}
         return about if kind == "scores" else about | {"trials": [list(trial) for trial in self.trials]}
+
+    def modules(self, kind: str) -> list[str]:
+        """Return the modules that compute a part; a change of others keeps it."""
+        trials = () if kind == "scores" else self.trials
+        return [*COMPUTING, *(find_method(one.method).cls.__module__ for one in trials if not one.path)]
 
     def score(self, material: Material) -> pd.DataFrame | None:
         """Return the scores that the trials share; None if there are none."""

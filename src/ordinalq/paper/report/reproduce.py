@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from ordinalq._utils.text import Bold, screen, table
 from ordinalq.paper.experiments.config import Config, load_config
@@ -17,6 +18,13 @@ PAGE = "report.html"
 MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
 
 
+class ReportedRun(NamedTuple):
+    """The path of a report, and the methods that failed in all configurations with their first message."""
+
+    path: Path
+    failures: dict[str, str]
+
+
 def reproduce_experiment(
     name: str,
     *,
@@ -27,8 +35,8 @@ def reproduce_experiment(
     n_jobs: int = -1,
     backend: str = "loky",
     quiet: bool = False,
-) -> Path:
-    """Run an experiment, or all of a collection, write the report, and return the path of its page.
+) -> ReportedRun:
+    """Run an experiment, or all of a collection, and write the report.
 
     See `load_config` and `run` in `ordinalq.paper.experiments` for the parameters. The folder None stands for
     ``results/NAME``, with profile and settings if they are not the default. `quiet` shows no progress and no table.
@@ -36,12 +44,17 @@ def reproduce_experiment(
     config = load_config(name, profile, settings)
     folder = _default_folder(config) if folder is None else folder
     if config.kind != "collection":
-        _run(config, folder, data, n_jobs, backend, quiet)
-        return folder / PAGE
+        outcome = _run(config, folder, data, n_jobs, backend, quiet)
+        return ReportedRun(folder / PAGE, outcome.failures)
     with open_store(folder, identity(config)):
         members = [load_config(member, profile, settings) for member in config.members]
         outcomes = [_run(member, folder / member.name, data, n_jobs, backend, quiet) for member in members]
-        return write_summary(outcomes, folder)
+        failures = {
+            f"{member.name}: {method}": message
+            for member, outcome in zip(members, outcomes, strict=True)
+            for method, message in outcome.failures.items()
+        }
+        return ReportedRun(write_summary(outcomes, folder), failures)
 
 
 def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path:
@@ -71,6 +84,8 @@ def _run(config: Config, folder: Path, data: Path | None, n_jobs: int, backend: 
     progress = Progress(folder / "log.txt", None if quiet else sys.stderr)
 
     def finish(outcome: Outcome) -> None:
+        for method, message in outcome.failures.items():
+            progress.write_log(f"failed: {method}: {message}")
         write_report(outcome, folder)
         if not quiet:
             _show(outcome)
