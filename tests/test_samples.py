@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from seeds import generator
 
+import ordinalq as oq
 from ordinalq import Samples
 from ordinalq.samples.samples import CHUNK_ITEMS, OneHot
 from ordinalq.simplex import jaggedness
@@ -116,3 +117,30 @@ def test_memory_is_proportional_to_the_drawn_items():
     tracemalloc.stop()
     assert samples.items.nbytes == 4 * index.size
     assert peak < 20 * index.size
+
+
+def test_samples_with_given_prevalences_serve_a_search_without_labels_of_items(rng):
+    y, z = rng.integers(0, 3, 300), rng.integers(0, 3, 400)
+    X, Z = (np.eye(3)[one] + rng.normal(0, 0.5, (len(one), 3)) for one in (y, z))
+    groups = np.arange(400) % 20
+    labelled = Samples.from_groups(groups, z, classes=[0, 1, 2])
+    given = Samples.from_groups(groups, prevalences=labelled.prevalences, classes=[0, 1, 2])
+    searches = [
+        oq.model_selection.SampleSearch(oq.OPACC(), {"tau": [0.0, 1e-3, 10.0]}, samples=samples).fit(X, y, X_pool=Z)
+        for samples in (labelled, given)
+    ]
+    assert_array_equal(searches[0].results_["error"], searches[1].results_["error"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prevalences": [[0.5, 0.5]]}, r"one row per sample and one column per class, \(2, 2\), got shape \(1, 2\)"),
+        ({"prevalences": [[0.5, 0.5], [0.7, 0.7]]}, "prevalences must sum to 1"),
+        ({"prevalences": [[0.5, 0.5], [1, 0]], "classes": [1, 2, 3]}, r"one column per class, \(2, 3\)"),
+        ({"prevalences": [[0.5, 0.5], [1, 0]], "y": [1, 2, 1]}, "y and prevalences must not both be given"),
+    ],
+)
+def test_given_prevalences_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Samples.from_groups(["pen", "ink", "pen"], **arguments)

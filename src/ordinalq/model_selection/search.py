@@ -198,7 +198,7 @@ def check_samples(samples: Any, pool: Any, classes: Array) -> dict[str, Samples]
         if part.n_items != n_items:
             raise ValueError(f"{which} must be drawn from the {n_items} items of the pool, got one of {part.n_items}.")
         if part.prevalences is None:
-            raise ValueError(f"{which} must have prevalences: give y when you make them.")
+            raise ValueError(f"{which} must have prevalences. Pass y or prevalences when you make them.")
         n = part.prevalences.shape[1]
         if n != len(classes) or (part.classes is not None and not np.array_equal(part.classes, classes)):
             got = f"{n} classes" if part.classes is None else f"{part.classes.tolist()}"

@@ -11,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ordinalq._utils.validation import Array, Codes, Counts, Floats, Mask, check_integer, check_real
+from ordinalq._utils.validation import (
+    Array,
+    Codes,
+    Counts,
+    Floats,
+    Mask,
+    check_distributions,
+    check_integer,
+    check_real,
+)
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.weights import Weights
@@ -155,7 +164,9 @@ class Samples(_Rows):
         self.weights = weights
 
     @classmethod
-    def from_index(cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
+    def from_index(
+        cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None, prevalences: Any = None
+    ) -> "Samples":
         """Make samples from the items that each one holds.
 
         Parameters
@@ -168,6 +179,8 @@ class Samples(_Rows):
             Labels of the pool, from which the prevalences follow.
         classes : array-like (n,), default=None
             Order of the labels, see :func:`ordinalq.samples.labels.encode_labels`.
+        prevalences : array-like (B, n), default=None
+            Known class prevalences of the samples, if the labels of the items are not known.
 
         Examples
         --------
@@ -179,19 +192,38 @@ class Samples(_Rows):
         """
         n_items = check_integer("n_items", n_items, minimum=1)
         items, sizes = _drawn(index, n_items)
-        return _labelled(items, sizes, n_items, y, classes)
+        return _labelled(items, sizes, n_items, y, classes, prevalences)
 
     @classmethod
-    def from_groups(cls, groups: Any, y: Any = None, *, classes: Any = None, missing: bool = False) -> "Samples":
-        """Make one sample per distinct value of `groups` (N,), in sorted order; ``groups_`` keeps the values.
+    def from_groups(
+        cls, groups: Any, y: Any = None, *, classes: Any = None, prevalences: Any = None, missing: bool = False
+    ) -> "Samples":
+        """Make one sample per distinct value of `groups`, in sorted order; ``groups_`` keeps the values.
 
-        A frame of several columns gives one sample per distinct row. Ordered categories of pandas and polars keep their
-        order. Missing values are an error, or, with `missing`, a group of their own, the last.
+        Parameters
+        ----------
+        groups : array-like (N,) or frame (N, k)
+            Group of each item. A frame of several columns gives one sample per distinct row. Ordered categories of
+            pandas and polars keep their order.
+        y : array-like (N,), default=None
+            Labels of the items, from which the prevalences follow.
+        classes : array-like (n,), default=None
+            Order of the labels.
+        prevalences : array-like (B, n), default=None
+            Known class prevalences of the groups in the order of ``groups_``, if the labels of the items are not known.
+        missing : bool, default=False
+            Whether missing values are a group, the last one. Otherwise they are an error.
+
+        Returns
+        -------
+        samples : Samples
 
         Examples
         --------
         >>> Samples.from_groups(["pen", "ink", "pen"]).sizes.tolist()
         [1, 2]
+        >>> Samples.from_groups(["pen", "ink", "pen"], prevalences=[[0, 1], [0.5, 0.5]]).prevalences.tolist()
+        [[0.0, 1.0], [0.5, 0.5]]
         """
         keys, codes = Keys.of(groups)
         if keys.missing.any() and not missing:
@@ -201,7 +233,7 @@ class Samples(_Rows):
             )
         # Numbers of 16 bits are sorted by radix, in a fraction of the time.
         short = codes.astype(np.uint16) if len(keys) <= np.iinfo(np.uint16).max else codes
-        samples = _labelled(np.argsort(short, kind="stable"), np.bincount(codes), len(codes), y, classes)
+        samples = _labelled(np.argsort(short, kind="stable"), np.bincount(codes), len(codes), y, classes, prevalences)
         samples.keys = keys
         return samples
 
@@ -333,8 +365,10 @@ def smoothest_mask(P: Floats, fraction: float) -> Mask:
     return np.asarray(xi <= np.quantile(np.unique(xi), fraction))
 
 
-def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any) -> Samples:
+def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any, prevalences: Any = None) -> Samples:
     """Return samples of items, one sample after the other; with labels, compute the prevalences."""
+    if y is not None and prevalences is not None:
+        raise ValueError("y and prevalences must not both be given. Pass y alone: the prevalences follow from it.")
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     dtype = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64
     samples = Samples(items.astype(dtype, copy=False), offsets, n_items)
@@ -343,6 +377,15 @@ def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any) ->
         if len(codes) != n_items:
             raise ValueError(f"y must have one label per item of the pool, {n_items}, got {len(codes)}.")
         samples.prevalences = samples.average(np.eye(len(samples.classes))[codes])
+    elif prevalences is not None:
+        samples.prevalences = np.atleast_2d(check_distributions("prevalences", prevalences))
+        samples.classes = None if classes is None else np.asarray(classes)
+        shape = (len(samples), samples.prevalences.shape[1] if samples.classes is None else len(samples.classes))
+        if samples.prevalences.shape != shape:
+            raise ValueError(
+                f"prevalences must have one row per sample and one column per class, {shape}, got shape "
+                f"{samples.prevalences.shape}."
+            )
     return samples
 
 
