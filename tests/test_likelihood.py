@@ -1,4 +1,4 @@
-"""SLD, o-SLD, IBU: naive twins of their EM, limits, likelihood, calibration, memory."""
+"""SLD, o-SLD, IBU, KDEy: naive twins of their EM, limits, likelihood, calibration, memory."""
 
 import tomllib
 import tracemalloc
@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from seeds import generator
 
 import ordinalq as oq
 from ordinalq.classifiers.calibration import Calibration
+from ordinalq.metrics import nmd
+from ordinalq.protocols import APP
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
 from ordinalq.solvers.em import em_mixture
 from ordinalq.solvers.newton import NewtonSolver
@@ -303,3 +306,60 @@ def test_calibration_needs_a_score_of_every_class():
     V[6:] = np.nan
     with pytest.raises(ValueError, match="class 3 has no training item with an out-of-sample score"):
         oq.SLD(calibration="bcts").fit_scores(V, np.repeat([1, 2, 3], 3))
+
+
+def naive_kdey(S, y, T, bandwidth):
+    """Return the estimate of KDEy for the sample T, from the formula, by a general optimizer."""
+    n = S.shape[1]
+    F = np.array(
+        [[np.exp(-np.square(S[y == i] - x).sum(axis=1) / (2 * bandwidth**2)).mean() for i in range(n)] for x in T]
+    )
+
+    def value(p):
+        return -np.log(F @ p).sum()
+
+    def slope(p):
+        return -(F / (F @ p)[:, None]).sum(axis=0)
+
+    total = {"type": "eq", "fun": lambda p: p.sum() - 1}
+    how = {"bounds": [(1e-12, 1)] * n, "constraints": [total], "options": {"maxiter": 2000, "ftol": 1e-15}}
+    found = minimize(value, np.full(n, 1 / n), jac=slope, method="SLSQP", **how)
+    return found.x, F
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 0.1, 0.3])
+def test_kdey_finds_the_optimum_of_a_naive_version(bandwidth, rng):
+    y, z = rng.integers(0, 4, 200), rng.choice(4, 60, p=[0.1, 0.2, 0.3, 0.4])
+    S, T = (rng.dirichlet(np.ones(4), len(one)) / 2 + np.eye(4)[one] / 2 for one in (y, z))
+    fitted = oq.KDEy(bandwidth=bandwidth).fit_scores(S, y)
+    found = fitted.solve_scores(T, [np.arange(60), np.arange(30)])
+    assert found.converged.all()
+    for p, items in zip(found.p, (slice(60), slice(30)), strict=True):
+        expected, F = naive_kdey(S, y, T[items], bandwidth)
+        assert_allclose(p, expected, atol=1e-3)
+        # The likelihood is at least that of the naive version, up to 1e-6.
+        assert np.log(F @ p).sum() >= np.log(F @ expected).sum() - 1e-6
+    found, expected = fitted.densities(T), naive_kdey(S, y, T, bandwidth)[1]
+    assert_allclose(*(F / F.sum(axis=1, keepdims=True) for F in (found, expected)), atol=1e-12)
+
+
+def test_kdey_chooses_a_bandwidth_that_suits_the_items(rng):
+    y, z = rng.integers(0, 3, 600), rng.integers(0, 3, 600)
+    # Two clusters for each class, 0.03 apart: wide kernels cannot tell the classes apart.
+    corner = rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    S, T = (
+        np.c_[0.3 + 0.4 * c + 0.03 * one, np.full(600, 0.1)] + rng.normal(0, 0.004, (600, 2))
+        for c, one in zip(corner, (y, z), strict=True)
+    )
+    S, T = (np.c_[s, 1 - s.sum(axis=1)] for s in (S, T))
+    samples = APP(50, 100, random_state=0).draw(z)
+    auto = oq.KDEy(bandwidth="auto").fit_scores(S, y)
+    assert auto.bandwidth_ < 0.05
+    wide = oq.KDEy(bandwidth=0.2).fit_scores(S, y)
+    error = [nmd(samples.prevalences, one.predict_scores(T, samples)).mean() for one in (auto, wide)]
+    assert error[0] < error[1] / 2
+
+
+def test_kdey_refuses_a_bandwidth_that_is_not_positive(rng):
+    with pytest.raises(ValueError, match="bandwidth must be"):
+        oq.KDEy(bandwidth=0).fit_scores(np.eye(3)[[0, 1, 2]], [0, 1, 2])

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 # Public names by the package that provides them; the packages with further names.
 _NAMES = {
     "quantifiers": (
-        "ACC ARC AdjustedML AutoQuantifier CC ComposedQuantifier EDy GroupBLP HDx HDy IBU OACC OEDy OHDx OHDy OPACC "
-        "OPDF OQT OSLD PACC PCC PDF Quantifier RUN SLD"
+        "ACC ARC AdjustedML AutoQuantifier CC ComposedQuantifier EDy GroupBLP HDx HDy IBU KDEy OACC OEDy OHDx OHDy "
+        "OPACC OPDF OQT OSLD PACC PCC PDF Quantifier RUN SLD"
     ),
     "quantifiers.catalog": "catalog",
     "samples": "Samples",

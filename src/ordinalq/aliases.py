@@ -20,7 +20,7 @@ ALIASES = _places(
         "quantifiers.counting": "CC PCC",
         "quantifiers.adjusted": "ACC PACC OACC OPACC",
         "quantifiers.histogram": "HDx HDy OHDx OHDy PDF OPDF",
-        "quantifiers.likelihood": "SLD OSLD",
+        "quantifiers.likelihood": "SLD OSLD KDEy",
         "quantifiers.trees": "OQT ARC",
         "quantifiers.run_ibu": "IBU RUN",
         "quantifiers.energy": "EDy OEDy",

@@ -20,6 +20,7 @@ from ordinalq.quantifiers.histogram import OHDx as OHDx
 from ordinalq.quantifiers.histogram import OHDy as OHDy
 from ordinalq.quantifiers.likelihood import OSLD as OSLD
 from ordinalq.quantifiers.likelihood import SLD as SLD
+from ordinalq.quantifiers.likelihood import KDEy as KDEy
 from ordinalq.quantifiers.linear import ComposedQuantifier as ComposedQuantifier
 from ordinalq.quantifiers.run_ibu import IBU as IBU
 from ordinalq.quantifiers.run_ibu import RUN as RUN

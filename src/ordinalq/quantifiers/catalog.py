@@ -17,7 +17,7 @@ from ordinalq.quantifiers.counting import CC, PCC
 from ordinalq.quantifiers.energy import EDy, OEDy
 from ordinalq.quantifiers.group_blp import GroupBLP
 from ordinalq.quantifiers.histogram import OPDF, PDF, HDx, HDy, OHDx, OHDy
-from ordinalq.quantifiers.likelihood import OSLD, SLD
+from ordinalq.quantifiers.likelihood import OSLD, SLD, KDEy
 from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 
@@ -92,7 +92,7 @@ def catalog(*, beyond: bool = True) -> list[Entry]:
         "new ordinal": [OACC, OPACC, OHDx, OHDy, OSLD, OEDy, OPDF],
     }
     if beyond:
-        groups[BEYOND] = [AutoQuantifier, AdjustedML, GroupBLP]
+        groups[BEYOND] = [AutoQuantifier, AdjustedML, GroupBLP, KDEy]
     return [Entry(cls, group) for group, classes in groups.items() for cls in classes]
 
 

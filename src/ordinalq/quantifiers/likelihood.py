@@ -1,4 +1,4 @@
-"""SLD and its ordinal version o-SLD. Paper: the sections on SLD and o-SLD."""
+"""SLD, its ordinal version o-SLD, and KDEy. Paper: the sections on SLD and o-SLD."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ordinalq._utils.validation import Floats, check_integer, check_real
+from ordinalq._utils.validation import Codes, Floats, check_integer, check_real
 from ordinalq.classifiers.calibration import Calibration
 from ordinalq.inference.bootstrap import ClassPools, Tilt, chunks, composition, of_items
 from ordinalq.inference.model import HeldOut, Replicates, Traits
 from ordinalq.inference.options import Draws
 from ordinalq.inference.tuning import Split, Trial
+from ordinalq.metrics import nmd
+from ordinalq.protocols import APP
+from ordinalq.quantifiers.adjusted_ml import thinned
 from ordinalq.quantifiers.base import check_every_class
 from ordinalq.quantifiers.linear import SmoothedQuantifier
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Regularizer, Smoother, Tikhonov
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
+from ordinalq.samples.weights import Weights, class_shares
 from ordinalq.simplex import clean
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.em import em_mixture
@@ -275,3 +279,138 @@ class OSLD(_LikelihoodMethod):
     def _maximize(self, S: Floats, samples: Samples) -> Solution:
         objective = MixtureObjective(self._ratios(S), samples, NoPenalty())
         return em_mixture(objective, self.p_train_, smoothing=self.smoother_, max_iter=self.max_iter, tol=self.tol)
+
+
+# Bandwidths that "auto" tries.
+BANDWIDTHS = (0.01, 0.02, 0.05, 0.1, 0.2)
+# Samples of each half of the held-out items, and their items at most, on which a bandwidth is chosen.
+N_SAMPLES, SAMPLE_SIZE = 50, 500
+# Entries of a block of kernel values.
+KERNELS = 2**22
+# Held-out items at most whose kernels are summed.
+MOST_KERNELS = 2**14
+
+
+class KDEy(_LikelihoodMethod):
+    r"""Maximum likelihood with kernel densities of the posteriors within the classes (KDEy-ML).
+
+    The density of the scores s in class i is the mean of Gaussian kernels at the held-out items of the class,
+    f_i(s) = 1/n_i sum_{y_j = i} exp(-||s - s_j||^2 / (2 h^2)). The estimate maximizes sum_x ln sum_i p_i f_i(s(x)) over
+    the simplex (Moreo, Gonzalez and del Coz, "Kernel density estimation for multiclass quantification", 2024). The
+    densities of a pool are computed once, and all samples are solved together. Intervals rest on the class means of
+    the posteriors, as those of :class:`SLD`.
+
+    Parameters
+    ----------
+    classifier : classifier, default=None
+        Gives the posteriors, see :class:`CC`.
+    bandwidth : float or "auto", default=0.1
+        Standard deviation h of the kernels. "auto" takes the one of {0.01, 0.02, 0.05, 0.1, 0.2} with the smallest NMD
+        on samples of the held-out items, half of which serve as kernels.
+    tau : float or "auto", default=0.0
+        Tikhonov regularization of the likelihood, see :class:`SLD`.
+    solver : {None, "newton"} or solver, default=None
+        Algorithm on the simplex.
+    random_state : int, default=0
+        Seed of the samples on which "auto" is decided.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        The bandwidth in use.
+    kernels_, kernel_weights_ : ndarray (m, n), ndarray (m, n)
+        Scores of held-out items, and their weights in the density of each class. Of more than 16,384 items a part of
+        each class is used.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> S = rng.dirichlet([1, 1, 1], 300) / 2 + np.eye(3)[y] / 2
+    >>> KDEy().fit_scores(S, y).predict_scores(S, [np.flatnonzero(y > 0)]).round(1)
+    array([[0. , 0.5, 0.5]])
+    """
+
+    paper_name = ""
+    calibration = "none"
+    max_iter = 1
+    tol = 0.0
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        bandwidth: Any = 0.1,
+        tau: Any = 0.0,
+        solver: Any = None,
+        random_state: int = 0,
+    ) -> None:
+        self.classifier = classifier
+        self.bandwidth = bandwidth
+        self.tau = tau
+        self.solver = solver
+        self.random_state = random_state
+
+    def check_parameters(self, n_classes: int) -> None:
+        """Raise ValueError if a parameter is out of range."""
+        if self.bandwidth != "auto":
+            check_real("bandwidth", self.bandwidth, low=0, open_low=True)
+        Tikhonov(self.tau).check(n_classes)
+        check_solver(self.solver)
+
+    def learn(self, held_out: HeldOut) -> None:
+        """Store the kernels, after the choice of the bandwidth."""
+        check_every_class(held_out.codes, self.classes_)
+        self.bandwidth_ = self._best_bandwidth(held_out) if self.bandwidth == "auto" else float(self.bandwidth)
+        self._place_kernels(held_out.S, held_out.codes, held_out.weights)
+        super().learn(held_out)
+
+    def _place_kernels(self, S: Floats, codes: Codes, weights: Weights | None) -> None:
+        """Store the kernels at scores S (N, n) of items of known classes."""
+        kept = thinned(codes, MOST_KERNELS)
+        self.kernels_ = S[kept]
+        self.kernel_weights_ = np.zeros((len(kept), S.shape[1]))
+        weights = None if weights is None else weights.take(kept)
+        self.kernel_weights_[np.arange(len(kept)), codes[kept]] = class_shares(codes[kept], S.shape[1], weights)
+
+    def _best_bandwidth(self, V: HeldOut) -> float:
+        """Return the bandwidth with the smallest NMD on samples of one half of the items, with kernels at the other."""
+        rng = np.random.default_rng(self.random_state)
+        classes, order = np.arange(V.S.shape[1]), np.lexsort((rng.random(len(V.codes)), V.codes))
+        halves = order[::2], order[1::2]
+        if any((np.bincount(V.codes[half], minlength=len(classes)) == 0).any() for half in halves):
+            return BANDWIDTHS[len(BANDWIDTHS) // 2]
+        protocol = APP(
+            N_SAMPLES, min(SAMPLE_SIZE, len(V.codes) // 2), small_pool="repeat", random_state=self.random_state
+        )
+        trial, error = copy(self), np.zeros(len(BANDWIDTHS))
+        trial.smoother_ = NoPenalty()
+        for kernels, judged in (halves, halves[::-1]):
+            trial._place_kernels(V.S[kernels], V.codes[kernels], None if V.weights is None else V.weights.take(kernels))
+            samples = protocol.draw(V.codes[judged], classes=classes)
+            for i, trial.bandwidth_ in enumerate(BANDWIDTHS):
+                error[i] += nmd(samples.prevalences, clean(trial._maximize(V.S[judged], samples).p)).mean()
+        return BANDWIDTHS[int(error.argmin())]
+
+    def _smoother(self) -> Smoother:
+        return Tikhonov(self.tau)
+
+    def densities(self, S: Floats) -> Floats:
+        """Return densities of scores S (N, n) in each class, (N, n), up to a factor of each item."""
+        found = np.empty((len(S), self.kernel_weights_.shape[1]))
+        squares = np.square(self.kernels_).sum(axis=1)
+        step = max(1, KERNELS // len(squares))
+        for start in range(0, len(S), step):
+            part = S[start : start + step]
+            # Squared distances less ||s||^2, a factor of the item as is the smallest of them.
+            K = squares - 2 * part @ self.kernels_.T
+            K -= K.min(axis=1, keepdims=True)
+            K *= -0.5 / self.bandwidth_**2
+            found[start : start + step] = np.exp(K, out=K) @ self.kernel_weights_
+        return found
+
+    def _maximize(self, S: Floats, samples: Samples) -> Solution:
+        regularizer: Regularizer = self.smoother_ if getattr(self.smoother_, "tau", 0) > 0 else NoPenalty()
+        objective = MixtureObjective(self.densities(S), samples, regularizer)
+        solution: Solution = choose(objective, self.solver).minimize(objective)
+        return solution
