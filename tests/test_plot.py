@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose
 from ordinalq import plot
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
+from ordinalq.metrics import nmd
 from ordinalq.samples.keys import Keys
 
 LONG = [f"a class with the long name {i}" for i in range(12)]
@@ -61,6 +62,8 @@ def every_picture(rng):
         "many_estimates": plot.estimate_against_truth(np.tile(P, (50, 1)), np.tile(T, (50, 1))),
         "tau_path": plot.tau_path([0, 1e-2, 1], [0.3, 0.2, 0.4], [0.01, 0.01, 0.02], chosen=1e-2),
         "response_matrix": plot.response_matrix(P[:6]),
+        "error_by_shift": plot.error_by_shift({"one": P, "two": T}, T, T[0]),
+        "bias": plot.bias({"one": P, "two": T}, T),
     }
 
 
@@ -504,3 +507,24 @@ WRONG = [
 def test_mistakes_are_named(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def test_error_by_shift_shows_the_mean_error_of_equally_many_samples(rng):
+    T, P = rng.dirichlet(np.ones(4), 60), rng.dirichlet(np.ones(4), 60)
+    ax = plot.error_by_shift({"exact": T, "other": P}, T, np.full(4, 0.25), n_bins=6)
+    exact, other = ax.lines
+    assert_allclose(exact.get_ydata(), 0)
+    assert len(other.get_xdata()) == 6
+    assert_allclose(np.mean(other.get_ydata()), nmd(T, P).mean())
+    assert (np.diff(other.get_xdata()) > 0).all()
+
+
+def test_bias_has_a_box_for_every_class_and_method(rng):
+    T = rng.dirichlet(np.ones(3), 50)
+    shifted = np.clip(T + np.array([0.1, 0, -0.1]), 0, None)
+    ax = plot.bias({"exact": T, "shifted": shifted / shifted.sum(axis=1, keepdims=True)}, T, ["low", "mid", "high"])
+    assert len(ax.patches) == 6
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["exact", "shifted"]
+    heights = [patch.get_path().vertices[:, 1] for patch in ax.patches]
+    assert_allclose(np.concatenate(heights[:3]), 0)
+    assert heights[3].min() > 0 > heights[5].max()

@@ -8,6 +8,8 @@ return them bring their classes, groups and intervals along.
 from ordinalq._utils.text import shortened as shortened
 from ordinalq.plot.comparisons import comparison as comparison
 from ordinalq.plot.comparisons import trend as trend
+from ordinalq.plot.curves import bias as bias
+from ordinalq.plot.curves import error_by_shift as error_by_shift
 from ordinalq.plot.curves import response_matrix as response_matrix
 from ordinalq.plot.curves import tau_path as tau_path
 from ordinalq.plot.distributions import distribution as distribution

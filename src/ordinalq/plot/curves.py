@@ -1,12 +1,14 @@
-"""Plots of errors over the strength of a regularizer, and of response matrices."""
+"""Plots of errors, over the strength of a regularizer or over samples, and of response matrices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from ordinalq._utils.text import cut
-from ordinalq._utils.validation import Floats
+from ordinalq._utils.validation import Floats, check_distributions
+from ordinalq.metrics import errors
 from ordinalq.plot.distributions import Values, array, names
 from ordinalq.plot.style import (
     COLOR_MAP,
@@ -130,6 +132,124 @@ def _series(name: str, value: Values, n: int | None = None) -> Floats:
     if found.ndim != 1 or (n is not None and len(found) != n):
         raise ValueError(f"{name} must be one number per tau{'' if n is None else f', {n}'}, got shape {found.shape}.")
     return found
+
+
+# Errors of methods on samples with known prevalences.
+
+
+def error_by_shift(
+    estimates: Mapping[str, Values],
+    truth: Values,
+    p_train: Values,
+    *,
+    measure: str = "nmd",
+    n_bins: int = 10,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the mean error of methods against the distance of samples from the training distribution.
+
+    Samples are sorted by their distance, measured as the error is, and cut into bins with equal numbers of samples.
+    Bands are two standard errors wide on each side.
+
+    Parameters
+    ----------
+    estimates : dict of str to array-like (B, n)
+        Estimated prevalences of each method.
+    truth : array-like (B, n)
+        True prevalences of the samples.
+    p_train : array-like (n,)
+        Training prevalences, such as ``q.p_train_``.
+    measure : str, default="nmd"
+        Error measure, see :func:`ordinalq.metrics.errors`.
+    n_bins : int, default=10
+        Number of bins at most; each has at least five samples.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalq.plot import error_by_shift
+    >>> truth = np.random.default_rng(0).dirichlet(np.ones(3), 100)
+    >>> ax = error_by_shift({"training": np.full((100, 3), 1 / 3)}, truth, [1 / 3, 1 / 3, 1 / 3])
+    >>> ax.get_xlabel()
+    'distance from the training distribution (NMD)'
+    """
+    P = check_distributions("truth", array("truth", truth))
+    centre = check_distributions("p_train", array("p_train", p_train))
+    distance = errors(np.broadcast_to(centre, P.shape), P, measure)
+    bins = np.array_split(np.argsort(distance, kind="stable"), max(1, min(n_bins, len(P) // 5)))
+    x = np.array([distance[rows].mean() for rows in bins])
+    ax = new_axes((4.8, 3.2)) if ax is None else ax
+    for (name, found), (color, marker, dashes) in zip(estimates.items(), cycle(LOOKS), strict=False):
+        error = errors(P, check_distributions(name, array(name, found)), measure)
+        mean = np.array([error[rows].mean() for rows in bins])
+        half = 2 * np.array([error[rows].std(ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else 0.0 for rows in bins])
+        ax.plot(x, mean, color=color, marker=marker, linestyle=dashes, markersize=5, linewidth=1.6, label=name)
+        ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.15, linewidth=0)
+    ax.set(xlabel=f"distance from the training distribution ({measure.upper()})", ylabel=f"mean {measure.upper()}")
+    ax.set_ylim(bottom=0)
+    tidy(ax)
+    ax.legend(frameon=False, fontsize="small")
+    return ax
+
+
+def bias(
+    estimates: Mapping[str, Values],
+    truth: Values,
+    classes: Sequence[Any] | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the differences between estimated and true prevalences of each class as boxes.
+
+    A box reaches from the first to the third quartile of the samples, and its line is the median. Whiskers contain 95%
+    of the samples.
+
+    Parameters
+    ----------
+    estimates : dict of str to array-like (B, n)
+        Estimated prevalences of each method.
+    truth : array-like (B, n)
+        True prevalences of the samples.
+    classes : sequence (n,), default=None
+        Names in ascending order; None stands for 1..n.
+    ax : Axes, default=None
+        None stands for a new figure.
+
+    Examples
+    --------
+    >>> from ordinalq.plot import bias
+    >>> ax = bias({"PACC": [[0.3, 0.7], [0.5, 0.5]]}, [[0.4, 0.6], [0.5, 0.5]], ["bad", "good"])
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['bad', 'good']
+    """
+    P = check_distributions("truth", array("truth", truth))
+    n, k = P.shape[1], len(estimates)
+    if ax is None:
+        ax = new_axes((min(2.4 + 0.3 * n * k, 11.0), 3.4))
+    width = 0.8 / max(k, 1)
+    for i, ((name, found), (color, _, _)) in enumerate(zip(estimates.items(), cycle(LOOKS), strict=False)):
+        off = check_distributions(name, array(name, found)) - P
+        drawn = ax.boxplot(
+            off,
+            positions=np.arange(n) + (i - (k - 1) / 2) * width,
+            widths=0.8 * width,
+            whis=(2.5, 97.5),
+            showfliers=False,
+            patch_artist=True,
+            manage_ticks=False,
+            medianprops={"color": ink()},
+            whiskerprops={"color": color},
+            capprops={"color": color},
+            boxprops={"facecolor": color, "edgecolor": color, "alpha": 0.5},
+        )
+        drawn["boxes"][0].set_label(name)
+    ax.axhline(0, color=ink(), linewidth=0.8)
+    name_classes(ax, names("classes", classes, n))
+    ax.set(xlabel="class", ylabel="estimated - true prevalence", xlim=(-0.6, n - 0.4))
+    tidy(ax, "y")
+    ax.legend(frameon=False, fontsize="small")
+    return ax
 
 
 # Matrices as heat maps.
