@@ -131,6 +131,28 @@ def run(*words):
     assert main([str(word) for word in words]) == 0
 
 
+def test_inclusion_probabilities_in_a_column_of_a_table(tables, tmp_path, capsys):
+    model, frame = oq.load_model(tables / "GroupBLP.oq"), pd.read_csv(tables / "new.csv")
+    frame["chance"] = np.where(frame["known"].notna(), 0.2 + 0.5 * (frame["known"] > 2), np.nan)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    how = {"by": "shop", "labels": "known", "level": 0.9}
+    expected = model.predict_groups(frame, label_inclusion="chance", **how)
+    assert expected.basis.tolist() == ["labels"] * 12 + ["labels"]
+    assert_array_equal(expected.upper, model.predict_groups(frame, label_inclusion=frame["chance"], **how).upper)
+    assert not np.allclose(expected.prevalences, model.predict_groups(frame, **how).prevalences)
+    options = ["--by", "shop", "--labels", "known", "--label-inclusion", "chance", "--interval", 0.9, "--json"]
+    capsys.readouterr()
+    run("predict", tables / "GroupBLP.oq", tmp_path / "new.csv", *options)
+    rows = json.loads(capsys.readouterr().out)["groups"]
+    assert_allclose([row["prevalences"] for row in rows], expected.prevalences, atol=1e-9)
+    assert_allclose([row["upper"] for row in rows], expected.upper, atol=1e-9)
+    frame.assign(chance=2).to_csv(tmp_path / "wrong.csv", index=False)
+    assert main([str(word) for word in ["predict", tables / "GroupBLP.oq", tmp_path / "wrong.csv", *options]]) != 0
+    assert "expected a probability in (0, 1]" in capsys.readouterr().err
+    assert main([str(w) for w in ["plan", tables / "GroupBLP.oq", tmp_path / "new.csv", *options]]) != 0
+    assert "plan does not support --label-inclusion" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("method", ["GroupBLP", "PACC"])
 def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     model, frame = oq.load_model(tables / f"{method}.oq"), pd.read_csv(tables / "new.csv")

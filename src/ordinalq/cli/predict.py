@@ -73,6 +73,10 @@ class Job:
     labels: Annotated[
         str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
     ] = None
+    label_inclusion: Annotated[
+        str | None,
+        typer.Option(help="Column with the probability of each labelled row to be drawn; implies --basis labels."),
+    ] = None
     basis: Annotated[
         str,
         typer.Option(
@@ -180,6 +184,7 @@ class Job:
         how = (
             self.by,
             self.labels,
+            self.label_inclusion,
             self.weight,
             self.weight_type,
             self.file.format,
@@ -203,6 +208,7 @@ class Job:
             yield {
                 "by": self.columns,
                 "labels": self.labels,
+                "label_inclusion": self.label_inclusion,
                 "weight": self.weight,
                 "weight_type": self.weight_type,
                 "n_jobs": self.n_jobs,
@@ -261,7 +267,8 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
 
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
-    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
+    how: dict[str, Any] = {"weight": job.weight, "weight_type": job.weight_type, "label_inclusion": job.label_inclusion}
+    reading = Reading(job.loaded, groups, job.labels, **how)
     task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.traits.uses_sample_means)
     found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     if isinstance(found, Estimates):
@@ -603,10 +610,11 @@ def plan(
             raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
         job.output(out)
     kind = writing.table_format(out) if out else ""
-    if job.weight is not None:
-        raise ValueError("plan does not support --weight.")
+    for option in ("weight", "label_inclusion"):
+        if getattr(job, option) is not None:
+            raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
     with job.reading() as how:
-        del how["weight"], how["weight_type"]
+        del how["weight"], how["weight_type"], how["label_inclusion"]
         found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
         rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)

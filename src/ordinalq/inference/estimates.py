@@ -129,7 +129,8 @@ class Estimates:
         if self.origin is None or self.n_labelled is None or self.basis is None:
             return self.origin
         alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
-        used = f"{m} items, drawn at random within their groups; {alone} of {len(self)} estimates rest on them alone"
+        drawn = "drawn at random within their groups" if self.origin.labels == "none" else self.origin.labels
+        used = f"{m} items, {drawn}; {alone} of {len(self)} estimates rest on them alone"
         return replace(self.origin, labels=used if m else "none")
 
     def _known_bounds(self) -> Bounds:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels, label_limits
+from ordinalq.inference.labels import WEIGHTED, by_labels_alone, class_predictions, enough, from_labels, label_limits
 from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate
@@ -139,6 +139,8 @@ def labels_needed(
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labels=. Pass labels=[None] * N if no item is labelled.")
+    if WEIGHTED in summary.totals:
+        raise ValueError("label_inclusion must be None: the number of labels to draw is known for random draws only.")
     if summary.has_weights:
         raise ValueError("the items must have no weights: how many to label is known only without weights.")
     estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))

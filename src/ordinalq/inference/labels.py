@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, stdtrit
 
-from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
+from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real, real_numbers
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
 from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
@@ -35,13 +35,17 @@ from ordinalq.samples.summary import Summary
 
 # Estimates that rest on the random draw of the labelled items alone, and so are valid whatever else is wrong.
 #
-# With g any fixed prediction of the one-hot class e, m of the N items of a group labelled, and eps = e - g, the
-# *difference estimator* of survey sampling, also known as prediction-powered inference, is
+# Let g be any fixed prediction of the one-hot class e, and let item i of the N items of a group be labelled with the
+# probability pi_i. With weights w = 1 / pi and eps = e - lambda g, the *difference estimator* of survey sampling, also
+# known as prediction-powered inference, is
 #
-#     p_hat = mean_L e + mean g - mean_L g,    Cov(p_hat) = Cov(eps) (1/m - 1/N)   [ + Cov(e) / N for the population ],
+#     p_hat = mean_L e + lambda (mean g - mean_L g),
+#     Cov(p_hat) = m / (m - 2) sum_L (w^2 - w) d d' / (sum_L w)^2   [ + Cov(e) / N for the population ],
 #
-# mean_L over the labelled items, mean over all. It needs no assumption on groups, classes or shift: a bad g makes the
-# interval wide, never wrong. The first term vanishes when all items are labelled (the finite-population factor).
+# mean_L the mean over the labelled items with weights w (Hajek), mean that over all items, d = eps - mean_L eps, and
+# m = (sum_L w)^2 / sum_L w^2; m - 1 in place of m - 2 if lambda is given. If all pi are equal, this is Cov(eps)
+# (1/m - 1/N). It needs no assumption on groups, classes or shift: a bad g makes the interval wide, never wrong. Any
+# fixed lambda is valid; the tuned one minimizes the trace of Cov(p_hat) (least squares; PPI++).
 
 
 # Variance of a share that is known but for rounding errors.
@@ -50,11 +54,39 @@ KNOWN = 1e-16
 ROUNDING = 1e-12
 
 
+class LabelSums(NamedTuple):
+    """Sums over labelled items of B groups, with any weights: of e (B, n), e g' (B, n, n) and g g' (B, n, n)."""
+
+    e: Floats
+    eg: Floats
+    gg: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of the weights, (B, 1)."""
+        return np.asarray(self.e.sum(axis=1, keepdims=True))
+
+    def scaled(self, factor: Floats) -> "LabelSums":
+        """Return the sums times a factor (B,)."""
+        return LabelSums(*((part.T * factor).T for part in self))
+
+    def scatter(self, power: Floats, centre: Floats) -> Floats:
+        """Return the sum of d d' with d = e - power g - centre, (B, n, n), for power (B,) and centre (B, n)."""
+        n, power = self.e.shape[1], power[:, None, None]
+        eg = power * (self.eg + self.eg.transpose(0, 2, 1))
+        squares = self.e[:, :, None] * np.eye(n) - eg + power**2 * self.gg
+        first = (self.e - power[:, 0] * self.eg.sum(axis=1))[:, :, None] * centre[:, None, :]
+        return np.asarray(
+            squares - first - first.transpose(0, 2, 1) + self.total[:, :, None] * centre[:, :, None] * centre[:, None]
+        )
+
+
 class LabelMoments(NamedTuple):
     """B groups with labelled items.
 
     The labelled ones give class counts (B, n), sums of e g' (B, n, n) and of g g' (B, n, n); all of them, the mean of g
-    (B, n) and the number of items (B,).
+    (B, n) and the number of items (B,). Items that were drawn with known probabilities pi have the sums with weights
+    1 / pi (`weighted`) and (1 - pi) / pi^2 (`spread`); None: all items of a group had the same probability.
     """
 
     counts: Floats
@@ -62,11 +94,22 @@ class LabelMoments(NamedTuple):
     gg: Floats
     mean_g: Floats
     n_items: Floats
+    weighted: LabelSums | None = None
+    spread: LabelSums | None = None
 
     @property
     def n_labelled(self) -> Floats:
         """Number of labelled items m, (B,)."""
         return np.asarray(self.counts.sum(axis=1))
+
+    def drawn(self) -> tuple[LabelSums, LabelSums, Floats]:
+        """Return the sums with weights w and w^2 - w, in any unit of w, and the effective number of labels (B, 1)."""
+        plain = LabelSums(self.counts, self.eg, self.gg)
+        if self.weighted is None or self.spread is None:
+            m = self.n_labelled
+            return plain, plain.scaled(np.maximum(1 - m / self.n_items, 0)), m[:, None]
+        w = self.weighted.total
+        return self.weighted, self.spread, np.asarray(w**2 / np.maximum(self.spread.total + w, KNOWN))
 
 
 class DesignBased(NamedTuple):
@@ -79,35 +122,53 @@ class DesignBased(NamedTuple):
 
 
 def design_based(
-    labels: LabelMoments, level: float = 0.95, estimand: str = "sample", values: Floats | None = None
+    labels: LabelMoments,
+    level: float = 0.95,
+    estimand: str = "sample",
+    values: Floats | None = None,
+    power: float | None = None,
 ) -> DesignBased:
-    r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
+    """Estimate prevalences by the difference estimator, with intervals, of the N items or of their population.
 
-    The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
-    interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
-    group has at least two labels, or labels of all of its items.
+    `power` is lambda; None tunes it. The interval of a prevalence is Wilson's, for the number of labels that would give
+    the same variance without g, with a Student quantile. That of the mean class is Student's. Each group has at least
+    two labels, or labels of all of its items.
     """
     check_choice("estimand", estimand, ESTIMANDS)
     level = check_real("level", level, low=0, high=1, open_low=True)
-    n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
-    sum_g = labels.eg.sum(axis=1)
-    raw = labels.counts / m + labels.mean_g - sum_g / m
-    ee = labels.counts[:, :, None] * np.eye(n)
-    cov_e = _covariance(ee, labels.counts)
-    cov_eps = _covariance(ee - labels.eg - labels.eg.transpose(0, 2, 1) + labels.gg, labels.counts - sum_g, m)
-    left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
-    E = cov_eps * left if estimand == "sample" else cov_eps * left + cov_e / N[:, :, None]
-    P = _possible(raw, E + KNOWN * np.eye(n), labels.counts / N, 1 - m[:, 0] / N[:, 0], estimand)
+    n, part = labels.counts.shape[1], (labels.n_labelled / labels.n_items)[:, None]
+    w, spread, m = labels.drawn()
+    N = np.asarray(labels.n_items)[:, None]
+    mean_e, mean_g = w.e / w.total, w.eg.sum(axis=1) / w.total
+    lam = _tuned_power(spread, mean_e, mean_g) if power is None else np.full(len(m), power)
+    raw = mean_e + lam[:, None] * (labels.mean_g - mean_g)
+    cov_e = (m / _dof(m))[:, :, None] * multinomial(mean_e)
+    # The mean and, if it is tuned, lambda come from the same labels.
+    free = _dof(m) if power is not None else _dof(m - 1)
+    E = (m / free)[:, :, None] * spread.scatter(lam, mean_e - lam[:, None] * mean_g) / w.total[:, :, None] ** 2
+    if estimand == "population":
+        E = E + cov_e / N[:, :, None]
+    P = _possible(raw, E + KNOWN * np.eye(n), labels.counts / N, 1 - part[:, 0], estimand)
     value, variance = statistics(raw, values), variances(E, values)
-    open_part = 1 - m / N if estimand == "sample" else 1.0
+    open_part = 1 - part if estimand == "sample" else 1.0
     lower, upper = _wilson(value, m * variance, variances(cov_e, values), m, open_part, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
     lower, upper = _with_unseen(labels.counts, lower, upper)
     found = Bounds.of_statistics(level, estimand, lower, upper, values)
     if estimand == "sample":
-        found = found.within(labels.counts / N, np.maximum(1 - m[:, 0] / N[:, 0], 0))
+        found = found.within(labels.counts / N, np.maximum(1 - part[:, 0], 0))
     return DesignBased(P, raw, E, found.holding(P))
+
+
+def _tuned_power(spread: LabelSums, mean_e: Floats, mean_g: Floats) -> Floats:
+    """Return lambda in [0, 1] that minimizes the total variance of the estimated prevalences, (B,)."""
+    total, g = spread.total[:, 0], spread.eg.sum(axis=1)
+    eg = np.trace(spread.eg, axis1=1, axis2=2) - (
+        spread.e * mean_g + g * mean_e - total[:, None] * mean_e * mean_g
+    ).sum(1)
+    gg = np.trace(spread.gg, axis1=1, axis2=2) - (2 * g * mean_g - total[:, None] * mean_g**2).sum(axis=1)
+    return np.asarray(np.clip(np.divide(eg, gg, out=np.ones_like(eg), where=gg > KNOWN), 0, 1))
 
 
 def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -136,12 +197,6 @@ def _possible(P: Floats, E: Floats, least: Floats, rest: Floats, estimand: str) 
     others = project(np.where(left, (P - least) / np.where(left, size, 1), P), E)
     # All labelled: what they sum to is one but for rounding errors.
     return np.where(left, least + size * others, least / np.where(left, 1, least.sum(axis=1, keepdims=True)))
-
-
-def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
-    """Covariance (B, n, n) from sums of x x' and of x over m items; m is the sum of `total` where it is a count."""
-    m = (total.sum(axis=1, keepdims=True) if m is None else m)[:, :, None]
-    return np.asarray((squares - total[:, :, None] * total[:, None, :] / m) / _dof(m))
 
 
 def _dof(m: Floats) -> Floats:
@@ -179,13 +234,25 @@ def with_labels(
         if options.basis == "labels":
             raise ValueError("basis='labels' needs labels of some items: give labels=[...], or leave basis out.")
         return estimates
+    options = _basis(summary, options)
     by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
+    if WEIGHTED in summary.totals and estimates.origin is not None:
+        estimates = replace(estimates, origin=replace(estimates.origin, labels="drawn with the given probabilities"))
     rows = np.flatnonzero(by_labels)
     if len(rows):
         estimates = _by_labels(quantifier, summary, estimates, options, rows)
     return _within_limits(summary, estimates) if options.estimand == "sample" else estimates
+
+
+def _basis(summary: Summary, options: IntervalOptions) -> IntervalOptions:
+    """Return options by which estimates rest on the labels alone if these were drawn with known probabilities."""
+    if WEIGHTED not in summary.totals:
+        return options
+    if options.basis == "model":
+        raise ValueError("basis must be 'labels' with label_inclusion, got 'model'. Pass no basis.")
+    return replace(options, basis="labels")
 
 
 def _by_labels(
@@ -250,8 +317,13 @@ def from_labels(
     """Return estimates of some samples by their labels alone."""
     # In items, so that the labels count as part of all.
     unit = summary.item_unit[rows]
-    counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
-    labels = LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows])
+    plain = LabelSums(*(summary.totals[name][rows] for name in ("labels", "labels eg", "labels gg"))).scaled(unit)
+    drawn = [
+        LabelSums(*(summary.totals[name + more][rows] for more in ("", " eg", " gg")))
+        for name in (WEIGHTED, SPREAD)
+        if name in summary.totals
+    ]
+    labels = LabelMoments(*plain, summary.mean("g")[rows], summary.sizes[rows], *drawn)
     return design_based(labels, level, estimand, values_of(quantifier))
 
 
@@ -275,7 +347,13 @@ def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
 # Labelled items of samples: the sums that estimates from labels need, which add up like all others.
 
 
-def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any) -> dict[str, Floats]:
+# Sums over labelled items with weights 1 / pi and (1 - pi) / pi^2, pi the probability with which the item was drawn.
+WEIGHTED, SPREAD = "labels w", "labels v"
+
+
+def label_totals(
+    quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any, inclusion: Any = None
+) -> dict[str, Floats]:
     """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
     Nothing where no labels are given at all.
@@ -283,9 +361,12 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
     labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
     "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
-    of the labelled ones, where weights do not say so.
+    of the labelled ones, where weights do not say so. With inclusion probabilities (N,) of the labelled items there are
+    also the sums "labels w" and "labels v", each with " eg" and " gg", see `LabelMoments`.
     """
     if labels is None:
+        if inclusion is not None:
+            raise ValueError("label_inclusion needs labels of some items. Pass labels=[...].")
         return {}
     if not has_held_out(quantifier):
         raise ValueError(
@@ -298,17 +379,36 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     g = class_predictions(quantifier, S)
     known = np.flatnonzero(codes >= 0)
     some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
-    totals = {
-        "g": samples.total(g),
-        "labels": some.total(E),
-        "labels eg": np.stack([some.total(e[:, None] * G) for e in E.T], axis=1),
-        "labels gg": np.stack([some.total(column[:, None] * G) for column in G.T], axis=1),
-    }
+    weights = {"labels": np.ones(len(known))}
+    if inclusion is not None:
+        pi = _check_inclusion(inclusion, codes, samples)[known]
+        weights |= {WEIGHTED: 1 / pi, SPREAD: (1 - pi) / pi**2}
+    totals = {"g": samples.total(g)}
+    for name, w in weights.items():
+        totals[name] = some.total(E * w[:, None])
+        totals[f"{name} eg"] = np.stack([some.total((e * w)[:, None] * G) for e in E.T], axis=1)
+        totals[f"{name} gg"] = np.stack([some.total((column * w)[:, None] * G) for column in G.T], axis=1)
     if samples.weights is not None and not samples.weights.counts_items:
         totals["labels n"] = some.sizes.astype(np.float64)
     if quantifier.traits.uses_sample_means:
         totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
     return totals
+
+
+def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
+    """Return the inclusion probabilities (N,) of items, of which only those of labelled ones count."""
+    pi = real_numbers(inclusion)
+    if pi.shape != codes.shape:
+        raise ValueError(f"label_inclusion must have one probability per item, {len(codes)}, got shape {pi.shape}.")
+    if samples.weights is not None:
+        raise ValueError(
+            "label_inclusion must be None with sample_weight: weighted items are drawn with equal chances."
+        )
+    wrong = (codes >= 0) & ~((pi > 0) & (pi <= 1))
+    if wrong.any():
+        got = f"{pi[wrong][0]:g} for item {int(wrong.argmax())}"
+        raise ValueError(f"label_inclusion must be in (0, 1] for every labelled item, got {got}.")
+    return pi
 
 
 def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:

@@ -310,6 +310,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         checks: bool = True,
         labels: Any = None,
+        label_inclusion: Any = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
     ) -> Summary:
@@ -325,6 +326,8 @@ class Quantifier(BaseEstimator, ABC):
             Also keep the sums that the fit test needs.
         labels : array-like (N,), default=None
             Labels of the pool, None or NaN for unlabelled items: also keep the sums that estimates from labels need.
+        label_inclusion : array-like (N,), default=None
+            Probabilities with which labelled items were drawn, see :meth:`predict_groups`.
         sample_weight, weight_type
             Weights of the pool and their type, see :meth:`predict_samples`. Groups whose items all have weight zero
             are left out.
@@ -342,7 +345,7 @@ class Quantifier(BaseEstimator, ABC):
             check_squares(samples.weight, samples.squared_weight)
         means = self.traits.uses_sample_means
         summary = Summary.of_means(samples, self.embed(S)) if means else Summary.of_items(samples, S)
-        totals = {**summary.totals, **label_totals(self, S, samples, labels)}
+        totals = {**summary.totals, **label_totals(self, S, samples, labels, label_inclusion)}
         functions = score_checks(self) if checks and has_held_out(self) else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
@@ -377,6 +380,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         level: float | None = None,
         labels: Any = None,
+        label_inclusion: Any = None,
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -394,6 +398,10 @@ class Quantifier(BaseEstimator, ABC):
         labels : array-like (N,), default=None
             Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
             known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
+        label_inclusion : array-like (N,), default=None
+            Probability in (0, 1] with which each labelled item was drawn, independently of its label; other values are
+            not used. Then items may be drawn unequally, for example more of those that the classifier is unsure of, and
+            estimates rest on the labels alone. None: equal probabilities within each group.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
@@ -410,7 +418,14 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
         level = None if level is None else check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X,
+            groups,
+            level,
+            options,
+            labels=labels,
+            label_inclusion=label_inclusion,
+            sample_weight=sample_weight,
+            weight_type=weight_type,
         )
 
     def predict_interval(
@@ -420,6 +435,7 @@ class Quantifier(BaseEstimator, ABC):
         groups: Any = None,
         *,
         labels: Any = None,
+        label_inclusion: Any = None,
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -439,6 +455,8 @@ class Quantifier(BaseEstimator, ABC):
             The group of each item, or samples of the items; None takes all of X as one sample.
         labels : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
+        label_inclusion : array-like (N,), default=None
+            Probabilities with which labelled items were drawn, see :meth:`predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
@@ -446,7 +464,14 @@ class Quantifier(BaseEstimator, ABC):
         """
         level = check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X,
+            groups,
+            level,
+            options,
+            labels=labels,
+            label_inclusion=label_inclusion,
+            sample_weight=sample_weight,
+            weight_type=weight_type,
         )
 
     def predict_items(self, X: Any, groups: Any = None, *, labels: Any = None) -> Floats:

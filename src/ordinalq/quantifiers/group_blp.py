@@ -22,7 +22,14 @@ from ordinalq.inference.group_model import (
     with_logits,
 )
 from ordinalq.inference.intervals import with_closed_form
-from ordinalq.inference.labels import CONTRADICTED, GroupLabels, LabelEvidence, label_evidence, predict_labelled
+from ordinalq.inference.labels import (
+    CONTRADICTED,
+    WEIGHTED,
+    GroupLabels,
+    LabelEvidence,
+    label_evidence,
+    predict_labelled,
+)
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
@@ -110,7 +117,7 @@ class GroupBLP(Quantifier):
 
     def _prediction(self, summary: Summary, estimand: str) -> Prediction:
         """Return the prediction of each sample, by the labels of its items too, where there are any."""
-        if "labels" not in summary.totals:
+        if not self._uses_labels(summary):
             return predict(self.group_model_, summary.means, summary.sizes, estimand)
         labels = self._labels(summary)
         # Rounding errors of weights that are all labelled are no items.
@@ -123,12 +130,16 @@ class GroupBLP(Quantifier):
 
     def collect(self, summary: Summary) -> LabelEvidence | None:
         """Return by how far the labels of all samples together contradict the model; None without labels."""
-        if "labels" not in summary.totals or self.group_model_.source != "learned":
+        if not self._uses_labels(summary) or self.group_model_.source != "learned":
             return None
         # Groups that are unlike by themselves say nothing of the others.
         like = ~is_unlike(self.group_model_, summary.means, summary.sizes)
         labels = self._labels(summary)
         return label_evidence(self.group_model_, GroupLabels(labels.counts[like], labels.sums[like]))
+
+    def _uses_labels(self, summary: Summary) -> bool:
+        """Return whether items have labels that are a random draw: the model cannot use others."""
+        return "labels" in summary.totals and WEIGHTED not in summary.totals
 
     def _labels(self, summary: Summary) -> GroupLabels:
         """Return the labelled items of each sample."""
@@ -160,7 +171,7 @@ class GroupBLP(Quantifier):
         """Return which samples are unlike the training groups or single items; without groups, the fit test."""
         if self.group_model_.source != "learned":
             return verdicts(self, summary)
-        if "labels" in summary.totals:
+        if self._uses_labels(summary):
             unlike = prediction.unlike
         else:
             unlike = is_unlike(self.group_model_, summary.means, summary.sizes)

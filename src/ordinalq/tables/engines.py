@@ -79,6 +79,7 @@ def prepared(
     *,
     level: float | None = None,
     labels: str | None = None,
+    label_inclusion: str | None = None,
     sample_weight: str | None = None,
     weight_type: str = "survey",
     options: IntervalOptions | None = None,
@@ -87,10 +88,11 @@ def prepared(
     model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
-    for name, value in (("labels", labels), ("sample_weight", sample_weight)):
+    for name, value in (("labels", labels), ("label_inclusion", label_inclusion), ("sample_weight", sample_weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
-    reading = Reading(model, Grouping(by), labels, compact=False, weight=sample_weight, weight_type=weight_type)
+    how: dict[str, Any] = {"weight": sample_weight, "weight_type": weight_type, "label_inclusion": label_inclusion}
+    reading = Reading(model, Grouping(by), labels, compact=False, **how)
     require_columns(columns, list(reading.wanted.columns or ()), "the table")
     options = IntervalOptions() if options is None else options
     return Task(reading, None if level is None else check_level(level), options.repeatable())
