@@ -377,6 +377,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         level: float | None = None,
         labels: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -392,8 +393,14 @@ class Quantifier(BaseEstimator, ABC):
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labels : array-like (N,), default=None
-            Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
-            known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
+            Labels of some of these items, None or NaN for the others: a random draw of all items, or of those of each
+            group. With a model of groups they improve the estimates of all groups. ``IntervalOptions(basis=...)`` sets
+            how they are used, the column ``basis`` states it.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups. "auto" estimates it, if there are at least ten groups
+            or any labels. None estimates each group independently of the others. A number such as 0.3 states its
+            variance relative to that between the training groups. The ``drift`` of earlier estimates is used as it is.
+            Methods without a model of groups have none.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
@@ -410,7 +417,7 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
         level = None if level is None else check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X, groups, level, options, drift, labels=labels, sample_weight=sample_weight, weight_type=weight_type
         )
 
     def predict_interval(
@@ -420,6 +427,7 @@ class Quantifier(BaseEstimator, ABC):
         groups: Any = None,
         *,
         labels: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -439,6 +447,8 @@ class Quantifier(BaseEstimator, ABC):
             The group of each item, or samples of the items; None takes all of X as one sample.
         labels : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups, see :meth:`predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
@@ -446,7 +456,7 @@ class Quantifier(BaseEstimator, ABC):
         """
         level = check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X, groups, level, options, drift, labels=labels, sample_weight=sample_weight, weight_type=weight_type
         )
 
     def predict_items(self, X: Any, groups: Any = None, *, labels: Any = None) -> Floats:
@@ -549,10 +559,10 @@ class Quantifier(BaseEstimator, ABC):
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 
     def _estimate(
-        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
+        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, drift: Any, **how: Any
     ) -> Estimates:
         S = self.scores(X)
-        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options)
+        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options, drift)
         return replace(found, polars=is_polars(X) or is_polars(groups))
 
     # Steps that methods implement
@@ -569,10 +579,14 @@ class Quantifier(BaseEstimator, ABC):
         """Return the estimates of B summarized samples."""
 
     def collect(self, summary: Summary) -> Any:
-        """Return what all samples together say, a context for `infer`; None for most methods.
+        """Return sums over samples that determine their common offset, see `find_drift`; None for most methods.
 
-        A context has ``merge(other)``: those of blocks of samples merge to that of all.
+        They have ``merge(other)``: the sums of blocks of samples merge to those of all.
         """
+        return None
+
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any:
+        """Return the common offset of all samples, a context for `infer`, from what `collect` returned; or None."""
         return None
 
     def infer(

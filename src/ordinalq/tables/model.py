@@ -436,6 +436,7 @@ class TableModel(BaseEstimator):
         *,
         level: float | None = None,
         labels: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -453,6 +454,8 @@ class TableModel(BaseEstimator):
             Level of the intervals, such as 0.95; None gives none.
         labels : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups, see :meth:`ordinalq.PACC.predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : str or array-like (N,), default=None
@@ -462,7 +465,7 @@ class TableModel(BaseEstimator):
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type)
-        found = estimate(model.fitted(), summary, level, options)
+        found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
