@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
+from ordinalq.inference.group_labels import DIFFER, HALF, GroupLabels, predict_labelled
 from ordinalq.inference.group_model import (
     Filter,
     GroupModel,
@@ -31,7 +32,7 @@ from ordinalq.inference.group_model import (
     weak_prior,
     with_logits,
 )
-from ordinalq.inference.labels import DIFFER, HALF, GroupLabels, LabelMoments, design_based, predict_labelled
+from ordinalq.inference.labels import LabelMoments, design_based
 from ordinalq.solvers.quadratic import simplex_qp
 
 N_CLASSES, WIDTH = 4, 3

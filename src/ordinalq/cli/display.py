@@ -114,6 +114,12 @@ def basis(estimates: "Estimates") -> None:
     say(text)
 
 
+def verdict(estimates: "Estimates") -> None:
+    """State whether all groups together differ from the training groups."""
+    if estimates.verdict:
+        sentences(estimates.verdict)
+
+
 def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str) -> None:
     """Print the errors on samples that were drawn, and what they mean."""
     drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"

@@ -84,6 +84,14 @@ class Job:
             help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
         ),
     ] = "auto"
+    drift: Annotated[
+        str,
+        typer.Option(
+            help="Common offset of all groups from the training groups: 'auto' estimates it, 'none' estimates groups "
+            "independently, a number such as 0.3 states its variance, a .json file of predict --json has that of an "
+            "earlier table.",
+        ),
+    ] = "auto"
     weight: WeightOption = None
     weight_type: WeightTypeOption = "survey"
     n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
@@ -112,6 +120,20 @@ class Job:
         check_choice("--estimand", estimand, ESTIMANDS)
         check_choice("--basis", self.basis, BASES)
         return IntervalOptions(estimand=estimand, random_state=self.random_state, basis=self.basis)
+
+    @property
+    def stated_drift(self) -> Any:
+        """The value of --drift; raise ValueError if it is none of the choices."""
+        if self.drift in ("auto", "none"):
+            return None if self.drift == "none" else "auto"
+        if self.drift.endswith(".json"):
+            from ordinalq.inference.drift import Drift
+
+            return Drift.read(Path(self.drift))
+        try:
+            return float(self.drift)
+        except ValueError:
+            raise ValueError(f"--drift must be auto, none, a number or a .json file, got {self.drift!r}.") from None
 
     @property
     def in_time(self) -> bool:
@@ -391,6 +413,7 @@ def predict(
     display.prevalences(estimates)
     display.others(estimates, n_groups)
     display.basis(estimates)
+    display.verdict(estimates)
     _say(job, estimates, trend, found, outputs)
 
 
@@ -430,11 +453,11 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.predict import estimate, select
+    from ordinalq.inference.predict import drift_of, estimate, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 
-    quantifier = job.quantifier
+    quantifier, stated = job.quantifier, job.stated_drift
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
@@ -449,10 +472,10 @@ def _answer(
         if not isinstance(read, Summary):
             return Answer(read, len(read), None)
         summary = read
-    n_groups = len(summary)
+    n_groups, drift = len(summary), drift_of(quantifier, summary, stated)
     if selects:
-        summary = select(quantifier, summary, **selection)
-    estimates = estimate(quantifier, summary, interval, options)
+        summary = select(quantifier, summary, **selection, drift=drift)
+    estimates = estimate(quantifier, summary, interval, options, drift)
     found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
     return Answer(estimates, n_groups, found)
 
@@ -538,7 +561,7 @@ def compare(
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
-    from ordinalq.inference.predict import estimate
+    from ordinalq.inference.predict import drift_of, estimate
     from ordinalq.io import writing
     from ordinalq.tables.predict import chosen, summarize_table
 
@@ -552,8 +575,10 @@ def compare(
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
     kind = writing.picture_format(job.output(plot)) if plot else ""
     with job.reading() as how:
-        summary = chosen(summarize_table(job.loaded, job.file, **how), groups)
-    estimates = estimate(job.quantifier, summary, interval, plan)
+        summary = summarize_table(job.loaded, job.file, **how)
+    # All groups of the table determine their common offset.
+    drift = drift_of(job.quantifier, summary, job.stated_drift)
+    estimates = estimate(job.quantifier, chosen(summary, groups), interval, plan, drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     if plot is not None:

@@ -11,9 +11,10 @@ from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, Side, compared
+from ordinalq.inference.drift import Drift
 from ordinalq.inference.model import Ellipsoids
 from ordinalq.inference.options import check_level
-from ordinalq.inference.provenance import Provenance
+from ordinalq.inference.provenance import Provenance, assumed_drift
 from ordinalq.inference.region import Region, joint_region
 from ordinalq.inference.trend import Trend, trend_of
 from ordinalq.samples.keys import Keys
@@ -44,8 +45,8 @@ class Estimates:
     covariance : ndarray (B, n, n), default=None
         Covariance of the error of each estimate.
     shared : ndarray (B, n, k), default=None
-        Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
-        covariance between the errors of two different samples a and b.
+        Low-rank factor of the error that samples have in common, because they share M or an offset from the training
+        groups: shared[a] @ shared[b].T is the covariance between the errors of two different samples a and b.
     own : ndarray (B, n, n), default=None
         Covariance of the part of each error that no other sample shares.
     fit : ndarray (B,) of str, default=None
@@ -65,6 +66,11 @@ class Estimates:
         Where the estimates come from, labels left out; see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
+    drift : Drift, default=None
+        Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
+        Pass it to later calls to use the same offset.
+    moved : ndarray (B, n), default=None
+        By how much that offset moves each estimate, before estimates are limited to possible values.
     """
 
     classes: Array
@@ -84,6 +90,8 @@ class Estimates:
     origin: Provenance | None = None
     region_centre: Floats | None = None
     region_covariance: Floats | None = None
+    drift: Drift | None = None
+    moved: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.prevalences)
@@ -126,12 +134,25 @@ class Estimates:
     @property
     def provenance(self) -> Provenance | None:
         """Model, version, estimand, level and assumptions of the estimates; None if they were made by hand."""
-        if self.origin is None or self.n_labelled is None or self.basis is None:
-            return self.origin
+        if self.origin is None:
+            return None
+        origin = self.origin if self.drift is None else replace(self.origin, drift=assumed_drift(self.drift))
+        if self.n_labelled is None or self.basis is None:
+            return origin
         alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
-        drawn = "drawn at random within their groups" if self.origin.labels == "none" else self.origin.labels
+        drawn = "drawn at random" if origin.labels == "none" else origin.labels
         used = f"{m} items, {drawn}; {alone} of {len(self)} estimates rest on them alone"
-        return replace(self.origin, labels=used if m else "none")
+        return replace(origin, labels=used if m else "none")
+
+    @property
+    def verdict(self) -> str:
+        """State whether all groups together differ from the training groups; empty if no common offset was found."""
+        if self.drift is None or self.moved is None:
+            return ""
+        change = float((self.moved @ self.scale.numbers).mean())
+        text = f"{self.drift} Their common offset moves the {self.scale.name} by {change:+.3f} on average"
+        m = self.drift.n_labelled
+        return f"{text}; {m:,} label{'s' * (m != 1)} of any groups were used." if m else f"{text}."
 
     def _known_bounds(self) -> Bounds:
         if self.bounds is None:
@@ -292,7 +313,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-WHOLE = ("classes", "bounds", "polars", "class_values", "origin")
+WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift")
 PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in WHOLE]
 REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.
@@ -355,6 +376,9 @@ def _json(estimates: Estimates) -> dict[str, Any]:
         head["estimand"] = estimates.bounds.estimand
     if estimates.provenance is not None:
         head["provenance"] = estimates.provenance.to_json()
+    if estimates.drift is not None and estimates.moved is not None:
+        moved = estimates.moved.mean(axis=0).tolist()
+        head["drift"] = estimates.drift.to_json() | {"verdict": estimates.verdict, "moved": moved}
     if estimates.keys is None:
         return head | {"samples": rows}
     by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]

@@ -146,6 +146,8 @@ def labels_needed(
     estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, options)
     known = np.asarray(summary.n_labelled)
+    # Methods that collect nothing need not know of a context.
+    drift: dict[str, Any] = {} if estimates.drift is None else {"context": estimates.drift}
 
     def widths(more: Floats) -> Floats:
         expected = _expected(quantifier, summary, estimates.prevalences, more)
@@ -153,7 +155,7 @@ def labels_needed(
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
             found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
-        closed = None if alone.all() else quantifier.infer(expected, options, level).bounds
+        closed = None if alone.all() else quantifier.infer(expected, options, level, **drift).bounds
         if closed is not None:
             if options.estimand == "sample":
                 closed = closed.within(*label_limits(expected))

@@ -1,34 +1,18 @@
-"""Estimates of groups with some labelled items, by the model of groups or by the labels alone."""
+"""Estimates of groups by the random draw of their labelled items alone, and the sums that labels need."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, stdtrit
+from scipy.special import stdtrit
 
 from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real, real_numbers
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
 from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
-from ordinalq.inference.group_model import (
-    CHUNK,
-    FEW_ITEMS,
-    RANK_TOLERANCE,
-    GroupModel,
-    Prediction,
-    condition,
-    error_of_rare_classes,
-    logits_pay,
-    medians,
-    multinomial,
-    predict,
-    project,
-    variances,
-    with_logits,
-)
+from ordinalq.inference.group_model import logits_pay, multinomial, project, variances, with_logits
 from ordinalq.inference.model import FittedQuantifier, has_held_out, values_of
 from ordinalq.inference.options import ESTIMANDS, IntervalOptions
-from ordinalq.inference.region import directions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -262,10 +246,11 @@ def _by_labels(
     level = 0.95 if estimates.level is None else estimates.level
     found = from_labels(quantifier, summary, rows, level, options.estimand)
     changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
+    # What labels say of a group has nothing to do with M, or with an offset of all groups.
+    changed["moved"] = _replaced(estimates.moved, rows, 0)
     if estimates.bounds is None:
         return replace(estimates, **changed)
     changed["covariance"] = _replaced(estimates.covariance, rows, found.covariance)
-    # What labels say of a group has nothing to do with M.
     changed["shared"] = _replaced(estimates.shared, rows, 0)
     changed["own"] = _replaced(estimates.own, rows, found.covariance)
     # Their regions follow from covariance and bounds.
@@ -439,203 +424,3 @@ def _among(samples: Samples, chosen: Codes) -> Samples:
     kept = np.append(0, np.cumsum(items >= 0))
     weights = None if samples.weights is None else samples.weights.take(items >= 0)
     return Samples(items[items >= 0], kept[samples.offsets], len(chosen), weights=weights)
-
-
-# Labels of the group itself: few, many or none, by one formula.
-#
-# With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group
-# show theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning
-# on the first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the
-# items within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the
-# estimate without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
-#
-# The sample consists of the labelled items, which are known, and the others: its error has the factor (U / N)^2.
-
-
-class GroupLabels(NamedTuple):
-    """Labelled items of B groups: class counts (B, n) and sums of f (B, d)."""
-
-    counts: Floats
-    sums: Floats
-
-    @property
-    def n_labelled(self) -> Floats:
-        """Number of labelled items m, (B,)."""
-        return np.asarray(self.counts.sum(axis=1))
-
-
-# The labels of all groups together against the model.
-#
-# The m labelled items of a group are a small group themselves: the model predicts their prevalences from their mean
-# representation, with error covariance E. If new groups are drawn like the training groups, the errors r of all groups
-# have mean zero. Their mean by weighted least squares, I^-1 v with I = sum E^-1 and v = sum E^-1 r, has the covariance
-# I^-1, and the error of mu and shift, which G training groups leave: that of one group over G. The test is chi-square
-# with n - 1 degrees of freedom. I and v are sums over groups.
-#
-# Groups are rarely drawn exactly like the training groups: large ones may be asked about where all were trained on. An
-# offset whose covariance is a small part of that of one group is tolerated.
-
-
-# Covariance of a tolerated offset, over that of the error of a group. It costs less than giving up the model.
-TOLERATED = 0.03
-# The model is given up if its labels would contradict it by chance in fewer cases.
-CONTRADICTED = 0.01
-
-
-class LabelEvidence(NamedTuple):
-    """Sums over groups with labels, in n - 1 directions of the simplex: E^-1, E^-1 r, E, and the number of groups."""
-
-    information: Floats
-    score: Floats
-    spread: Floats
-    n_groups: float
-
-    def merge(self, other: "LabelEvidence") -> "LabelEvidence":
-        """Return the sums over the groups of both."""
-        return LabelEvidence(
-            self.information + other.information,
-            self.score + other.score,
-            self.spread + other.spread,
-            self.n_groups + other.n_groups,
-        )
-
-    def p_value(self, n_training_groups: float) -> float:
-        """Return the probability of labels as far from the model, if groups are like the training groups."""
-        if self.n_groups == 0:
-            return 1.0
-        inverse = np.linalg.inv(self.information)
-        mean = inverse @ self.score
-        error = inverse + self.spread / self.n_groups * (1 / n_training_groups + TOLERATED)
-        return float(chdtrc(len(mean), mean @ np.linalg.solve(error, mean)))
-
-
-def label_evidence(model: GroupModel, labels: GroupLabels) -> LabelEvidence:
-    """Return the sums over groups by which their labels agree with the model or not."""
-    m = labels.n_labelled
-    some = m > 0
-    U = directions(model.n_classes)
-    k = U.shape[1]
-    if not some.any():
-        return LabelEvidence(np.zeros((k, k)), np.zeros(k), np.zeros((k, k)), 0.0)
-    size = m[some, None]
-    got = condition(model, labels.sums[some] / size, m[some], "sample")
-    E = U.T @ got.covariance @ U
-    r = (labels.counts[some] / size - got.mean) @ U
-    # The error of prevalences that a few items nearly determine is half an item at least.
-    inverse = np.linalg.inv(E + (0.25 / size[:, :, None] ** 2) * np.eye(k))
-    return LabelEvidence(inverse.sum(axis=0), np.einsum("bij,bj->i", inverse, r), E.sum(axis=0), float(some.sum()))
-
-
-# Labels that an estimate without labels is worth at most.
-MOST_LABELS = 2**20
-# Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
-# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
-# them count half, and none leave the prediction as it is.
-DIFFER, HALF = 1e-3, 30
-
-
-def predict_labelled(
-    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, estimand: str = "sample"
-) -> Prediction:
-    """Predict the shares of groups with some labelled items, a random draw of the group's.
-
-    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any where there are none.
-    The shares are those of all items, labelled or not, or of the population behind them.
-    """
-    U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
-    # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
-    Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
-    base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand)
-    p, E = base.mean.copy(), base.covariance.copy()
-    for part in (model, model.fallback):
-        rows = np.flatnonzero((m > 0) & (base.unlike if part is model.fallback else ~base.unlike))
-        if part is None:
-            continue
-        for chunk in np.split(rows, range(CHUNK // 4, len(rows), CHUNK // 4)) if len(rows) else []:
-            some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
-            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
-            p[chunk], E[chunk] = got
-    if model.rarity is not None:
-        # Labels of the group replace what the training items do not tell of a rare class, little by little.
-        left = FEW_ITEMS / (FEW_ITEMS + m) * (m > 0)
-        if estimand == "sample":
-            left = left * (U / np.maximum(U + m, 1)) ** 2
-        rare = error_of_rare_classes(model, model.rarity, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand, base.mean)
-        E = E + left[:, None, None] * rare
-    least, rest = np.zeros_like(p), np.ones((len(m), 1))
-    if estimand == "sample":
-        # Only the items without a label are uncertain, if there are any.
-        N = np.maximum(U + m, 1)[:, None]
-        least, rest = np.where(U[:, None] > 0, labels.counts / N, 0), np.where(U > 0, U, m)[:, None] / N
-    others, with_labels = project((p - least) / rest, E), (m > 0)[:, None]
-    p, middle = (least + rest * x for x in (others, medians(others, E / rest[:, :, None] ** 2, base.centre)))
-    return replace(
-        base,
-        prevalences=np.where(with_labels, middle, base.prevalences),
-        mean=np.where(with_labels, p, base.mean),
-        covariance=E,
-        n_items=U + m,
-        dof=base.dof + m,
-        mean_dof=base.mean_dof + m,
-        unlabelled=base.covariance,
-    )
-
-
-def _condition(
-    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, estimand: str
-) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the shares of b groups, each with labels.
-
-    theta is written as the n - 1 cumulated shares and r coordinates of the looks.
-    """
-    n, M = model.n_classes, model.M
-    m = labels.n_labelled[:, None, None]
-    size, vectors = np.linalg.eigh(M @ model.B @ M.T + model.W)
-    kept = size > RANK_TOLERANCE * size[-1]
-    Z = vectors[:, kept] / np.sqrt(size[kept])
-    L = np.tril(np.ones((n, n)))[:-1]
-    back = np.diff(np.vstack([np.zeros(n - 1), np.eye(n - 1), np.zeros(n - 1)]), axis=0)  # p = back alpha + (0, ..., 1)
-    to_theta = np.block([[L, np.zeros((n - 1, len(M)))], [np.zeros((Z.shape[1], n)), Z.T]])
-    J = to_theta @ model.effect @ to_theta.T
-    prior = to_theta @ np.r_[model.mu, model.shift]
-    H = np.hstack([Z.T @ M @ back, np.eye(Z.shape[1])])
-    Omega = _within(model, labels, p, E, L, Z)
-    N = U[:, None, None] + m
-    J = J + DIFFER * m / (m + HALF) * (Omega - J)
-
-    # The labels: theta itself, with noise.
-    seen = np.hstack([labels.counts, labels.sums - labels.counts @ M.T]) / m[:, :, 0] @ to_theta.T
-    gain = np.linalg.solve(J + Omega / m, J).transpose(0, 2, 1)
-    mean = prior + np.matmul(gain, (seen - prior)[:, :, None])[:, :, 0]
-    C = J - np.matmul(gain, J)
-
-    # The others: H theta, with noise that p has a part in.
-    some = U > 0
-    spread = Omega / np.maximum(U, 1)[:, None, None]
-    target = C + spread if estimand == "sample" else C
-    HC = np.matmul(H, C + spread)
-    z = (Q - M[:, -1]) @ Z - mean @ H.T
-    cross = np.matmul(H, target)
-    gain = np.linalg.solve(np.matmul(HC, H.T), cross).transpose(0, 2, 1) * some[:, None, None]
-    mean = mean + np.matmul(gain, z[:, :, None])[:, :, 0]
-    C = target - np.matmul(gain, cross)
-
-    shares = mean[:, : n - 1] @ back.T + np.eye(n)[-1]
-    error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T))
-    if estimand == "sample":
-        shares = (labels.counts + U[:, None] * shares) / N[:, :, 0]
-        error = error * (U[:, None, None] / N) ** 2
-    return shares, error
-
-
-def _within(model: GroupModel, labels: GroupLabels, p: Floats, E: Floats, L: Floats, Z: Floats) -> Floats:
-    """Omega of each group, (b, k, k): covariance of cumulated one-hot classes and of the looks of its items."""
-    worth = np.trace(multinomial(model.mu)) / np.maximum(np.trace(E, axis1=1, axis2=2), np.finfo(float).tiny)
-    # More items than could be labelled would not change the shares any more.
-    worth = np.minimum(worth, MOST_LABELS)[:, None]
-    shares = (labels.counts + worth * p + model.mu) / (labels.n_labelled[:, None] + worth + 1)
-    k, n = L.shape[0], len(Z.T) + L.shape[0]
-    Omega = np.zeros((len(p), n, n))
-    Omega[:, :k, :k] = L @ multinomial(shares) @ L.T
-    Omega[:, k:, k:] = Z.T @ model.W @ Z
-    return Omega

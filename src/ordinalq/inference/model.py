@@ -170,6 +170,8 @@ class Inference:
         Factor L of the part that samples share: cov(i, j) = L_i L_j'.
     ellipsoids : Ellipsoids or None
         Joint regions, if they do not follow from covariance and bounds; see `ordinalq.inference.region`.
+    moved : ndarray (B, n) or None
+        By how much a common offset of all samples moves each estimate; None if there is none.
     """
 
     prevalences: Floats
@@ -180,6 +182,7 @@ class Inference:
     own: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     ellipsoids: Ellipsoids | None = None
+    moved: Floats | None = None
 
 
 class RareClassWarning(UserWarning):
@@ -209,6 +212,7 @@ class FittedQuantifier(Protocol):
     def solve(self, summary: Summary) -> Solution: ...
     def solve_scores(self, S: Any, samples: Any) -> Solution: ...
     def collect(self, summary: Summary) -> Any: ...
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any: ...
     def infer(
         self,
         summary: Summary,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq.inference.drift import Drift
 from ordinalq.inference.model import FittedQuantifier, has_held_out, learned_groups, scale_of
 from ordinalq.version import __version__
 
@@ -77,6 +78,14 @@ def provenance_of(quantifier: FittedQuantifier, estimand: str, level: float | No
     V = getattr(fitted, "held_out_", None)
     model = model_hash(fitted) if V is None else V.once(model_hash, fitted, key=fitted)
     return Provenance(type(fitted).__name__, model, __version__, estimand, level, groups)
+
+
+def assumed_drift(drift: Drift) -> str:
+    """Return what is assumed of a common offset of all groups."""
+    seen = f"found from {drift.n_groups:,} groups and {drift.n_labelled:,} labels, p = {drift.p_value:.2g}"
+    if drift.is_stated:
+        return f"a common offset of stated strength {drift.strengths[0]:g}, {seen}"
+    return f"a common offset, {seen}"
 
 
 def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:

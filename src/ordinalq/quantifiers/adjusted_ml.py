@@ -575,8 +575,12 @@ class AdjustedML(Quantifier):
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
     def collect(self, summary: Summary) -> Any:
-        """Return what the labels of all samples together say of the model of groups, if there is one."""
+        """Return the sums that determine the common offset of all samples, if there is a model of groups."""
         return None if self.predictor_ is None else self.predictor_.collect(summary)
+
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any:
+        """Return the common offset of all samples, see :meth:`GroupBLP.find_drift`."""
+        return None if self.predictor_ is None else self.predictor_.find_drift(sums, strength)
 
     def infer(
         self,

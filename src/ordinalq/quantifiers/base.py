@@ -381,6 +381,7 @@ class Quantifier(BaseEstimator, ABC):
         level: float | None = None,
         labels: Any = None,
         label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -396,12 +397,18 @@ class Quantifier(BaseEstimator, ABC):
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labels : array-like (N,), default=None
-            Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
-            known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
+            Labels of some of these items, None or NaN for the others: a random draw of all items, or of those of each
+            group. With a model of groups they improve the estimates of all groups. ``IntervalOptions(basis=...)`` sets
+            how they are used, the column ``basis`` states it.
         label_inclusion : array-like (N,), default=None
             Probability in (0, 1] with which each labelled item was drawn, independently of its label; other values are
             not used. Then items may be drawn unequally, for example more of those that the classifier is unsure of, and
             estimates rest on the labels alone. None: equal probabilities within each group.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups. "auto" estimates it, if there are at least ten groups
+            or any labels. None estimates each group independently of the others. A number such as 0.3 states its
+            variance relative to that between the training groups. The ``drift`` of earlier estimates is used as it is.
+            Methods without a model of groups have none.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
@@ -422,6 +429,7 @@ class Quantifier(BaseEstimator, ABC):
             groups,
             level,
             options,
+            drift,
             labels=labels,
             label_inclusion=label_inclusion,
             sample_weight=sample_weight,
@@ -436,6 +444,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         labels: Any = None,
         label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -457,6 +466,8 @@ class Quantifier(BaseEstimator, ABC):
             Labels of some of the items, see :meth:`predict_groups`.
         label_inclusion : array-like (N,), default=None
             Probabilities with which labelled items were drawn, see :meth:`predict_groups`.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups, see :meth:`predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
@@ -468,6 +479,7 @@ class Quantifier(BaseEstimator, ABC):
             groups,
             level,
             options,
+            drift,
             labels=labels,
             label_inclusion=label_inclusion,
             sample_weight=sample_weight,
@@ -574,10 +586,10 @@ class Quantifier(BaseEstimator, ABC):
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 
     def _estimate(
-        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
+        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, drift: Any, **how: Any
     ) -> Estimates:
         S = self.scores(X)
-        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options)
+        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options, drift)
         return replace(found, polars=is_polars(X) or is_polars(groups))
 
     # Steps that methods implement
@@ -594,10 +606,14 @@ class Quantifier(BaseEstimator, ABC):
         """Return the estimates of B summarized samples."""
 
     def collect(self, summary: Summary) -> Any:
-        """Return what all samples together say, a context for `infer`; None for most methods.
+        """Return sums over samples that determine their common offset, see `find_drift`; None for most methods.
 
-        A context has ``merge(other)``: those of blocks of samples merge to that of all.
+        They have ``merge(other)``: the sums of blocks of samples merge to those of all.
         """
+        return None
+
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any:
+        """Return the common offset of all samples, a context for `infer`, from what `collect` returned; or None."""
         return None
 
     def infer(

@@ -437,6 +437,7 @@ class TableModel(BaseEstimator):
         level: float | None = None,
         labels: Any = None,
         label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -456,6 +457,8 @@ class TableModel(BaseEstimator):
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
         label_inclusion : str or array-like (N,), default=None
             Probabilities with which labelled rows were drawn, or their column.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups, see :meth:`ordinalq.PACC.predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : str or array-like (N,), default=None
@@ -465,7 +468,7 @@ class TableModel(BaseEstimator):
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
-        found = estimate(model.fitted(), summary, level, options)
+        found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
