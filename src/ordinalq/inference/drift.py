@@ -12,13 +12,13 @@ the group about theta_g, and s_g their score at theta_0. Information about delta
 Parts of a group with the same theta_g would add up their R and s first.
 
 J = J_v + J_h has a part J_v that unlabelled items show and a part J_h, with H J_h = 0, that only labels show: a change
-of meaning. The offset has them in different strengths c, and G training groups leave the error J / G of theta_0:
+of meaning. The offset has them in different strengths c. G training groups with N items leave an error of theta_0, too:
 
-    delta ~ N(0, c_v J_v + c_h J_h + J / G).
+    delta ~ N(0, c_v J_v + c_h J_h + J / G + Omega / N).
 
 The posterior is averaged over the strengths. Estimates are linear in delta, so its mean and its covariance are all that
-a second pass over the groups needs. The spread of the groups follows the offset: a class that has become frequent
-varies more. J keeps its value in coordinates in which the classes of single items have unit covariance.
+a second pass over the groups needs. Half of the covariance of the groups follows the offset, since a class that has
+become frequent varies more. That half keeps its value in coordinates in which single classes have unit covariance.
 """
 
 import json
@@ -29,12 +29,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import chdtrc, fdtrc
 
 from ordinalq._utils.validation import Floats, check_real
 from ordinalq.inference.group_labels import GroupLabels, within_groups
 from ordinalq.inference.group_model import (
     CHUNK,
+    FOLLOWS,
     RANK_TOLERANCE,
     Filter,
     GroupModel,
@@ -53,11 +55,14 @@ PRIOR = (0.3, 0.05, 0.1, 0.25, 0.25, 0.05)
 FEWEST_GROUPS = 10
 # The groups differ as a whole if chance alone has a smaller probability, and the offset is at least this many standard
 # deviations of the groups: held-out scores and those of new items never agree exactly, which many groups show.
-LEVEL, NOTABLE = 0.01, 0.25
+LEVEL, NOTABLE = 0.01, 0.2
 # Labelled items are not a random draw if chance has a smaller probability.
 NOT_RANDOM = 0.001
 # An offset leaves each class at least this part of its prevalence in the training groups.
 LEAST = 0.05
+# From ten labels on, intervals allow for at least this strength of the part that only labels show: few labels do not
+# exclude it.
+FEW_LABELS, NOT_EXCLUDED = 10, 0.3
 
 
 class LabelSelectionWarning(UserWarning):
@@ -265,7 +270,7 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
     Drift
     """
     state = State.of(model)
-    J, H, error = state.J, state.H, state.J / model.n_groups
+    J, H, error = state.J, state.H, error_of_centre(model, state)
     shown = J @ H.T @ np.linalg.solve(H @ J @ H.T, H @ J)
     if strength is None:
         c = np.array(list(product(STRENGTHS, STRENGTHS)))
@@ -283,9 +288,12 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
     log_weight = log_weight + (b @ sums.score - np.linalg.slogdet(inner)[1]) / 2
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    mean = weight @ b
+    mean, (visible, hidden) = weight @ b, (weight @ c).tolist()
+    if strength is None and sums.n_labelled >= FEW_LABELS:
+        weight = weight * (c[:, 1] >= NOT_EXCLUDED)
+        weight /= weight.sum()
     covariance = np.tensordot(weight, C + (b - mean)[:, :, None] * (b - mean)[:, None, :], 1)
-    back, (visible, hidden) = state.to_full, (weight @ c).tolist()
+    back = state.to_full
     return Drift(
         back @ mean,
         back @ _roots(covariance),
@@ -305,15 +313,21 @@ def _roots(C: Floats) -> Floats:
     return np.asarray(vectors * np.sqrt(np.maximum(size, 0))[..., None, :])
 
 
+def error_of_centre(model: GroupModel, state: State) -> Floats:
+    """Return the covariance (k, k) of theta_0, which is learned from G groups with N items: J / G + Omega / N."""
+    Omega = state.to_theta @ block_diag(model.B, model.W) @ state.to_theta.T
+    return np.asarray(state.J / model.n_groups + Omega / model.n_items)
+
+
 def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
-    """Return the p-value of b_0' (I^+ + J/G)^+ b_0 with b_0 = I^+ v, by the F distribution as J has few degrees."""
+    """Return the p-value of b' (I^+ + C)^+ b with b = I^+ v and C the error of theta_0; F, since J was learned."""
     size, vectors = np.linalg.eigh(sums.information)
     kept = size > RANK_TOLERANCE * max(size[-1], np.finfo(float).tiny)
     k, X = int(kept.sum()), vectors[:, kept]
     if k == 0:
         return 1.0
     b = (X.T @ sums.score) / size[kept]
-    distance = b @ np.linalg.solve(np.diag(1 / size[kept]) + X.T @ state.J @ X / model.n_groups, b)
+    distance = b @ np.linalg.solve(np.diag(1 / size[kept]) + X.T @ error_of_centre(model, state) @ X, b)
     free = max(model.dof - k + 1, 1.0)
     return float(fdtrc(k, free, distance * free / (model.dof * k)))
 
@@ -345,11 +359,13 @@ def shifted(model: GroupModel, drift: Drift) -> GroupModel:
         )
     mu, shift = np.maximum(model.mu + drift.offset[:n], LEAST * model.mu), model.shift + drift.offset[n:]
     mu = mu / mu.sum()
+    # Half of the covariance of the groups follows the offset, as half of the variance of a share follows the share.
     follows = multinomial(mu) @ orthonormal_polynomials(mu) @ orthonormal_polynomials(model.mu).T
     fallback = model.fallback
     if fallback is not None:
         # Its prevalences are not those of groups.
         of_looks = np.vstack([np.zeros((n, drift.root.shape[1])), drift.root[n:]])
         fallback = replace(fallback, shift=shift, common=of_looks)
-    A, K = follows @ model.A @ follows.T, follows @ model.K
+    A = (1 - FOLLOWS) * model.A + FOLLOWS * follows @ model.A @ follows.T
+    K = (1 - FOLLOWS) * model.K + FOLLOWS * follows @ model.K
     return replace(model, mu=mu, shift=shift, A=A, K=K, common=drift.root, fallback=fallback)

@@ -25,7 +25,6 @@ from ordinalq.inference.group_model import (
     medians,
     multinomial,
     predict,
-    product,
     project,
 )
 
@@ -96,7 +95,7 @@ def predict_labelled(
         n_items=U + m,
         dof=base.dof + m,
         mean_dof=base.mean_dof + m,
-        unlabelled=base.covariance,
+        unlabelled=base.total,
         shared=shared,
     )
 
@@ -133,7 +132,7 @@ def _condition(
     back = state.back
     shares = mean[:, : n - 1] @ back.T + np.eye(n)[-1]
     shared = np.matmul(back, common[:, : n - 1])
-    error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T)) + product(shared)
+    error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T))
     if estimand == "sample":
         shares = (labels.counts + U[:, None] * shares) / N[:, :, 0]
         error, shared = error * (U[:, None, None] / N) ** 2, shared * (U[:, None, None] / N)

@@ -47,6 +47,7 @@ class GroupModel:
     worst: float = 0.0  # largest log odds of a training group for another population, see `condition.log_odds`
     fallback: "GroupModel | None" = None  # without the learned prior of the shares, for groups that it makes incredible
     rarity: Floats | None = None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
+    n_items: float = np.inf  # effective number of labelled items in these groups
     common: Floats | None = None  # (n + d, k) root of the covariance of an error of (mu, shift) that all groups share
 
     @property
@@ -316,7 +317,7 @@ class Surprise(NamedTuple):
 class Gaussian(NamedTuple):
     """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance (B,) and rank of q.
 
-    The factor `shared` (B, n, k) is the effect of the error of theta_0 that all groups share; the covariance has it.
+    The factor `shared` (B, n, k) is the effect of the error of theta_0 that all groups share, a further error.
     """
 
     mean: Floats
@@ -339,11 +340,11 @@ def condition(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Gau
     gain = cross / seen.variances[:, None, :]
     mean = model.mu + np.matmul(gain, seen.coordinates[:, :, None])[:, :, 0]
     E = prior - np.matmul(gain, cross.transpose(0, 2, 1))
-    if model.common is None:
-        return Gaussian(mean, E, seen.distance, filt.rank)
-    of_p, of_f = np.split(model.common, [model.n_classes])
-    shared = of_p - np.matmul(gain, filt.V.T @ (model.M @ of_p + of_f))
-    return Gaussian(mean, E + product(shared), seen.distance, filt.rank, shared)
+    shared = None
+    if model.common is not None:
+        of_p, of_f = np.split(model.common, [model.n_classes])
+        shared = of_p - np.matmul(gain, filt.V.T @ (model.M @ of_p + of_f))
+    return Gaussian(mean, E, seen.distance, filt.rank, shared)
 
 
 def product(shared: Floats) -> Floats:
@@ -470,7 +471,8 @@ def learn(sums: GroupSums) -> GroupModel:
     floor = np.sqrt(2 / G) * float(v @ (1 / safe))
     A, D, K = _safe_effect(pairs, mu, W, (G * a + PRIOR_CORRELATION) / (G + 1), G, floor)
     D = D + error_of_means(sums, mu, A)
-    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + dimensions(W, len(mu)), a)
+    dof = G + dimensions(W, len(mu))
+    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, dof, a, n_items=float(N.sum()))
     centre, spread = weak_prior(sums.pooled)
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
     rarity = 1 / (1 + (sums.class_sizes / FEW_ITEMS) ** 2)
@@ -638,7 +640,7 @@ class Prediction:
     estimand: str  # "sample" or "population"
     prevalences: Floats  # (B, n) the estimate: medians of the cumulated shares, differenced
     mean: Floats  # (B, n) p_hat on the simplex, the centre of the intervals
-    covariance: Floats  # (B, n, n) E, before it is widened
+    covariance: Floats  # (B, n, n) E of the errors that groups do not share, before it is widened
     centre: Floats  # (B, n) mu of the prior that was used
     n_items: Floats  # (B,) N; with labels those without one
     distance: Floats  # (B,) d^2 = z' C_qq^{-1} z
@@ -647,8 +649,13 @@ class Prediction:
     widening: Floats  # (B,) factor of E for the uncertainty of J, which grows with d^2
     dof: Floats  # (B,) degrees of freedom of the errors of shares
     mean_dof: Floats  # (B,) those of the error of the mean class
-    unlabelled: Floats | None = None  # (B, n, n) E as it was before labels of the group were used
-    shared: Floats | None = None  # (B, n, k) factor of the part of E that all groups share; None: no such part
+    unlabelled: Floats | None = None  # (B, n, n) covariance of all errors before labels of the group were used
+    shared: Floats | None = None  # (B, n, k) factor of a further error that all groups share; None: there is none
+
+    @property
+    def total(self) -> Floats:
+        """Covariance of all errors, (B, n, n)."""
+        return self.covariance if self.shared is None else self.covariance + product(self.shared)
 
 
 def predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str = "sample") -> Prediction:
@@ -687,7 +694,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
         estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
-        if shared is not None:
+        if shared is not None and other.shared is not None:
             shared[unlike] = other.shared
     if model.rarity is not None:
         E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
@@ -857,9 +864,10 @@ def stated_covariance(prediction: Prediction, level: float) -> Floats:
     The average is that over the cumulated shares and the mean class. Differences of groups are judged by it.
     """
     n = prediction.mean.shape[1]
-    variance = np.maximum(variances(prediction.covariance), np.finfo(float).tiny)
+    total = prediction.total
+    variance = np.maximum(variances(total), np.finfo(float).tiny)
     ratio = half_widths(prediction, level) ** 2 / (ndtri((1 + level) / 2) ** 2 * variance)
-    return np.asarray(prediction.covariance * ratio[:, n:].mean(axis=1)[:, None, None])
+    return np.asarray(total * ratio[:, n:].mean(axis=1)[:, None, None])
 
 
 def variances(E: Floats, values: Floats | None = None) -> Floats:
@@ -872,7 +880,7 @@ def variances(E: Floats, values: Floats | None = None) -> Floats:
 
 def half_widths(prediction: Prediction, level: float, values: Floats | None = None) -> Floats:
     """Half width h of each statistic, before it is cut to possible values, (B, 2n)."""
-    variance = variances(prediction.covariance, values)
+    variance = variances(prediction.total, values)
     # What part of the error is left to the model of the groups: all of it, unless there are labels.
     left = np.ones_like(variance)
     if prediction.unlabelled is not None:

@@ -192,6 +192,6 @@ def _shared(prediction: Prediction, E: Floats) -> npt.NDArray[np.float32] | None
     """Return the factor (B, n, k) of the error that samples share, in the proportion that it has in the covariance."""
     if prediction.shared is None:
         return None
-    total = np.maximum(np.trace(prediction.covariance, axis1=1, axis2=2), np.finfo(float).tiny)
+    total = np.maximum(np.trace(prediction.total, axis1=1, axis2=2), np.finfo(float).tiny)
     ratio = np.sqrt(np.trace(E, axis1=1, axis2=2) / total)
     return np.asarray(prediction.shared * ratio[:, None, None], dtype=np.float32)
