@@ -677,7 +677,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
     p = project(got.mean, E)
     estimate = medians(p, E, centre)
     if estimand == "population":
-        E = E + _own_scatter(model, p, sizes)
+        E = E + own_scatter(model, p, sizes)
     shared = got.shared
     widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
     mean_dof = np.full(len(Q), _mean_dof(model))
@@ -731,7 +731,7 @@ def error_of_rare_classes(
     return np.asarray(T @ (other.covariance + apart[:, :, None] * apart[:, None, :]) @ T.transpose(0, 2, 1))
 
 
-def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
+def own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
     """Return by how much items of shares p (B, n) scatter about their population otherwise than E has it, (B, n, n).
 
     Given the shares of a sample, those of its population have the covariance A - A (A + B / N)^{-1} A, which is
