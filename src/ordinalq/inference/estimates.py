@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.text import finite, percent
-from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
-from ordinalq.inference.comparison import Comparison, Side, compared
+from ordinalq.inference.comparison import Comparison, SameGroup, Side, compared
 from ordinalq.inference.drift import Drift
 from ordinalq.inference.model import Ellipsoids
+from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import check_level
 from ordinalq.inference.provenance import Provenance, assumed_drift
 from ordinalq.inference.region import Region, joint_region
-from ordinalq.inference.trend import Trend, trend_of
+from ordinalq.inference.trend import Trend, own_of_series, trend_of
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import Scale, class_scale
 
@@ -66,6 +67,11 @@ class Estimates:
         Where the estimates come from, labels left out; see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
+    sampling, response : ndarray (B, n, n), (B, n), default=None
+        For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
+        see :class:`ordinalq.inference.nested.Parts`. NaN if the estimate does not rest on the model of groups.
+    group_columns : tuple of str, default=()
+        Columns of the groups that the model was trained with.
     drift : Drift, default=None
         Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
         Pass it to later calls to use the same offset.
@@ -90,6 +96,9 @@ class Estimates:
     origin: Provenance | None = None
     region_centre: Floats | None = None
     region_covariance: Floats | None = None
+    sampling: Floats | None = None
+    response: Floats | None = None
+    group_columns: tuple[str, ...] = ()
     drift: Drift | None = None
     moved: Floats | None = None
 
@@ -207,7 +216,24 @@ class Estimates:
         assert E is not None
         first, second = _pairs(keys, groups)
         a, b = (Side(keys[rows], self.prevalences[rows], bounds.take(rows), E[rows]) for rows in (first, second))
-        return compared(self.classes, a, b, _common(self, first, second), self.scale)
+        parts, same = self._parts(), None
+        if parts is not None:
+            of, sampling, response = parts
+            ratio = np.minimum(response[first], response[second])
+            same = SameGroup(of[first] == of[second], sampling[first] + sampling[second], ratio)
+        return compared(self.classes, a, b, _common(self, first, second), self.scale, same)
+
+    def _parts(self) -> tuple[Codes, Floats, Floats] | None:
+        """Return the group of each part (B,), `sampling` and `response`; None if the samples are not parts of groups.
+
+        A part whose estimate does not rest on the model of groups is a group by itself.
+        """
+        found = groups_of_parts(self.keys, self.group_columns)
+        if self.sampling is None or self.response is None or found is None:
+            return None
+        alone = np.isnan(self.response[:, 0])
+        groups = np.where(alone, len(found[0]) + np.arange(len(self)), found[1])
+        return groups, self.sampling, self.response
 
     def trend(self) -> Trend:
         """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
@@ -220,8 +246,11 @@ class Estimates:
             raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
         bounds = self._known_bounds()
         assert self.own is not None
+        own, found = self.own, self._parts()
+        if found is not None:
+            own = own_of_series(self.keys, own, *found[:2])
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
-        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand, self.scale)
+        return trend_of(self.keys, self.prevalences, own, sizes, bounds.level, bounds.estimand, self.scale)
 
     def region(self, level: float | None = None) -> Region:
         """Return a joint confidence region for the whole distribution of each sample.
@@ -313,7 +342,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift")
+WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift", "group_columns")
 PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in WHOLE]
 REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.

@@ -255,6 +255,8 @@ def _by_labels(
     changed["own"] = _replaced(estimates.own, rows, found.covariance)
     # Their regions follow from covariance and bounds.
     changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in REGIONS}
+    # Labels alone say nothing of the effect of a group.
+    changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in ("sampling", "response")}
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 

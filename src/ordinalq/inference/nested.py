@@ -38,6 +38,8 @@ from ordinalq.samples.keys import Keys
 
 # Covariance of the effect of a part, over that of the effect of a group. It does not enter comparisons of parts.
 PARTS = 0.5
+# Scatter of estimates that the limits of the simplex cause, in every direction, over the mean of all directions.
+LIMITS = 0.03
 # Noise of single items within a group, at least this part of that of all items.
 LEAST_NOISE = 0.05
 
@@ -52,8 +54,9 @@ class Parts(NamedTuple):
     sampling : ndarray (B, n, n)
         Covariance of the estimate of each part, if no part of its group differs from the others.
     response : ndarray (B, n)
-        Ratio of the estimated to the true deviation of a part from its group, of the cumulative prevalences but the
-        last and of the mean class. Estimates are drawn to the group.
+        Ratio of the estimated to the true deviation of a part from its group, if items of a class have the same
+        features in all parts: of the cumulative prevalences but the last and of the mean class. Estimates are drawn to
+        the group.
     """
 
     prediction: Prediction
@@ -61,18 +64,18 @@ class Parts(NamedTuple):
     response: Floats
 
 
-def group_of_parts(keys: Keys | None, trained: tuple[str, ...] | None) -> Codes | None:
-    """Return the group of each part (B,), None if keys are not of parts of the groups that a model was trained with.
+def groups_of_parts(keys: Keys | None, trained: tuple[str, ...]) -> tuple[Keys, Codes] | None:
+    """Return the groups that B parts belong to, and the group of each part (B,); None if keys are not of parts.
 
-    They are if their columns are those of the training groups and others.
+    They are if they have the columns of the training groups and others.
 
     >>> keys, _ = Keys.of({"shop": ["a", "a", "b"], "month": [1, 2, 1]})
-    >>> group_of_parts(keys, ("shop",)).tolist(), group_of_parts(keys, ("town",)), group_of_parts(None, ("shop",))
-    ([0, 0, 1], None, None)
+    >>> groups_of_parts(keys, ("shop",))[1].tolist(), groups_of_parts(keys, ("town",))
+    ([0, 0, 1], None)
     """
-    if keys is None or trained is None or not set(trained) < set(keys.names):
+    if keys is None or not trained or not set(trained) < set(keys.names):
         return None
-    return Keys.of(Keys([column for column in keys.columns if column.name in trained]).frame())[1]
+    return Keys.of(Keys([column for column in keys.columns if column.name in trained]).frame())
 
 
 def predict_parts(
@@ -123,6 +126,9 @@ def predict_parts(
         E = E + np.where(unlike[:, None, None], 0, own_scatter(model, p, sizes))
     if model.rarity is not None:
         E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
+    # Limits of the simplex move estimates in directions in which they would not scatter otherwise.
+    even = np.eye(n) - 1 / n
+    sampling = sampling + LIMITS * np.trace(sampling, axis1=1, axis2=2)[:, None, None] / (n - 1) * even
     found = replace(base, prevalences=estimate, mean=p, covariance=E, n_items=sizes, shared=shared, **whole)
     return Parts(found, sampling, response)
 
@@ -167,7 +173,7 @@ def _condition(
     sampling, response = own - explained, np.ones((len(Q), n))
     if estimand == "population":
         sampling = np.matmul(G * inverse[:, :, None], G.transpose(0, 2, 1))
-        response = _ratio(explained, own, values)
+        response = _ratio(G @ (T.T @ M @ own), own, values)
     shared = None
     if model.common is not None:
         of_p, of_f = np.split(model.common, [n])
@@ -200,10 +206,10 @@ def _directions(model: GroupModel) -> tuple[Floats, Floats]:
     return Z @ Y, np.maximum(lam, 0)
 
 
-def _ratio(explained: Floats, C: Floats, values: Floats | None) -> Floats:
-    """Return u' (explained) u / u' C u of the cumulative prevalences and the mean class, (B, n)."""
+def _ratio(estimated: Floats, C: Floats, values: Floats | None) -> Floats:
+    """Return u' (estimated) u / u' C u of the cumulative prevalences and the mean class, (B, n)."""
     n = len(C)
     numbers = np.arange(1.0, n + 1) if values is None else values
     U = np.column_stack([np.tri(n).T[:, :-1], numbers])
     whole = np.maximum(np.einsum("is,ij,js->s", U, C, U), np.finfo(float).tiny)
-    return np.asarray(np.einsum("is,bij,js->bs", U, explained, U, optimize=True) / whole)
+    return np.asarray(np.einsum("is,bij,js->bs", U, estimated, U, optimize=True) / whole)

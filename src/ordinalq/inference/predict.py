@@ -87,10 +87,13 @@ def estimate_block(
         own=found.own,
         shared=found.shared,
         class_values=getattr(quantifier, "class_values_", None),
-        origin=provenance_of(quantifier, options.estimand, level, are_groups=summary.keys is not None),
+        origin=provenance_of(quantifier, options.estimand, level, keys=summary.keys),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
         drift=context,
+        sampling=found.sampling,
+        response=found.response,
+        group_columns=getattr(quantifier, "group_columns_", ()),
         moved=found.moved,
     )
     return with_labels(quantifier, summary, estimates, options), int((~found.converged).sum())

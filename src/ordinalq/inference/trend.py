@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtr, ndtri
 
 from ordinalq._utils.text import finite, percent
-from ordinalq._utils.validation import Array, Counts, Floats, Index
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index
 from ordinalq.inference.comparison import listed
 from ordinalq.samples.keys import Keys, numbered
 from ordinalq.samples.labels import Scale
@@ -198,6 +198,22 @@ NUMBERS = (
     "slope_lower",
     "slope_upper",
 )
+
+
+def own_of_series(keys: Keys | None, own: Floats, groups: Codes, sampling: Floats) -> Floats:
+    """Return the covariances (B, n, n) by which groups of series are tested.
+
+    These are `sampling` (B, n, n) for series of parts of one of the groups (B,), and `own` (B, n, n) for others.
+    """
+    assert keys is not None
+    codes = np.zeros(len(groups), dtype=np.intp)
+    if len(keys.columns) > 1:
+        codes = Keys.of(Keys(keys.columns[:-1]).frame())[1]
+    first = np.zeros(codes.max() + 1, dtype=np.intp)
+    first[codes] = groups
+    mixed = np.zeros(len(first), dtype=bool)
+    mixed[codes[groups != first[codes]]] = True
+    return np.where(mixed[codes][:, None, None], own, sampling)
 
 
 def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, estimand: str, scale: Scale) -> Trend:

@@ -535,6 +535,12 @@ class AdjustedML(Quantifier):
         model.learn(held_out)
         return model
 
+    def name_groups(self, columns: tuple[str, ...]) -> None:
+        """Store the names of the columns of the training groups, also for the model of groups."""
+        super().name_groups(columns)
+        if self.predictor_ is not None:
+            self.predictor_.name_groups(columns)
+
     def for_groups(self) -> Quantifier:
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""
         if self.group_effect is None or self.held_out_.learned_groups:

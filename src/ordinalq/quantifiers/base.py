@@ -67,6 +67,8 @@ class Quantifier(BaseEstimator, ABC):
         Value of each class, if given to `fit`.
     held_out_ : HeldOut
         Out-of-sample scores of the training items, for intervals and fit tests.
+    group_columns_ : tuple of str
+        Names of the columns of the training groups; empty without groups.
     """
 
     paper_name: str = ""
@@ -74,6 +76,7 @@ class Quantifier(BaseEstimator, ABC):
     p_train_: Floats
     class_values_: Floats | None
     held_out_: HeldOut
+    group_columns_: tuple[str, ...] = ()
 
     @property
     def traits(self) -> Traits:
@@ -121,7 +124,15 @@ class Quantifier(BaseEstimator, ABC):
         check_consistent_length(X, codes)
         _warn_of_rare_classes(codes, self.classes_)
         self._fit_items(X, codes, group_codes(groups, len(codes)), w)
+        self.name_groups(column_names(groups))
         return self
+
+    def name_groups(self, columns: tuple[str, ...]) -> None:
+        """Store the names of the columns of the training groups.
+
+        New groups that have these columns and others are parts of groups, see docs/groups.md.
+        """
+        self.group_columns_ = columns
 
     def fit_scores(
         self,
@@ -166,6 +177,7 @@ class Quantifier(BaseEstimator, ABC):
         if self.traits.input_kind == "features":
             self.n_features_in_ = S.shape[1]
         self._fit_held_out(S, codes, group_codes(groups, len(codes)), w)
+        self.name_groups(column_names(groups))
         return self
 
     def fit_on(self, classifier: Any, y: Any, **how: Any) -> Self:
@@ -810,6 +822,11 @@ def group_codes(groups: Any, n_items: int) -> Codes | None:
     if keys.missing.any():
         raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
     return codes
+
+
+def column_names(groups: Any) -> tuple[str, ...]:
+    """Return the names of the columns of groups, none without groups."""
+    return () if groups is None else tuple(Keys.of(groups)[0].names)
 
 
 def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:

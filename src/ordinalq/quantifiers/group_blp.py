@@ -25,6 +25,7 @@ from ordinalq.inference.group_model import (
 from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.labels import WEIGHTED
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
+from ordinalq.inference.nested import Parts, groups_of_parts, predict_parts
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.summary import Summary
@@ -130,10 +131,21 @@ class GroupBLP(Quantifier):
         rest = summary.totals["f"] * unit - labels.sums
         return rest / np.where(n_others > 0, n_others, 1)[:, None], n_others, labels
 
+    def _parts(self, model: GroupModel, summary: Summary, estimand: str) -> Parts | None:
+        """Return the predictions of parts of groups that have no labels; None if the samples are not parts."""
+        found = groups_of_parts(summary.keys, self.group_columns_)
+        Q, sizes, labels = self._observed(summary)
+        if found is None or labels is not None or model.source != "learned":
+            return None
+        return predict_parts(model, Q, sizes, found[1], estimand, values_of(self))
+
     def collect(self, summary: Summary) -> DriftSums | None:
         """Return the sums over samples that determine their common offset; None if no groups were learned from."""
         if self.group_model_.source != "learned":
             return None
+        found = groups_of_parts(summary.keys, self.group_columns_)
+        if found is not None:
+            summary = summary.regrouped(found[1], found[0])
         return drift_sums(self.group_model_, *self._observed(summary))
 
     def find_drift(self, sums: DriftSums, strength: float | None = None) -> Drift | None:
@@ -158,12 +170,15 @@ class GroupBLP(Quantifier):
         The common offset of all samples is `context`; None stands for none.
         """
         model = self.group_model_ if context is None else shifted(self.group_model_, context)
-        prediction = self._prediction(model, summary, options.estimand)
+        parts = self._parts(model, summary, options.estimand)
+        prediction = self._prediction(model, summary, options.estimand) if parts is None else parts.prediction
         found = Inference(
             clean(prediction.prevalences),
             np.ones(len(summary), dtype=bool),
             self._verdicts(model, summary, prediction),
             moved=None if context is None else _moved(prediction, context),
+            sampling=None if parts is None else parts.sampling,
+            response=None if parts is None else parts.response,
         )
         if level is None:
             return found

@@ -387,6 +387,8 @@ class TableModel(BaseEstimator):
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
         self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
+        if keys is not None:
+            self.quantifier_.name_groups(tuple(keys.names))
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
