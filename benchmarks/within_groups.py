@@ -99,7 +99,9 @@ def halves(sets, repeats, least=40):
                 items = np.concatenate(pairs)
                 groups = np.repeat(np.arange(len(parts)), 2 * N_ITEMS)
                 side = np.tile(np.repeat([0, 1], N_ITEMS), len(parts))
-                truth = np.array([-CHANGE if data.z[rows].mean() <= (data.n_classes - 1) / 2 else CHANGE for rows in parts])
+                truth = np.array(
+                    [-CHANGE if data.z[rows].mean() <= (data.n_classes - 1) / 2 else CHANGE for rows in parts]
+                )
                 found = compared(q, T[items], groups, side, True)
                 cells["apart"] += (found[:, 0] < 0.05).tolist()
                 cells["inside"] += ((found[:, 2] <= truth) & (truth <= found[:, 3])).tolist()

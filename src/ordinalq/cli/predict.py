@@ -412,6 +412,7 @@ def predict(
         return
     display.prevalences(estimates)
     display.others(estimates, n_groups)
+    display.assumption(estimates)
     display.basis(estimates)
     display.verdict(estimates)
     _say(job, estimates, trend, found, outputs)
@@ -591,6 +592,7 @@ def compare(
         say_json(found.to_json())
         return
     display.prevalences(estimates)
+    display.assumption(estimates)
     display.basis(estimates)
     display.sentences(f"\n{found}")
     if plot is not None:

@@ -116,7 +116,9 @@ def predict_parts(
     for part, rows in ((model, np.flatnonzero(~unlike)), (model.fallback, np.flatnonzero(unlike))):
         if part is None or not len(rows):
             continue
-        got = _condition(part, Q[rows], sizes[rows], np.unique(groups[rows], return_inverse=True)[1], estimand, values)
+        got = condition_parts(
+            part, Q[rows], sizes[rows], np.unique(groups[rows], return_inverse=True)[1], estimand, values
+        )
         p[rows], E[rows], sampling[rows], response[rows] = got.mean, got.covariance, got.sampling, got.response
         if shared is not None and got.shared is not None:
             shared[rows] = got.shared
@@ -133,7 +135,7 @@ def predict_parts(
     return Parts(found, sampling, response)
 
 
-class _Conditioned(NamedTuple):
+class Conditioned(NamedTuple):
     """Prevalences of b parts given all means: mean, covariance, and the fields of `Parts`."""
 
     mean: Floats
@@ -143,9 +145,10 @@ class _Conditioned(NamedTuple):
     shared: Floats | None
 
 
-def _condition(
-    model: GroupModel, Q: Floats, sizes: Floats, groups: Codes, estimand: str, values: Floats | None
-) -> _Conditioned:
+def condition_parts(
+    model: GroupModel, Q: Floats, sizes: Floats, groups: Codes, estimand: str, values: Floats | None = None
+) -> Conditioned:
+    """Return the distribution of the prevalences of parts given the means of all parts, see `predict_parts`."""
     n, M = model.n_classes, model.M
     T, lam = _directions(model)
     inverse = (1 / sizes)[:, None]
@@ -180,7 +183,7 @@ def _condition(
         of_z = T.T @ (M @ of_p + of_f)
         moved = gain[groups] @ of_z
         shared = of_p - moved[:, :n] - G @ (of_z - moved[:, n:])
-    return _Conditioned(p, covariance, sampling, response, shared)
+    return Conditioned(p, covariance, sampling, response, shared)
 
 
 def _sums(X: Floats, groups: Codes) -> Floats:

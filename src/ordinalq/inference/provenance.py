@@ -67,18 +67,22 @@ class Provenance:
         )
 
 
+# Assumptions on groups that have other columns than the training groups.
+PARTS, ASSUMED = "parts of groups by", "are assumed to differ like the training groups by"
+
+
 def assumed_groups(trained: tuple[str, ...], keys: Keys | None) -> str:
     """Return what is assumed of groups with these keys by a model that was trained with groups by some columns."""
     asked = () if keys is None else tuple(keys.names)
     if groups_of_parts(keys, trained) is not None:
         of = ", ".join(trained)
         return (
-            f"parts of groups by {of}, which share the effect of their group; if they are compared, the items of a "
+            f"{PARTS} {of}, which share the effect of their group; if they are compared, the items of a "
             f"class are assumed to have the same features in all parts of a {of}"
         )
     if not asked or not trained or set(asked) == set(trained) or UNNAMED in (*asked, *trained):
         return "drawn like the training groups, from which the model has learned how groups differ"
-    return f"groups by {', '.join(asked)} are assumed to differ like the training groups by {', '.join(trained)}"
+    return f"groups by {', '.join(asked)} {ASSUMED} {', '.join(trained)}"
 
 
 def provenance_of(
