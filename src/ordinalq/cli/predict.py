@@ -5,7 +5,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -34,7 +34,7 @@ from ordinalq.cli.options import (
 
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
-    from ordinalq.inference.label_plan import LabelsNeeded
+    from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels
     from ordinalq.inference.options import IntervalOptions
     from ordinalq.inference.trend import Trend
     from ordinalq.io.table import Table
@@ -618,12 +618,17 @@ def plan(
     width: Annotated[float, typer.Option(help="Width of the interval to reach: in classes, or in shares.")] = 0.05,
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
+    rows: Annotated[
+        int | None, typer.Option(help="Draw exactly this many rows from all groups, or from --group; needs --out.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="With --rows: the group to draw from.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
     from ordinalq._utils.validation import check_real
+    from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
     from ordinalq.tables.label_plan import plan_labels, rows_to_label
@@ -640,19 +645,65 @@ def plan(
     for option in ("weight", "label_inclusion"):
         if getattr(job, option) is not None:
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
+    if group is not None and rows is None:
+        raise ValueError("--group needs --rows.")
+    if rows is not None:
+        _draw_rows(job, rows, group, out, made, quantity, interval)
+        return
     with job.reading() as how:
         del how["weight"], how["weight_type"], how["label_inclusion"]
         found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
-        rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
+        drawn = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
-            writing.write_table(rows, path, kind, csv_safe=job.csv_safe)
+            writing.write_table(drawn, path, kind, csv_safe=job.csv_safe)
     if job.json:
-        say_json(_needed_result(found.needed))
+        say_json(_needed_result(found.needed) | _spread_result(found.spread))
         return
     _say_needed(found.needed)
+    if found.spread is not None:
+        display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+
+
+def _draw_rows(
+    job: Job,
+    n_rows: int,
+    group: str | None,
+    out: Path | None,
+    options: "IntervalOptions",
+    quantity: str,
+    level: float,
+) -> None:
+    """Draw a given number of rows to label, write them, and state what they bring."""
+    from ordinalq.cli import display
+    from ordinalq.io import writing
+    from ordinalq.tables.label_plan import draw_rows
+
+    if out is None:
+        raise ValueError("--rows needs --out, the file for the rows.")
+    if group is not None and job.by is None:
+        raise ValueError("--group needs --by, the column of the groups.")
+    with job.reading() as how:
+        del how["weight"], how["weight_type"], how["label_inclusion"]
+        target, seed = job.labels or job.info.target, job.random_state
+        how |= {"group": group, "target": target, "quantity": quantity, "level": level, "options": options}
+        found = draw_rows(job.loaded, job.file, n_rows, random_state=seed, **how)
+    with writing.replacing(out) as path:
+        writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)
+    if job.json:
+        say_json({"rows": len(found.rows), "group": group} | _spread_result(found.spread))
+        return
+    if found.spread is not None:
+        display.sentences(f"{found.spread}")
+    where = "all rows without a label" if group is None else f"the rows of {group} without a label"
+    say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
+
+
+def _spread_result(spread: "SpreadLabels | None") -> dict[str, Any]:
+    """Return what --json has of labels that are spread over all groups."""
+    return {} if spread is None else {"spread": asdict(spread)}
 
 
 def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:

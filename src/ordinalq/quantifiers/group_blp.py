@@ -135,7 +135,8 @@ class GroupBLP(Quantifier):
         """Return the predictions of parts of groups that have no labels; None if the samples are not parts."""
         found = groups_of_parts(summary.keys, self.group_columns_)
         Q, sizes, labels = self._observed(summary)
-        if found is None or labels is not None or model.source != "learned":
+        has_labels = labels is not None and labels.counts.any()
+        if found is None or has_labels or model.source != "learned":
             return None
         return predict_parts(model, Q, sizes, found[1], estimand, values_of(self))
 
