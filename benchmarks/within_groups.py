@@ -264,6 +264,8 @@ def plan_each(sets, widths):
             labels[chosen] = z[chosen] + 1
             got = estimate(q, q.summarize(T, samples, labels=labels, checks=False), LEVEL).bounds
             some = needed.labels > 0
+            if not some.any():
+                continue
             ratio = ((got.mean_upper - got.mean_lower) / needed.width)[some]
             reached = (got.mean_upper - got.mean_lower)[some].mean()
             near = np.abs(np.log(ratio)) < np.log(1.15)

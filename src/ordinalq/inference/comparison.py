@@ -181,11 +181,12 @@ class Side(NamedTuple):
 class SameGroup(NamedTuple):
     """K pairs, some of which are parts of the same group, see `ordinalq.inference.nested`.
 
-    `pairs` (K,) marks these. `E` (K, n, n) is the covariance of their difference if they are alike, and `response`
-    (K, n) the ratio of the estimated to the true difference.
+    `pairs` (K,) marks these. `difference` (K, n) is that of their linear estimates, `E` (K, n, n) its covariance if
+    they are alike, and `response` (K, n) the ratio of the estimated to the true difference.
     """
 
     pairs: Mask
+    difference: Floats
     E: Floats
     response: Floats
 
@@ -233,10 +234,11 @@ def compared(
     if same is not None and same.pairs.any():
         k = same.pairs
         s, ratio = np.sqrt(np.maximum(along(same.E), 0))[k], np.maximum(same.response[k], ROUNDING)
-        ends = (difference[k] - wide * s) / ratio, (difference[k] + wide * s) / ratio
+        linear = (same.difference @ U)[k]
+        ends = (linear - wide * s) / ratio, (linear + wide * s) / ratio
         lower[k] = np.maximum(np.minimum(ends[0], difference[k]), -largest)
         upper[k] = np.minimum(np.maximum(ends[1], difference[k]), largest)
-        score[k] = d[k] / np.maximum(s[:, -1], ROUNDING)
+        score[k] = linear[:, -1] / np.maximum(s[:, -1], ROUNDING)
     zero = np.zeros((K, 1))
     cumulative = {
         f"cumulative{end}": np.hstack([values[:, :-1], zero])

@@ -17,7 +17,7 @@ from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import check_level
 from ordinalq.inference.provenance import Provenance, assumed_drift
 from ordinalq.inference.region import Region, joint_region
-from ordinalq.inference.trend import Trend, own_of_series, trend_of
+from ordinalq.inference.trend import Trend, of_series, trend_of
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import Scale, class_scale
 
@@ -67,7 +67,7 @@ class Estimates:
         Where the estimates come from, labels left out; see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
-    sampling, response : ndarray (B, n, n), (B, n), default=None
+    linear, sampling, response : ndarray (B, n), (B, n, n), (B, n), default=None
         For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
         see :class:`ordinalq.inference.nested.Parts`. NaN if the estimate does not rest on the model of groups.
     group_columns : tuple of str, default=()
@@ -96,6 +96,7 @@ class Estimates:
     origin: Provenance | None = None
     region_centre: Floats | None = None
     region_covariance: Floats | None = None
+    linear: Floats | None = None
     sampling: Floats | None = None
     response: Floats | None = None
     group_columns: tuple[str, ...] = ()
@@ -218,22 +219,23 @@ class Estimates:
         a, b = (Side(keys[rows], self.prevalences[rows], bounds.take(rows), E[rows]) for rows in (first, second))
         parts, same = self._parts(), None
         if parts is not None:
-            of, sampling, response = parts
+            of, linear, sampling, response = parts
             ratio = np.minimum(response[first], response[second])
-            same = SameGroup(of[first] == of[second], sampling[first] + sampling[second], ratio)
+            apart, E = linear[first] - linear[second], sampling[first] + sampling[second]
+            same = SameGroup(of[first] == of[second], apart, E, ratio)
         return compared(self.classes, a, b, _common(self, first, second), self.scale, same)
 
-    def _parts(self) -> tuple[Codes, Floats, Floats] | None:
-        """Return the group of each part (B,), `sampling` and `response`; None if the samples are not parts of groups.
+    def _parts(self) -> tuple[Codes, Floats, Floats, Floats] | None:
+        """Return the group of each part (B,), `linear`, `sampling` and `response`; None if samples are not parts.
 
         A part whose estimate does not rest on the model of groups is a group by itself.
         """
         found = groups_of_parts(self.keys, self.group_columns)
-        if self.sampling is None or self.response is None or found is None:
+        if self.linear is None or self.sampling is None or self.response is None or found is None:
             return None
         alone = np.isnan(self.response[:, 0])
         groups = np.where(alone, len(found[0]) + np.arange(len(self)), found[1])
-        return groups, self.sampling, self.response
+        return groups, self.linear, self.sampling, self.response
 
     def trend(self) -> Trend:
         """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
@@ -246,11 +248,11 @@ class Estimates:
             raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
         bounds = self._known_bounds()
         assert self.own is not None
-        own, found = self.own, self._parts()
+        tested, own, found = self.prevalences, self.own, self._parts()
         if found is not None:
-            own = own_of_series(self.keys, own, *found[:2])
+            tested, own = of_series(self.keys, tested, own, *found[:3])
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
-        return trend_of(self.keys, self.prevalences, own, sizes, bounds.level, bounds.estimand, self.scale)
+        return trend_of(self.keys, self.prevalences, own, sizes, bounds.level, bounds.estimand, self.scale, tested)
 
     def region(self, level: float | None = None) -> Region:
         """Return a joint confidence region for the whole distribution of each sample.

@@ -256,7 +256,7 @@ def _by_labels(
     # Their regions follow from covariance and bounds.
     changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in REGIONS}
     # Labels alone say nothing of the effect of a group.
-    changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in ("sampling", "response")}
+    changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in ("linear", "sampling", "response")}
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 

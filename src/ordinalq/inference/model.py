@@ -170,7 +170,7 @@ class Inference:
         Factor L of the part that samples share: cov(i, j) = L_i L_j'.
     ellipsoids : Ellipsoids or None
         Joint regions, if they do not follow from covariance and bounds; see `ordinalq.inference.region`.
-    sampling, response : ndarray (B, n, n), (B, n) or None
+    linear, sampling, response : ndarray (B, n), (B, n, n), (B, n) or None
         Values by which parts of the same group are compared, see :class:`ordinalq.inference.nested.Parts`.
     moved : ndarray (B, n) or None
         By how much a common offset of all samples moves each estimate; None if there is none.
@@ -184,6 +184,7 @@ class Inference:
     own: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     ellipsoids: Ellipsoids | None = None
+    linear: Floats | None = None
     sampling: Floats | None = None
     response: Floats | None = None
     moved: Floats | None = None

@@ -25,10 +25,12 @@ import numpy as np
 
 from ordinalq._utils.validation import Codes, Floats
 from ordinalq.inference.group_model import (
+    DROP,
     RANK_TOLERANCE,
     GroupModel,
     Prediction,
     error_of_rare_classes,
+    log_odds,
     medians,
     own_scatter,
     predict,
@@ -38,8 +40,6 @@ from ordinalq.samples.keys import Keys
 
 # Covariance of the effect of a part, over that of the effect of a group. It does not enter comparisons of parts.
 PARTS = 0.5
-# Scatter of estimates that the limits of the simplex cause, in every direction, over the mean of all directions.
-LIMITS = 0.03
 # Noise of single items within a group, at least this part of that of all items.
 LEAST_NOISE = 0.05
 
@@ -51,8 +51,10 @@ class Parts(NamedTuple):
     ----------
     prediction : Prediction
         Prediction of each part.
+    linear : ndarray (B, n)
+        Estimates before they are limited to the simplex.
     sampling : ndarray (B, n, n)
-        Covariance of the estimate of each part, if no part of its group differs from the others.
+        Covariance of the linear estimate of each part, if no part of its group differs from the others.
     response : ndarray (B, n)
         Ratio of the estimated to the true deviation of a part from its group, if items of a class have the same
         features in all parts: of the cumulative prevalences but the last and of the mean class. Estimates are drawn to
@@ -60,6 +62,7 @@ class Parts(NamedTuple):
     """
 
     prediction: Prediction
+    linear: Floats
     sampling: Floats
     response: Floats
 
@@ -103,36 +106,33 @@ def predict_parts(
     Parts
     """
     Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
-    n_items = _sums(sizes[:, None], groups)
-    base = predict(model, _sums(sizes[:, None] * Q, groups) / n_items, n_items[:, 0], estimand)
-    whole = {
-        name: getattr(base, name)[groups] for name in ("centre", "distance", "unlike", "widening", "dof", "mean_dof")
-    }
-    unlike = whole["unlike"]
-    n = model.n_classes
-    p, E, sampling = np.empty((len(Q), n)), np.empty((len(Q), n, n)), np.empty((len(Q), n, n))
-    response = np.empty((len(Q), n))
-    shared = None if model.common is None else np.empty((len(Q), n, model.common.shape[1]))
-    for part, rows in ((model, np.flatnonzero(~unlike)), (model.fallback, np.flatnonzero(unlike))):
-        if part is None or not len(rows):
-            continue
-        got = condition_parts(
-            part, Q[rows], sizes[rows], np.unique(groups[rows], return_inverse=True)[1], estimand, values
-        )
-        p[rows], E[rows], sampling[rows], response[rows] = got.mean, got.covariance, got.sampling, got.response
-        if shared is not None and got.shared is not None:
-            shared[rows] = got.shared
-    p = project(p, E)
+    n_items = _sums(sizes[:, None], groups)[:, 0]
+    means = _sums(sizes[:, None] * Q, groups) / n_items[:, None]
+    base = predict(model, means, n_items, estimand)
+    names = ("centre", "distance", "unlike", "widening", "dof", "mean_dof")
+    whole = {name: getattr(base, name)[groups] for name in names}
+    got, unlike = condition_parts(model, Q, sizes, groups, estimand, values), whole["unlike"]
+    if model.fallback is not None and unlike.any():
+        # As for groups: the error is that of the weak prior, and the estimate too if the learned prior is given up.
+        rows = np.flatnonzero(unlike)
+        some = np.unique(groups[rows], return_inverse=True)[1]
+        other = condition_parts(model.fallback, Q[rows], sizes[rows], some, estimand, values)
+        given_up = (log_odds(model, means, n_items) - model.worst > np.log(DROP))[groups[rows]]
+        apart = np.where(given_up[:, None], 0, other.mean - got.mean[rows])
+        got.covariance[rows] = other.covariance + apart[:, :, None] * apart[:, None, :]
+        for name in ("mean", "sampling", "response"):
+            getattr(got, name)[rows[given_up]] = getattr(other, name)[given_up]
+        if got.shared is not None and other.shared is not None:
+            got.shared[rows] = other.shared
+    E = got.covariance
+    p = project(got.mean, E)
     estimate = medians(p, E, whole["centre"])
     if estimand == "population":
         E = E + np.where(unlike[:, None, None], 0, own_scatter(model, p, sizes))
     if model.rarity is not None:
         E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
-    # Limits of the simplex move estimates in directions in which they would not scatter otherwise.
-    even = np.eye(n) - 1 / n
-    sampling = sampling + LIMITS * np.trace(sampling, axis1=1, axis2=2)[:, None, None] / (n - 1) * even
-    found = replace(base, prevalences=estimate, mean=p, covariance=E, n_items=sizes, shared=shared, **whole)
-    return Parts(found, sampling, response)
+    found = replace(base, prevalences=estimate, mean=p, covariance=E, n_items=sizes, shared=got.shared, **whole)
+    return Parts(found, got.mean, got.sampling, got.response)
 
 
 class Conditioned(NamedTuple):

@@ -91,6 +91,7 @@ def estimate_block(
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
         drift=context,
+        linear=found.linear,
         sampling=found.sampling,
         response=found.response,
         group_columns=getattr(quantifier, "group_columns_", ()),

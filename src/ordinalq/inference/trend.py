@@ -200,10 +200,12 @@ NUMBERS = (
 )
 
 
-def own_of_series(keys: Keys | None, own: Floats, groups: Codes, sampling: Floats) -> Floats:
-    """Return the covariances (B, n, n) by which groups of series are tested.
+def of_series(
+    keys: Keys | None, P: Floats, own: Floats, groups: Codes, linear: Floats, sampling: Floats
+) -> tuple[Floats, Floats]:
+    """Return the estimates (B, n) by which groups of series are tested, and their covariances (B, n, n).
 
-    These are `sampling` (B, n, n) for series of parts of one of the groups (B,), and `own` (B, n, n) for others.
+    These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others.
     """
     assert keys is not None
     codes = np.zeros(len(groups), dtype=np.intp)
@@ -213,14 +215,25 @@ def own_of_series(keys: Keys | None, own: Floats, groups: Codes, sampling: Float
     first[codes] = groups
     mixed = np.zeros(len(first), dtype=bool)
     mixed[codes[groups != first[codes]]] = True
-    return np.where(mixed[codes][:, None, None], own, sampling)
+    other = mixed[codes][:, None]
+    return np.where(other, P, linear), np.where(other[:, :, None], own, sampling)
 
 
-def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, estimand: str, scale: Scale) -> Trend:
+def trend_of(
+    keys: Keys,
+    P: Floats,
+    own: Floats,
+    sizes: Floats,
+    level: float,
+    estimand: str,
+    scale: Scale,
+    tested: Floats | None = None,
+) -> Trend:
     """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
 
     P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
-    numbers of items; `level` and `estimand` are those of the intervals, and `scale` has the values of the classes.
+    numbers of items; `level` and `estimand` are those of the intervals, and `scale` has the values of the classes. The
+    tests use the estimates `tested` (B, n); None stands for P.
     """
     dated = np.flatnonzero([value is not None and value != "" for value in keys.columns[-1].tolist()])
     series, codes = None, np.zeros(len(dated), dtype=np.intp)
@@ -229,7 +242,8 @@ def trend_of(keys: Keys, P: Floats, own: Floats, sizes: Floats, level: float, es
     rows = [dated[codes == k] for k in range(1 if series is None else len(series))]
     named = numbered(keys.columns[-1].take(dated).labels())
     times = [np.arange(len(one)) if named is None else named[1][codes == k] for k, one in enumerate(rows)]
-    tests = [_test(P[one], own[one], sizes[one], time, scale.numbers) for one, time in zip(rows, times, strict=True)]
+    X = P if tested is None else tested
+    tests = [_test(X[one], own[one], sizes[one], time, scale.numbers) for one, time in zip(rows, times, strict=True)]
     K, z = len(rows), float(ndtri(0.5 + level / 2))
     found = _Tests(*(np.array(column) for column in zip(*tests, strict=True)))
     several = np.minimum(K * found.p_values, 1)

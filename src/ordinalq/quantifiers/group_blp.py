@@ -178,6 +178,7 @@ class GroupBLP(Quantifier):
             np.ones(len(summary), dtype=bool),
             self._verdicts(model, summary, prediction),
             moved=None if context is None else _moved(prediction, context),
+            linear=None if parts is None else parts.linear,
             sampling=None if parts is None else parts.sampling,
             response=None if parts is None else parts.response,
         )
