@@ -70,7 +70,7 @@ class Estimates:
         Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
         Pass it to later calls to use the same offset.
     moved : ndarray (B, n), default=None
-        By how much that offset moves each estimate, before estimates are limited to possible values.
+        Difference between each estimate and that without the offset.
     """
 
     classes: Array

@@ -171,7 +171,7 @@ class Inference:
     ellipsoids : Ellipsoids or None
         Joint regions, if they do not follow from covariance and bounds; see `ordinalq.inference.region`.
     moved : ndarray (B, n) or None
-        By how much a common offset of all samples moves each estimate; None if there is none.
+        Difference between each estimate and that without the common offset of all samples; None if there is none.
     """
 
     prevalences: Floats

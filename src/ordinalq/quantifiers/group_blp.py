@@ -157,12 +157,11 @@ class GroupBLP(Quantifier):
         """
         model = self.group_model_ if context is None else shifted(self.group_model_, context)
         prediction = self._prediction(model, summary, options.estimand)
-        found = Inference(
-            clean(prediction.prevalences),
-            np.ones(len(summary), dtype=bool),
-            self._verdicts(model, summary, prediction),
-            moved=None if context is None else _moved(prediction, context),
-        )
+        P, moved = clean(prediction.prevalences), None
+        if context is not None:
+            moved = P - clean(self._prediction(self.group_model_, summary, options.estimand).prevalences)
+        verdict = self._verdicts(model, summary, prediction)
+        found = Inference(P, np.ones(len(summary), dtype=bool), verdict, moved=moved)
         if level is None:
             return found
         E = stated_covariance(prediction, level)
@@ -177,13 +176,6 @@ class GroupBLP(Quantifier):
     def response_matrix(self) -> Floats | None:
         """Return M."""
         return self.group_model_.M
-
-
-def _moved(prediction: Prediction, drift: Drift) -> Floats:
-    """Return by how much the common offset moves each estimate, (B, n), before the simplex limits it."""
-    assert prediction.shared is not None
-    # The offset is a combination of the columns of its root, as the shared error is.
-    return np.asarray(prediction.shared @ np.linalg.lstsq(drift.root, drift.offset, rcond=None)[0])
 
 
 def _shared(prediction: Prediction, E: Floats) -> npt.NDArray[np.float32] | None:
