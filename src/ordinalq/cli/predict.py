@@ -71,7 +71,7 @@ class Job:
         ),
     ] = None
     labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
+        str | None, typer.Option(help="Column with labels of some rows, drawn at random.")
     ] = None
     basis: Annotated[
         str,

@@ -220,7 +220,8 @@ class Drift:
 
     def __str__(self) -> str:
         p = f"p = {self.p_value:.2g}" if self.p_value >= 0.001 else "p < 0.001"
-        verdict = "differ from" if self.differs else "do not differ noticeably from"
+        little = "differ only slightly from" if self.p_value < LEVEL else "do not differ noticeably from"
+        verdict = "differ from" if self.differs else little
         text = f"The new groups as a whole {verdict} the training groups ({p})."
         if self.n_labelled == 0 and not self.differs:
             text += " Changes that only labels show are not excluded."

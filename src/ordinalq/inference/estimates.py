@@ -149,7 +149,7 @@ class Estimates:
         if self.drift is None or self.moved is None:
             return ""
         change = float((self.moved @ self.scale.numbers).mean())
-        text = f"{self.drift} Their common offset moves the {self.scale.name} by {change:+.3f} on average"
+        text = f"{self.drift} The common offset moves the {self.scale.name} by {change:+.3f} on average"
         m = 0 if self.n_labelled is None else int(self.n_labelled.sum())
         return f"{text}; {m:,} label{'s' * (m != 1)} of any groups were used." if m else f"{text}."
 
