@@ -214,7 +214,7 @@ def test_plan_draws_exactly_as_many_rows_as_asked(method, tables, tmp_path, caps
     assert ("spread" in json.loads(capsys.readouterr().out)) == (method == "GroupBLP")
     for wrong, message in (
         (["46", "--group", "7"], "at most the number of rows without a label, 45, got 46"),
-        (["5", "--group", "77"], "--group must be one of the 13 groups, got '77'"),
+        (["5", "--group", "77"], "group must be one of the 13 groups, got '77'"),
         (["5000"], "at most the number of rows without a label, 540, got 5,000"),
     ):
         assert main([str(word) for word in [*call, *wrong, "--out", tmp_path / "wrong.csv"]]) != 0

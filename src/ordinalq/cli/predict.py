@@ -70,9 +70,7 @@ class Job:
             "comparisons and periods population.",
         ),
     ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
-    ] = None
+    labels: Annotated[str | None, typer.Option(help="Column with labels of some rows, drawn at random.")] = None
     label_inclusion: Annotated[
         str | None,
         typer.Option(help="Column with the probability of each labelled row to be drawn; implies --basis labels."),

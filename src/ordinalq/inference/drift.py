@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import chdtrc, fdtrc
+from scipy.special import fdtrc
 
 from ordinalq._utils.validation import Floats, check_real
 from ordinalq.inference.group_labels import GroupLabels, within_groups
@@ -54,8 +54,10 @@ PRIOR = (0.3, 0.05, 0.1, 0.25, 0.25, 0.05)
 # Groups that an offset can be found from without labels.
 FEWEST_GROUPS = 10
 # The groups differ as a whole if chance alone has a smaller probability, and the offset is at least this many standard
-# deviations of the groups: held-out scores and those of new items never agree exactly, which many groups show.
+# deviations of the groups: many groups show offsets that are too small to matter.
 LEVEL, NOTABLE = 0.01, 0.2
+# Variance of an offset that is no drift, over that of the groups: models of folds and of all items give other scores.
+OTHER_SCORES = 0.003
 # Labelled items are not a random draw if chance has a smaller probability.
 NOT_RANDOM = 0.001
 # An offset leaves each class at least this part of its prevalence in the training groups.
@@ -218,7 +220,8 @@ class Drift:
 
     def __str__(self) -> str:
         p = f"p = {self.p_value:.2g}" if self.p_value >= 0.001 else "p < 0.001"
-        verdict = "differ from" if self.differs else "do not differ noticeably from"
+        little = "differ only slightly from" if self.p_value < LEVEL else "do not differ noticeably from"
+        verdict = "differ from" if self.differs else little
         text = f"The new groups as a whole {verdict} the training groups ({p})."
         if self.n_labelled == 0 and not self.differs:
             text += " Changes that only labels show are not excluded."
@@ -303,7 +306,7 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
         is_stated=strength is not None,
         n_groups=sums.n_groups,
         n_labelled=sums.n_labelled,
-        selection_p_value=_selection_p_value(sums),
+        selection_p_value=_selection_p_value(state, sums),
     )
 
 
@@ -314,9 +317,12 @@ def _roots(C: Floats) -> Floats:
 
 
 def error_of_centre(model: GroupModel, state: State) -> Floats:
-    """Return the covariance (k, k) of theta_0, which is learned from G groups with N items: J / G + Omega / N."""
+    """Return the covariance (k, k) of theta_0, which is learned from G groups with N items: J / G + Omega / N.
+
+    It includes a small offset between held-out scores and those of new items.
+    """
     Omega = state.to_theta @ block_diag(model.B, model.W) @ state.to_theta.T
-    return np.asarray(state.J / model.n_groups + Omega / model.n_items)
+    return np.asarray(state.J * (1 / model.n_groups + OTHER_SCORES) + Omega / model.n_items)
 
 
 def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
@@ -332,10 +338,17 @@ def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
     return float(fdtrc(k, free, distance * free / (model.dof * k)))
 
 
-def _selection_p_value(sums: DriftSums) -> float:
+def _selection_p_value(state: State, sums: DriftSums) -> float:
+    """Return the p-value of the difference between labelled and other items, in the directions of the classes.
+
+    F with as many degrees of freedom as labels allow, since f is far from normal and these may be few.
+    """
     if sums.weight == 0:
         return 1.0
-    return float(chdtrc(len(sums.difference), sums.difference @ sums.difference / sums.weight))
+    k = state.back.shape[1]
+    x = np.linalg.qr(state.H[:, :k])[0].T @ sums.difference
+    free = max(sums.n_labelled - len(x), 1)
+    return float(fdtrc(len(x), free, x @ x / sums.weight / len(x) * free / (free + len(x))))
 
 
 def check_selection(drift: Drift, stacklevel: int = 2) -> None:

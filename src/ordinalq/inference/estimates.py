@@ -76,7 +76,7 @@ class Estimates:
         Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
         Pass it to later calls to use the same offset.
     moved : ndarray (B, n), default=None
-        By how much that offset moves each estimate, before estimates are limited to possible values.
+        Difference between each estimate and that without the offset.
     """
 
     classes: Array
@@ -160,7 +160,7 @@ class Estimates:
         if self.drift is None or self.moved is None:
             return ""
         change = float((self.moved @ self.scale.numbers).mean())
-        text = f"{self.drift} Their common offset moves the {self.scale.name} by {change:+.3f} on average"
+        text = f"{self.drift} The common offset moves the {self.scale.name} by {change:+.3f} on average"
         m = self.drift.n_labelled
         return f"{text}; {m:,} label{'s' * (m != 1)} of any groups were used." if m else f"{text}."
 

@@ -173,7 +173,7 @@ class Inference:
     linear, sampling, response : ndarray (B, n), (B, n, n), (B, n) or None
         Values by which parts of the same group are compared, see :class:`ordinalq.inference.nested.Parts`.
     moved : ndarray (B, n) or None
-        By how much a common offset of all samples moves each estimate; None if there is none.
+        Difference between each estimate and that without the common offset of all samples; None if there is none.
     """
 
     prevalences: Floats

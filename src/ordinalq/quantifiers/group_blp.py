@@ -108,7 +108,7 @@ class GroupBLP(Quantifier):
 
     def solve(self, summary: Summary) -> Solution:
         """Return the predicted shares of each sample."""
-        return Solution.closed_form(self._prediction(self.group_model_, summary, "sample").prevalences)
+        return Solution.closed_form(self._predicted(self.group_model_, summary, "sample")[0].prevalences)
 
     def _prediction(self, model: GroupModel, summary: Summary, estimand: str) -> Prediction:
         """Return the prediction of each sample, by the labels of its items too, where there are any."""
@@ -130,6 +130,11 @@ class GroupBLP(Quantifier):
         # Of the items without a label; where there are none, any.
         rest = summary.totals["f"] * unit - labels.sums
         return rest / np.where(n_others > 0, n_others, 1)[:, None], n_others, labels
+
+    def _predicted(self, model: GroupModel, summary: Summary, estimand: str) -> tuple[Prediction, Parts | None]:
+        """Return the prediction of each sample, and how parts of groups are compared if the samples are such parts."""
+        parts = self._parts(model, summary, estimand)
+        return (self._prediction(model, summary, estimand), None) if parts is None else (parts.prediction, parts)
 
     def _parts(self, model: GroupModel, summary: Summary, estimand: str) -> Parts | None:
         """Return the predictions of parts of groups that have no labels; None if the samples are not parts."""
@@ -171,13 +176,15 @@ class GroupBLP(Quantifier):
         The common offset of all samples is `context`; None stands for none.
         """
         model = self.group_model_ if context is None else shifted(self.group_model_, context)
-        parts = self._parts(model, summary, options.estimand)
-        prediction = self._prediction(model, summary, options.estimand) if parts is None else parts.prediction
+        prediction, parts = self._predicted(model, summary, options.estimand)
+        P, moved = clean(prediction.prevalences), None
+        if context is not None:
+            moved = P - clean(self._predicted(self.group_model_, summary, options.estimand)[0].prevalences)
         found = Inference(
-            clean(prediction.prevalences),
+            P,
             np.ones(len(summary), dtype=bool),
             self._verdicts(model, summary, prediction),
-            moved=None if context is None else _moved(prediction, context),
+            moved=moved,
             linear=None if parts is None else parts.linear,
             sampling=None if parts is None else parts.sampling,
             response=None if parts is None else parts.response,
@@ -196,13 +203,6 @@ class GroupBLP(Quantifier):
     def response_matrix(self) -> Floats | None:
         """Return M."""
         return self.group_model_.M
-
-
-def _moved(prediction: Prediction, drift: Drift) -> Floats:
-    """Return by how much the common offset moves each estimate, (B, n), before the simplex limits it."""
-    assert prediction.shared is not None
-    # The offset is a combination of the columns of its root, as the shared error is.
-    return np.asarray(prediction.shared @ np.linalg.lstsq(drift.root, drift.offset, rcond=None)[0])
 
 
 def _shared(prediction: Prediction, E: Floats) -> npt.NDArray[np.float32] | None:

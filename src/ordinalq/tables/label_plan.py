@@ -99,10 +99,10 @@ def draw_rows(
         order, shown = groups.order(summary.keys)
         names = shown.labels()
         if group not in names:
-            raise ValueError(f"--group must be one of the {len(names):,} groups, got {group!r}{nearest(group, names)}.")
+            raise ValueError(f"group must be one of the {len(names):,} groups, got {group!r}{nearest(group, names)}.")
         free &= codes == order[names.index(group)]
     if n_rows > free.sum():
-        raise ValueError(f"--rows must be at most the number of rows without a label, {free.sum():,}, got {n_rows:,}.")
+        raise ValueError(f"n_rows must be at most the number of rows without a label, {free.sum():,}, got {n_rows:,}.")
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[check_random_state(random_state).choice(np.flatnonzero(free), n_rows, replace=False)] = True
     spread = None
