@@ -278,6 +278,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", default=["halves", "cells", "inclusion", "plan"])
     parser.add_argument("--choose", action="store_true", help="the data that constants were chosen on")
+    parser.add_argument("--repeats", type=int, default=10, help="random halves of each group")
     parser.add_argument("--tiny", action="store_true", help="synthetic groups, in seconds")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -299,7 +300,7 @@ def main():
         }
         part, splits = "other 0", (10, 11, 12, 13)
     if "halves" in given.parts:
-        halves(sets, 1 if given.tiny else 3)
+        halves(sets, 1 if given.tiny else given.repeats)
     if "cells" in given.parts:
         if not given.tiny:
             columns = {"origin": "origin", "time of day": "sched_dep_time", "carrier": "carrier"}

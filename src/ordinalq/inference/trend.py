@@ -22,6 +22,8 @@ LEVEL = 0.05
 SMALLEST = 0.001
 # Directions whose variance is below this part of the largest one have none but for rounding errors.
 RANK_TOLERANCE = 1e-6
+# Variance of the estimates of parts of a group in every direction at least, over its mean.
+EVEN = 0.03
 # Groups of a series from which on a slope, and an outlying period, are stated.
 FEWEST_FOR_SLOPE, FEWEST_FOR_OUTLIER = 3, 4
 NEARLY_ONE = 1 - 1e-12
@@ -216,6 +218,10 @@ def of_series(
     mixed = np.zeros(len(first), dtype=bool)
     mixed[codes[groups != first[codes]]] = True
     other = mixed[codes][:, None]
+    # Covariances are those of an average group: no direction is known to have a much smaller variance than the others.
+    n = P.shape[1]
+    mean = np.trace(sampling, axis1=1, axis2=2)[:, None, None] / (n - 1)
+    sampling = sampling + EVEN * mean * (np.eye(n) - 1 / n)
     return np.where(other, P, linear), np.where(other[:, :, None], own, sampling)
 
 
