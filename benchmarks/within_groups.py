@@ -63,7 +63,7 @@ def compared(q, S, groups, halves, nested):
     """Return p-values of the difference of halves 0 and 1 of each group, and whether its interval excludes zero."""
     keys = {"group": groups, "half": halves} if nested else 2 * groups + halves
     samples = oq.Samples.from_groups(pd.DataFrame(keys) if nested else keys)
-    found = estimate(q, q.summarize(S, samples, checks=False), LEVEL, POPULATION, None)
+    found = estimate(q, q.summarize(S, samples, checks=False), LEVEL, POPULATION)
     pairs = [found.compare((g, 0), (g, 1)) if nested else found.compare(2 * g, 2 * g + 1) for g in np.unique(groups)]
     return np.array([[one.p_value[0], one.mean[0], one.mean_lower[0], one.mean_upper[0]] for one in pairs])
 
@@ -71,7 +71,7 @@ def compared(q, S, groups, halves, nested):
 def trends(q, S, groups, periods):
     """Return p-values of the trend of each group over periods."""
     samples = oq.Samples.from_groups(pd.DataFrame({"group": groups, "period": periods}))
-    found = estimate(q, q.summarize(S, samples, checks=False), LEVEL, POPULATION, None)
+    found = estimate(q, q.summarize(S, samples, checks=False), LEVEL, POPULATION)
     place = np.array([group for group, _ in found.keys.tolist()])
     return np.array([found.take(place == group).trend().p_value[0] for group in np.unique(place)])
 
