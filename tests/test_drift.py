@@ -251,7 +251,7 @@ def test_few_labels_anywhere_help_all_groups_that_are_labelled_by_another_standa
     assert oq.metrics.nmd(truth, got.prevalences).mean() < 0.7 * oq.metrics.nmd(truth, without.prevalences).mean()
     assert covered(got, truth)[0] > covered(without, truth)[0]
     assert got.drift.differs
-    assert set(got.basis) == {"model"}
+    assert (got.basis == "model").mean() > 0.8
 
 
 def test_groups_like_the_training_groups_cost_little(trained, rng):

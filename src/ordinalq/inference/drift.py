@@ -55,7 +55,7 @@ PRIOR = (0.3, 0.05, 0.1, 0.25, 0.25, 0.05)
 FEWEST_GROUPS = 10
 # The groups differ as a whole if chance alone has a smaller probability, and the offset is at least this many standard
 # deviations of the groups: many groups show offsets that are too small to matter.
-LEVEL, NOTABLE = 0.01, 0.2
+LEVEL, NOTABLE = 0.05, 0.2
 # Variance of an offset that is no drift, over that of the groups: models of folds and of all items give other scores.
 OTHER_SCORES = 0.003
 # Labelled items are not a random draw if chance has a smaller probability.
@@ -326,16 +326,33 @@ def error_of_centre(model: GroupModel, state: State) -> Floats:
 
 
 def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
-    """Return the p-value of b' (I^+ + C)^+ b with b = I^+ v and C the error of theta_0; F, since J was learned."""
+    """Return the p-value of b' (I^+ + C)^+ b with b = I^+ v and C the error of theta_0; F, since J was learned.
+
+    With labels, the part that unlabelled items show and the rest are tested by themselves, and the smaller of the two
+    p-values is corrected for their number. A joint test with few labels would not find what the items show.
+    """
     size, vectors = np.linalg.eigh(sums.information)
     kept = size > RANK_TOLERANCE * max(size[-1], np.finfo(float).tiny)
-    k, X = int(kept.sum()), vectors[:, kept]
-    if k == 0:
+    if not kept.any():
         return 1.0
+    X = vectors[:, kept]
     b = (X.T @ sums.score) / size[kept]
-    distance = b @ np.linalg.solve(np.diag(1 / size[kept]) + X.T @ error_of_centre(model, state) @ X, b)
+    V = np.diag(1 / size[kept]) + X.T @ error_of_centre(model, state) @ X
+    distance = float(b @ np.linalg.solve(V, b))
+    H = state.H @ X
+    if len(b) <= len(H):
+        return _tail(model, distance, len(b))
+    seen = H @ b
+    shown = float(seen @ np.linalg.solve(H @ V @ H.T, seen))
+    parts = (shown, len(H)), (distance - shown, len(b) - len(H))
+    smaller = min(_tail(model, *part) for part in parts)
+    return smaller * (2 - smaller)
+
+
+def _tail(model: GroupModel, distance: float, k: int) -> float:
+    """Return the probability of a larger squared distance of k coordinates, with the degrees of freedom of J."""
     free = max(model.dof - k + 1, 1.0)
-    return float(fdtrc(k, free, distance * free / (model.dof * k)))
+    return float(fdtrc(k, free, max(distance, 0.0) * free / (model.dof * k)))
 
 
 def _selection_p_value(state: State, sums: DriftSums) -> float:
