@@ -160,7 +160,8 @@ def flights(part: str = "report", stack: str = "") -> Groups:
 
     "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
     were chosen; "other N": another half, drawn in the order of the file, with draw N of the labelled flights;
-    "earlier": the first 182 days train.
+    "split N": draw N of half of all days; "earlier": the first 182 days train; "winter": January to March train,
+    June to August are asked about; "winter, scheduled": the same without the delay at departure.
     """
 
     def make() -> Groups:
@@ -171,6 +172,7 @@ def flights(part: str = "report", stack: str = "") -> Groups:
             [
                 pd.factorize(frame[c])[0] if c in ("carrier", "origin", "dest") else frame[c].to_numpy()
                 for c in FLIGHT_COLUMNS
+                if not (part.endswith("scheduled") and c == "dep_delay")
             ]
         ).astype(float)
         n_days = int(day.max()) + 1
@@ -182,6 +184,13 @@ def flights(part: str = "report", stack: str = "") -> Groups:
             in_file = pd.unique(day)
             chosen = in_file[np.random.default_rng(0).choice(n_days, n_days // 2, replace=False)]
             others = np.setdiff1d(in_file, chosen)
+        elif part.startswith("split"):
+            rng = np.random.default_rng(int(part.split()[1]))
+            chosen = rng.choice(n_days, n_days // 2, replace=False)
+            others = np.setdiff1d(np.arange(n_days), chosen)
+        elif part.startswith("winter"):
+            month = frame.groupby(day)["month"].first().to_numpy()
+            chosen, others = np.flatnonzero(month <= 3), np.flatnonzero((month >= 6) & (month <= 8))
         elif part == "earlier":
             chosen, others = np.arange(n_days // 2), np.arange(n_days // 2, n_days)
         elif part != "report":
@@ -193,7 +202,23 @@ def flights(part: str = "report", stack: str = "") -> Groups:
         model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
         return scored(stack, model, X[train], y[train], day[train], X[test], y[test], day[test])
 
-    return cached(f"flights_{part.replace(' ', '_')}{stack and f'_{stack}'}", make)
+    return cached(f"flights_{part.replace(', ', '_').replace(' ', '_')}{stack and f'_{stack}'}", make)
+
+
+def tweets(test: str = "test2016", stack: str = "", *, more: tuple[str, ...] = ()) -> Groups:
+    """Return tweets by topic: those of train, dev, devtest and `more` train, those of a later test are asked about."""
+
+    def make() -> Groups:
+        frame = read("semeval_tweets")
+        y, g = frame["label"].to_numpy().astype(int), pd.factorize(frame["topic"])[0]
+        y = y - y.min()
+        train = np.flatnonzero(frame["part"].isin(["train", "dev", "devtest", *more]))
+        asked = np.flatnonzero(frame["part"] == test)
+        X, X_test = texts(frame["text"].iloc[train], frame["text"].iloc[asked], 2)
+        model = LogisticRegression(C=3, max_iter=1000)
+        return scored(stack, model, X, y[train], g[train], X_test, y[asked], g[asked])
+
+    return cached("_".join(["tweets", test, *more, *filter(None, [stack])]), make)
 
 
 APP_CLASSIFIERS = {

@@ -136,7 +136,10 @@ def test_groups_unlike_those_of_training_are_counted_as_such(app):
     def said(knows_groups, **fits):
         answer = SimpleNamespace(knows_groups=knows_groups, smoothed=False)
         return app.site.render(
-            "verdict.html", answer=answer, fits={name.replace("_", " "): n for name, n in fits.items()}
+            "verdict.html",
+            answer=answer,
+            estimates=SimpleNamespace(verdict=""),
+            fits={name.replace("_", " "): n for name, n in fits.items()},
         )
 
     page = said(True, good=29, unlike_the_training_groups=3, too_few_items=5)

@@ -267,7 +267,7 @@ def test_difference_estimator_is_prediction_powered_inference(seed, printed):
     m, N = len(e), 10**9
     # So many items that it does not matter whether the labelled ones are among them.
     got = design_based(
-        LabelMoments(*(x[None] for x in (e.sum(axis=0), e.T @ s, s.T @ s, t.mean(axis=0))), np.array([N]))
+        LabelMoments(*(x[None] for x in (e.sum(axis=0), e.T @ s, s.T @ s, t.mean(axis=0))), np.array([N])), power=1.0
     )
     assert_allclose(got.raw[0], printed["estimates"][seed], atol=1e-12)
     assert_allclose(got.covariance[0].diagonal(), (e - s).var(axis=0, ddof=1) / m, rtol=1e-6)
@@ -282,6 +282,112 @@ def test_interval_of_the_benchmark_is_that_of_ppi_python(seed, printed, monkeypa
     low, high = module.prediction_powered(*drawn(seed))
     assert_allclose(low, printed["lower"][seed], atol=1e-9)
     assert_allclose(high, printed["upper"][seed], atol=1e-9)
+
+
+def test_power_of_predictions_is_chosen_by_least_squares(rng):
+    """No other power gives a smaller total variance, and predictions that say nothing are not used."""
+    e, s, t = drawn(1)
+    noise = rng.dirichlet(np.ones(4), len(e) + len(t))
+    for g, rest in ((s, t), (noise[: len(e)], noise[len(e) :]), ((s + noise[: len(e)]) / 2, t)):
+        parts = LabelMoments(
+            *(x[None] for x in (e.sum(axis=0), e.T @ g, g.T @ g, rest.mean(axis=0))), np.array([1000.0])
+        )
+        m = len(e)
+        size = {power: np.trace(design_based(parts, power=power).covariance[0]) for power in np.linspace(0, 1, 101)}
+        tuned = np.trace(design_based(parts).covariance[0]) * (m - 2) / (m - 1)
+        assert tuned <= min(size.values()) * (1 + 1e-9)
+        assert tuned >= min(size.values()) * (1 - 1e-3)
+
+
+def test_equal_inclusion_probabilities_are_a_random_draw(trained, rng):
+    X, y, groups = make(rng, 5, 100)
+    labelled = some_labels(rng, y, groups, 25)
+    options = oq.inference.IntervalOptions(basis="labels")
+    for quantifier in (trained["PACC"], trained["GroupBLP"]):
+        plain = quantifier.predict_groups(X, groups, level=0.9, labels=labelled, options=options)
+        given = np.where(np.isnan(labelled), np.nan, 0.25)
+        got = quantifier.predict_groups(X, groups, level=0.9, labels=labelled, label_inclusion=given)
+        assert set(got.basis) == {"labels"}
+        assert "with the given probabilities" in got.provenance.labels
+        assert "drawn at random" in plain.provenance.labels
+        assert_allclose(got.prevalences, plain.prevalences, atol=1e-9)
+        assert_allclose(got.covariance, plain.covariance, atol=1e-12)
+        assert_allclose(got.bounds.mean_upper, plain.bounds.mean_upper, atol=1e-9)
+
+
+def uncertain_first(rng, quantifier, X, groups, m):
+    """Return the probabilities of items of equal groups to be labelled, 20 % uniform, and which of them are drawn."""
+    S = quantifier.scores(X)
+    u = np.sqrt(1 - (S**2).sum(axis=1))
+    N = np.bincount(groups)[groups]
+    pi = np.minimum(1, m * (0.2 / N + 0.8 * u / np.bincount(groups, u)[groups]))
+    return pi, rng.random(len(X)) < pi
+
+
+def test_labels_drawn_by_uncertainty_hold_with_their_probabilities(trained, rng):
+    X, y, groups = make(rng, 200, 150)
+    truth = oq.Samples.from_groups(groups, y).prevalences
+    quantifier = trained["PACC"]
+    pi, known = uncertain_first(rng, quantifier, X, groups, 30)
+    labelled = np.where(known, y, np.nan)
+    options = oq.inference.IntervalOptions(n_replicates=20)
+    given = quantifier.predict_groups(X, groups, level=0.95, labels=labelled, label_inclusion=pi, options=options)
+    classes, mean = covered(given, truth)
+    # 200 groups: four and a half standard errors of a part of 0.95 are 0.069.
+    assert classes > 0.91
+    assert mean > 0.87
+    random = quantifier.predict_groups(X, groups, level=0.95, labels=some_labels(rng, y, groups, 30), options=options)
+    assert (given.upper - given.lower).mean() < 1.1 * (random.upper - random.lower).mean()
+    # Estimates are unbiased, unlike those that take such labels for a random draw.
+    spread = np.sqrt(given.covariance[:, range(N_CLASSES), range(N_CLASSES)].mean(axis=0) / 200)
+    assert (np.abs((given.prevalences - truth).mean(axis=0)) < 5 * spread).all()
+
+
+def test_groups_with_few_labels_drawn_unequally_stay_with_the_method(trained, rng):
+    """The model of groups cannot use labels that are not a random draw."""
+    X, y, groups = make(rng, 3, 100)
+    labelled = some_labels(rng, y, groups, 5)
+    quantifier, population = trained["GroupBLP"], oq.inference.IntervalOptions("population")
+    got = quantifier.predict_groups(X, groups, labels=labelled, label_inclusion=np.full(300, 0.05), options=population)
+    assert set(got.basis) == {"model"}
+    assert_allclose(got.prevalences, quantifier.predict_groups(X, groups, options=population).prevalences)
+
+
+def test_inclusion_probabilities_add_up_in_portions(trained, rng):
+    X, y, groups = make(rng, 4, 60)
+    quantifier = trained["PACC"]
+    S, pi = quantifier.scores(X), rng.uniform(0.2, 0.9, 240)
+    labelled = np.where(rng.random(240) < pi, y, np.nan)
+    parts = [
+        quantifier.summarize(
+            S[rows], oq.Samples.from_groups(groups[rows]), labels=labelled[rows], label_inclusion=pi[rows]
+        )
+        for rows in np.array_split(rng.permutation(240), 3)
+    ]
+    whole = quantifier.summarize(S, oq.Samples.from_groups(groups), labels=labelled, label_inclusion=pi)
+    merged = oq.samples.Summary.merged(parts)
+    one, other = (estimate(quantifier, summary, 0.9) for summary in (merged, whole))
+    assert set(one.basis) == {"labels"}
+    assert_allclose(one.prevalences, other.prevalences, atol=1e-9)
+    assert_allclose(one.upper, other.upper, atol=1e-9)
+
+
+def test_wrong_inclusion_probabilities_are_refused(trained, rng):
+    X, y, groups = make(rng, 2, 30)
+    quantifier, half = trained["GroupBLP"], np.full(60, 0.5)
+    with pytest.raises(
+        ValueError, match=r"label_inclusion must be in \(0, 1\] for every labelled item, got 0 for item 1"
+    ):
+        quantifier.predict_groups(X, groups, labels=y, label_inclusion=[0.5, 0, *half[2:]])
+    with pytest.raises(ValueError, match=r"one probability per item, 60, got shape \(3,\)"):
+        quantifier.predict_groups(X, groups, labels=y, label_inclusion=half[:3])
+    with pytest.raises(ValueError, match="label_inclusion needs labels"):
+        quantifier.predict_groups(X, groups, label_inclusion=half)
+    options = oq.inference.IntervalOptions(basis="model")
+    with pytest.raises(ValueError, match="basis must be 'labels' with label_inclusion"):
+        quantifier.predict_groups(X, groups, labels=y, label_inclusion=half, options=options)
+    with pytest.raises(ValueError, match="label_inclusion must be None with sample_weight"):
+        quantifier.predict_groups(X, groups, labels=y, label_inclusion=half, sample_weight=half)
 
 
 def test_class_predictions_sum_to_one(trained, rng):
@@ -345,55 +451,7 @@ def test_estimates_and_bounds_are_possible_given_the_labelled_items(trained, nam
     assert_allclose(without.prevalences, got.prevalences, atol=1e-12)
 
 
-def drifted(rng, n_groups, n_items, offset):
-    """Return features, labels and groups like those of `make`, but with labels given by another standard."""
-    X, y, groups = make(rng, n_groups, n_items)
-    moved = rng.random(len(y)) < offset
-    return X, np.where(moved, np.minimum(y + 1, N_CLASSES), y), groups
-
-
-def test_labels_of_all_groups_together_give_up_a_model_that_they_contradict(trained, rng):
-    """What is seen is the same, but most of the labels are a class higher: no group by itself can show it."""
-    X, y, groups = drifted(rng, 60, 60, 0.8)
-    labelled = some_labels(rng, y, groups, 12)
-    got = trained["GroupBLP"].predict_groups(X, groups, level=0.95, labels=labelled)
-    assert set(got.basis) == {"labels"}
-    truth = oq.Samples.from_groups(groups, y).prevalences
-    kept = trained["GroupBLP"].predict_groups(
-        X, groups, level=0.95, labels=labelled, options=oq.inference.IntervalOptions(basis="model")
-    )
-    assert set(kept.basis) == {"model"}
-    assert covered(got, truth)[0] > covered(kept, truth)[0]
-
-
 def test_labels_of_groups_like_the_training_groups_keep_the_model(trained, rng):
     X, y, groups = make(rng, 60, 60)
     got = trained["GroupBLP"].predict_groups(X, groups, level=0.95, labels=some_labels(rng, y, groups, 12))
     assert (got.basis == "model").mean() > 0.8
-
-
-def test_evidence_of_labels_merges_like_summaries(trained, rng):
-    X, y, groups = make(rng, 40, 30)
-    q, labelled = trained["GroupBLP"], some_labels(rng, y, groups, 5)
-    S = q.scores(X)
-    whole = q.collect(q.summarize(S, oq.Samples.from_groups(groups), labels=labelled))
-    parts = []
-    for rows in (groups < 15, groups >= 15):
-        parts.append(q.collect(q.summarize(S[rows], oq.Samples.from_groups(groups[rows]), labels=labelled[rows])))
-    for one, other in zip(parts[0].merge(parts[1]), whole, strict=True):
-        assert_allclose(one, other, rtol=1e-9, atol=1e-9)
-    none = q.collect(q.summarize(S, oq.Samples.from_groups(groups), labels=[None] * len(S)))
-    assert none.p_value(100) == 1
-    assert trained["PACC"].collect(q.summarize(S)) is None
-
-
-def test_labels_are_as_surprising_as_their_p_value_says(trained):
-    """Of fresh groups like the training groups, p-values are not too small; the tolerance makes them large."""
-    q, p = trained["GroupBLP"], []
-    for seed in range(20):
-        X, y, groups = make(generator(100 + seed), 30, 20)
-        labelled = some_labels(generator(200 + seed), y, groups, 10)
-        evidence = q.collect(q.summarize(q.scores(X), oq.Samples.from_groups(groups), labels=labelled))
-        p.append(evidence.p_value(q.group_model_.n_groups))
-    # All of them share the training groups: 6 of 20 below 1 % would not be chance.
-    assert np.sum(np.array(p) < 0.01) < 6

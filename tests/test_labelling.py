@@ -14,11 +14,13 @@ from test_real_groups import N_CLASSES, make
 
 import ordinalq as oq
 from ordinalq.cli import main
+from ordinalq.inference.label_plan import spread_labels
 from ordinalq.inference.model import learned_groups
 from ordinalq.io.table import open_table
 from ordinalq.tables import fit as fitting
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 
+POPULATION = oq.inference.IntervalOptions("population")
 CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
 
 
@@ -107,6 +109,40 @@ def test_wrong_questions_are_refused(trained, rng):
         trained["GroupBLP"].labels_needed(X, groups, width=0)
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.6])
+def test_labels_spread_over_all_groups_reach_their_planned_width(trained, offset, rng):
+    """With and without a common offset of the new groups."""
+    X, y, groups = make(rng, 60, 80)
+    X, q = X + offset, trained["GroupBLP"]
+    summary = q.summarize(q.scores(X), oq.Samples.from_groups(groups), labels=[None] * len(y))
+    planned = spread_labels(q, summary, n_labels=200)
+    assert planned.width < planned.now
+    known = np.zeros(len(y), dtype=bool)
+    known[rng.choice(len(y), 200, replace=False)] = True
+    got = q.predict_groups(X, groups, level=0.95, labels=np.where(known, y, np.nan))
+    assert 0.8 < np.median(width_of(got, "mean")) / planned.width < 1.25
+    # The number of labels for that width is about the same.
+    needed = spread_labels(q, summary, planned.width)
+    assert needed.width <= planned.width
+    assert 100 < needed.n_labels < 300
+    assert f"{needed.n_labels} labels, drawn at random from all groups" in str(needed)
+    assert spread_labels(q, summary, 10.0).n_labels == 0
+    assert "Not even 4,800 labels" in str(spread_labels(q, summary, 1e-3, options=POPULATION))
+
+
+def test_wrong_questions_about_spread_labels_are_refused(trained, rng):
+    X, y, groups = make(rng, 3, 20)
+    summaries = {
+        name: q.summarize(q.scores(X), oq.Samples.from_groups(groups), labels=y) for name, q in trained.items()
+    }
+    with pytest.raises(ValueError, match="Pass either width or n_labels"):
+        spread_labels(trained["GroupBLP"], summaries["GroupBLP"])
+    with pytest.raises(TypeError, match="must have a model of groups, got PACC"):
+        spread_labels(trained["PACC"], summaries["PACC"], 0.1)
+    with pytest.raises(ValueError, match="n_labels must be at most the number of unlabelled items, 0, got 5"):
+        spread_labels(trained["GroupBLP"], summaries["GroupBLP"], n_labels=5)
+
+
 # ---- tables and the command line -----------------------------------------------------------------------------------
 
 
@@ -129,6 +165,62 @@ def tables(tmp_path_factory):
 
 def run(*words):
     assert main([str(word) for word in words]) == 0
+
+
+def test_inclusion_probabilities_in_a_column_of_a_table(tables, tmp_path, capsys):
+    model, frame = oq.load_model(tables / "GroupBLP.oq"), pd.read_csv(tables / "new.csv")
+    frame["chance"] = np.where(frame["known"].notna(), 0.2 + 0.5 * (frame["known"] > 2), np.nan)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    how = {"by": "shop", "labels": "known", "level": 0.9}
+    expected = model.predict_groups(frame, label_inclusion="chance", **how)
+    assert expected.basis.tolist() == ["labels"] * 12 + ["labels"]
+    assert_array_equal(expected.upper, model.predict_groups(frame, label_inclusion=frame["chance"], **how).upper)
+    assert not np.allclose(expected.prevalences, model.predict_groups(frame, **how).prevalences)
+    options = ["--by", "shop", "--labels", "known", "--label-inclusion", "chance", "--interval", 0.9, "--json"]
+    capsys.readouterr()
+    run("predict", tables / "GroupBLP.oq", tmp_path / "new.csv", *options)
+    rows = json.loads(capsys.readouterr().out)["groups"]
+    assert_allclose([row["prevalences"] for row in rows], expected.prevalences, atol=1e-9)
+    assert_allclose([row["upper"] for row in rows], expected.upper, atol=1e-9)
+    frame.assign(chance=2).to_csv(tmp_path / "wrong.csv", index=False)
+    assert main([str(word) for word in ["predict", tables / "GroupBLP.oq", tmp_path / "wrong.csv", *options]]) != 0
+    assert "expected a probability in (0, 1]" in capsys.readouterr().err
+    assert main([str(w) for w in ["plan", tables / "GroupBLP.oq", tmp_path / "new.csv", *options]]) != 0
+    assert "plan does not support --label-inclusion" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["GroupBLP", "PACC"])
+def test_plan_draws_exactly_as_many_rows_as_asked(method, tables, tmp_path, capsys):
+    new = pd.read_csv(tables / "new.csv")
+    call = ["plan", tables / f"{method}.oq", tables / "new.csv", "--by", "shop", "--labels", "known", "--rows"]
+    drawn = {}
+    for name, seed in (("one", 3), ("again", 3), ("other", 4)):
+        run(*call, 50, "--random-state", seed, "--out", tmp_path / f"{name}.csv")
+        drawn[name] = pd.read_csv(tmp_path / f"{name}.csv")
+    assert "50 rows, drawn at random from all rows without a label" in " ".join(capsys.readouterr().out.split())
+    assert [len(rows) for rows in drawn.values()] == [50, 50, 50]
+    assert drawn["one"].equals(drawn["again"])
+    assert not drawn["one"].equals(drawn["other"])
+    lines = drawn["one"].iloc[:, 0].to_numpy()
+    assert len(set(lines)) == 50
+    # The first line of the file has the names.
+    assert new["known"].isna().to_numpy()[lines - 2].all()
+    assert drawn["one"]["shop"].nunique() > 4
+    run(*call, 45, "--group", 7, "--out", tmp_path / "group.csv", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["group"]) == (45, "7")
+    assert set(pd.read_csv(tmp_path / "group.csv")["shop"]) == {7}
+    run(*call, 20, "--out", tmp_path / "group.csv", "--json")
+    assert ("spread" in json.loads(capsys.readouterr().out)) == (method == "GroupBLP")
+    for wrong, message in (
+        (["46", "--group", "7"], "at most the number of rows without a label, 45, got 46"),
+        (["5", "--group", "77"], "group must be one of the 13 groups, got '77'"),
+        (["5000"], "at most the number of rows without a label, 540, got 5,000"),
+    ):
+        assert main([str(word) for word in [*call, *wrong, "--out", tmp_path / "wrong.csv"]]) != 0
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert main([str(word) for word in [*call, "5"]]) != 0
+    assert "--rows needs --out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", ["GroupBLP", "PACC"])

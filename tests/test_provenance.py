@@ -36,7 +36,7 @@ def test_labels_are_part_of_the_provenance(data, rng):
     labels = np.where(rng.permutation(600) < 300, y, np.nan)
     q = oq.PACC().fit(X, y)
     found = estimate(q, q.summarize(q.scores(X), oq.Samples.from_groups(groups % 2), labels=labels), 0.9)
-    said = "300 items, drawn at random within their groups; 2 of 2 estimates rest on them alone"
+    said = "300 items, drawn at random; 2 of 2 estimates rest on them alone"
     assert found.provenance.labels == said
     assert json.loads(json.dumps(found.to_json()))["provenance"]["labels"] == said
     assert "1 of 1" in found.take([0]).provenance.labels

@@ -56,13 +56,15 @@ def test_executors_give_what_one_machine_gives(data, by, level):
         assert_same(oq.spark.predict_groups(model, there, by, level=level).toPandas(), model, frame, by, level)
 
 
-def test_labels_and_weights_of_rows_count(session, data):
+@pytest.mark.parametrize("name", ["PACC", "GroupBLP"])
+def test_labels_and_weights_of_rows_count(session, data, name):
+    """Labels of any groups enter all estimates of GroupBLP, which takes two passes."""
     models, frame, _ = data
     frame = frame[["x", "z", "shop"]].assign(known=frame["stars"].where(frame.index % 5 == 0), w=1.0 + frame.index % 4)
     there = session.createDataFrame(frame.astype(object).where(frame.notna(), None).to_dict("records"), WEIGHED)
     how = {"level": 0.9, "labels": "known", "sample_weight": "w"}
-    found = oq.spark.predict_groups(models["PACC"], there, "shop", **how).toPandas()
-    expected = models["PACC"].predict_groups(frame, "shop", **how).frame()
+    found = oq.spark.predict_groups(models[name], there, "shop", **how).toPandas()
+    expected = models[name].predict_groups(frame, "shop", **how).frame()
     pd.testing.assert_frame_equal(
         found.set_index("shop").loc[expected["shop"]], expected.set_index("shop"), check_dtype=False, rtol=0, atol=1e-10
     )

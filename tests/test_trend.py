@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import chi2, kstest
+from scipy.stats import chi2, kstest, norm
 from seeds import generator
 
 import ordinalq as oq
@@ -62,8 +62,7 @@ def test_a_change_is_seen():
     # The mean class falls by 0.03 * 3 + 0.02 from month to month.
     assert_allclose(found.slope[0], -0.11, atol=0.05)
     text = str(found)
-    assert text.startswith("The distribution changes (6 groups by month, chi-square ")
-    assert "the mean class falls by 0." in text
+    assert text.startswith("The distribution changes (6 groups by month, p < 0.001): the mean class falls by 0.")
     assert text.endswith("(This is about the populations behind the items.)")
     assert found.frame()["n_groups"].tolist() == [6]
     assert found.to_json()["estimand"] == "population"
@@ -89,12 +88,31 @@ def test_chi_square_is_that_of_the_formula(rng):
     expected = sum(N * d @ np.linalg.solve(W, d) for N, d in zip(n_items, D, strict=True))
     assert_allclose(found.chi2, expected, rtol=1e-9)
     assert found.degrees_of_freedom[0] == 12
-    assert_allclose(found.p_value, chi2.sf(expected, 12), rtol=1e-9)
     slope, v = np.polyfit(np.arange(5), P @ np.arange(1, 5), 1, w=np.sqrt(n_items), cov="unscaled")
     u = np.arange(1.0, 5)
     error = np.sqrt(v[0, 0] * u @ (np.diag(SHARES) - np.outer(SHARES, SHARES)) @ u)
     assert_allclose(found.slope, slope[0], rtol=1e-9)
     assert_allclose(found.slope_upper - found.slope, 1.6448536 * error, rtol=1e-6)
+    # Three tests: the slope, its independent rest, and the period that a line without it misses most.
+    rise = (slope[0] / error) ** 2
+    parts = np.array([chi2.sf(rise, 1), chi2.sf(expected - rise, 11)])
+    assert_allclose([found.slope_p_value[0], found.other_p_value[0]], 1 - (1 - parts) ** 3, rtol=1e-6, atol=1e-12)
+    means, times, missed = P @ u, np.arange(5), []
+    for t in times:
+        others = np.delete(times, t)
+        line, v = np.polyfit(others, means[others], 1, w=np.sqrt(n_items[others]), cov="unscaled")
+        unit = u @ (np.diag(SHARES) - np.outer(SHARES, SHARES)) @ u
+        at = np.array([t, 1])
+        scatter = (n_items[others] * (means[others] - np.polyval(line, others)) ** 2).sum() / unit / 2
+        distance = means[t] - np.polyval(line, t)
+        missed.append((abs(distance) / np.sqrt(unit * (at @ v @ at + 1 / n_items[t])), max(1, scatter), distance))
+    worst = int(np.argmax([score for score, _, _ in missed]))
+    assert found.outlier[0] == worst
+    assert_allclose(found.outlier_shift[0], missed[worst][2], rtol=1e-6)
+    single = 1 - (1 - 2 * norm.sf(missed[worst][0] / np.sqrt(missed[worst][1]))) ** 5
+    assert_allclose(found.outlier_p_value[0], 1 - (1 - single) ** 3, rtol=1e-6, atol=1e-12)
+    tests = found.slope_p_value[0], found.outlier_p_value[0], found.other_p_value[0]
+    assert found.p_value[0] == min(tests)
     assert "(This is about exactly these items.)" in str(found)
 
 
@@ -233,3 +251,39 @@ def test_picture_has_a_place_for_every_period_and_none_for_rows_without_one(rng)
     shops = Keys.of(pd.DataFrame({"shop": list("aabb"), "day": ["2023", "2025", "2024", None]}))[0]
     (ax,) = plot_trend(Estimates(np.arange(1, 4), P, np.full(4, 10), shops))
     assert [line.get_xdata().tolist() for line in ax.lines] == [[0, 2], [1]]
+
+
+def test_a_sentence_never_names_a_change_that_its_test_does_not_find(rng):
+    """A slope with an interval that excludes zero is not mentioned unless the one test is significant."""
+    for _ in range(200):
+        T, slope = int(rng.integers(2, 40)), rng.normal(0, 0.02)
+        P = rng.dirichlet(200 * SHARES, T) + np.outer(np.arange(T) - (T - 1) / 2, [-1, 0, 0, 1]) * slope / 3 / T
+        found = by_hand(T, P=P, groups=[f"20{t + 10}" for t in range(T)]).trend()
+        text, p = str(found), found.p_value[0]
+        assert ("changes" in text) == (p < 0.05)
+        assert not (p >= 0.05 and any(word in text for word in ("rises", "falls", "stands out")))
+        assert ("rises" in text or "falls" in text) == (found.slope_p_value[0] < 0.05)
+
+
+def test_an_outlying_period_is_named():
+    means = np.full(24, 0.4)
+    means[[6, 17]] = [0.05, 0.42]
+    P = np.column_stack([0.6 - means, np.full(24, 0.2), np.full(24, 0.2), means])
+    months = [f"2024-{t + 1:02d}" for t in range(12)] + [f"2025-{t + 1:02d}" for t in range(12)]
+    found = by_hand(24, P=P, groups=pd.Series(months, name="month")).trend()
+    text = "2024-07 stands out with a mean class of 1.75, 1.05 below the line of the other periods"
+    # The others neither rise nor fall.
+    assert str(found).startswith(f"The distribution changes (24 groups by month, p < 0.001): {text}.")
+    assert found.frame()["outlier"].tolist() == ["2024-07"]
+    assert found.to_json()["outlier"] == "2024-07"
+    assert "2024-07" not in str(by_hand(24, P=np.tile(SHARES, (24, 1)), groups=months).trend())
+
+
+def test_no_slope_exceeds_the_scale():
+    """Two years at both ends of the scale are stated as they are; three years rise by two classes at most per year."""
+    ends = np.array([[0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.01, 0.97]])
+    two = by_hand(2, P=ends, groups=["2010", "2011"]).trend()
+    assert "the mean class rises from 1.06 in 2010 to 3.94 in 2011" in str(two)
+    assert "per year" not in str(two)
+    years = by_hand(3, np.array([5, 5, 5000]), P=ends[[0, 1, 1]], groups=["2010", "2011", "2012"]).trend()
+    assert np.abs([years.slope, years.slope_lower, years.slope_upper]).max() <= 1.5

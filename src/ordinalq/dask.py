@@ -33,8 +33,8 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     max_items : int, default=10,000,000
         Items of one group that a task takes, for methods that need all of them; more are an error.
     **how
-        `level`, `options`, `labels`, `sample_weight` and `weight_type`, see :meth:`ordinalq.TableModel.predict_groups`;
-        labels and weights are columns of the frame.
+        `level`, `options`, `labels`, `drift`, `sample_weight` and `weight_type`, see
+        :meth:`ordinalq.TableModel.predict_groups`; labels and weights are columns of the frame.
     """
     task = core.prepared(model, frame.columns, by, **how)
     sent = _delayed(core.payload(task))
@@ -60,10 +60,15 @@ def _finish(
     there = [part for part, one in zip(parts, known, strict=True) if one is not None]
     layout = core.layout(task, [one for one in known if one is not None], file, max_items)
     split = [_step("split", nout=len(layout.slices))(layout, part) for part in there]
-    results = [
-        _step("finished")(sent, number, layout.keys[rows], [blocks[number] for blocks in split])
+    merged = [
+        _step("merged")(layout.keys[rows], [blocks[number] for blocks in split])
         for number, rows in enumerate(layout.slices)
     ]
+    drift = None
+    if core.takes_two_passes(task):
+        merged = dask.persist(*merged)
+        drift = core.with_drift(task, dask.compute(*(_step("collected")(sent, block) for block in merged)))
+    results = [_step("finished")(sent, number, block, drift) for number, block in enumerate(merged)]
     return core.collected(task, dask.compute(*results), layout.keys)
 
 
@@ -81,14 +86,12 @@ def _split(layout: core.Layout, part: "Portion") -> list[Any]:
     return [found.get(number) for number in range(len(layout.slices))]
 
 
-def _finished(sent: Any, number: int, keys: Any, parts: Sequence[Any]) -> Any:
-    return core.finished(core.received(sent), number, keys, [part for part in parts if part is not None])
-
-
 STEPS: dict[str, Callable[..., Any]] = {
     "scored": lambda sent, frame: core.scored(core.received(sent), frame),
     "read": lambda sent, file, block: core.scored_block(core.received(sent), file, block),
     "facts": lambda part: None if part is None else core.facts(part),
     "split": _split,
-    "finished": _finished,
+    "merged": lambda keys, parts: core.merged_block(keys, [part for part in parts if part is not None]),
+    "collected": lambda sent, block: core.received(sent).quantifier.collect(block),
+    "finished": lambda sent, number, block, drift: core.finished(core.received(sent), number, block, drift),
 }

@@ -62,7 +62,8 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
         parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
         kept, layout = _laid_out(task, sent, parts, None, max_items)
         schema = _schema(task, frame.schema, by)
-        return _by_block(kept, sent, layout).applyInArrow(_remote("rows", sent, to_arrow_schema(schema)), schema)
+        blocks = _by_block(kept, sent, layout)
+        return blocks.applyInArrow(_remote("rows", sent, to_arrow_schema(schema), _drift(task, sent, blocks)), schema)
 
 
 def read_table(task: core.Task, file: "Table", session: Any) -> Any:
@@ -73,7 +74,8 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
     with _told():
         pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
         kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
-        found = _collected(_by_block(kept, sent, layout).applyInArrow(_remote("bodies", sent), ROW))
+        blocks = _by_block(kept, sent, layout)
+        found = _collected(blocks.applyInArrow(_remote("bodies", sent, _drift(task, sent, blocks)), ROW))
         kept.unpersist()
     return core.collected(task, found, layout.keys)
 
@@ -127,6 +129,13 @@ def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
     return kept.mapInArrow(_remote("split", sent, where), ROW).groupBy("block")
 
 
+def _drift(task: core.Task, sent: Any, blocks: Any) -> Any:
+    """Return the common offset of all groups, for which all blocks are merged once before they are estimated."""
+    if not core.takes_two_passes(task):
+        return None
+    return core.with_drift(task, _collected(blocks.applyInArrow(_remote("collected", sent), ROW)))
+
+
 def _remote(name: str, sent: Any, *more: Any) -> Callable[..., Any]:
     """Return a function that does a step on an executor."""
     step = core.remote("spark", name)
@@ -171,23 +180,28 @@ def _split(sent: Any, batches: Iterator[pa.RecordBatch], layout: Any) -> Iterato
             yield _row(block, row["origin"], (summary, layout.value.keys[layout.value.slices[block]]))
 
 
-def _finished(sent: Any, table: pa.Table) -> tuple[int, Any]:
-    """Return the number of a block of groups and what its parts give."""
+def _merged(table: pa.Table) -> tuple[int, Any]:
+    """Return the number of a block of groups and the sums of its parts."""
     rows = sorted(table.to_pylist(), key=lambda row: str(row["origin"]))
     parts = [core.unpacked(row["body"]) for row in rows]
-    number = int(rows[0]["block"])
-    return number, core.finished(core.received(sent), number, parts[0][1], [summary for summary, _ in parts])
+    return int(rows[0]["block"]), core.merged_block(parts[0][1], [summary for summary, _ in parts])
 
 
-def _bodies(sent: Any, table: pa.Table) -> pa.Table:
+def _sums(sent: Any, table: pa.Table) -> pa.Table:
+    """Return the sums of a block that determine the common offset as one row."""
+    number, summary = _merged(table)
+    return pa.Table.from_batches([_row(number, "", core.received(sent).quantifier.collect(summary))])
+
+
+def _bodies(sent: Any, table: pa.Table, drift: Any) -> pa.Table:
     """Return what a block gives as one row."""
-    number, found = _finished(sent, table)
-    return pa.Table.from_batches([_row(number, "", found)])
+    number, summary = _merged(table)
+    return pa.Table.from_batches([_row(number, "", core.finished(core.received(sent), number, summary, drift))])
 
 
-def _estimated(sent: Any, table: pa.Table, schema: Any) -> pa.Table:
+def _estimated(sent: Any, table: pa.Table, schema: Any, drift: Any) -> pa.Table:
     """Return the estimates of a block, one row per group."""
-    _, (estimates, failed) = _finished(sent, table)
+    estimates, failed = core.finished(core.received(sent), *_merged(table), drift)
     warn_of_failed(failed, len(estimates))
     columns = {column.name: column.tolist() for column in estimates.keys.columns}
     # Where weights happen to be ones, an item is worth an item.
@@ -201,6 +215,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "read": _read,
     "facts": _facts,
     "split": _split,
+    "collected": _sums,
     "bodies": _bodies,
     "rows": _estimated,
 }

@@ -16,7 +16,7 @@ from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.inference.model import has_held_out, learned_groups
 from ordinalq.inference.options import IntervalOptions
-from ordinalq.inference.predict import estimate
+from ordinalq.inference.predict import drift_of, estimate
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table
@@ -216,9 +216,11 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
 def compare(model: Path, groups: Sequence[str], level: float, estimand: str, folder: Path) -> Compared:
     """Compare groups of the table that was estimated last, and write the result as a table."""
     loaded, _ = load_model_and_info(model)
-    summary = chosen(Summary.load(folder / "summary.npz"), groups)
+    summary = Summary.load(folder / "summary.npz")
     quantifier = fitted_quantifier(loaded).for_groups()
-    estimates = estimate(quantifier, summary, level, IntervalOptions(estimand=estimand))
+    # All groups of the table determine their common offset.
+    drift = drift_of(quantifier, summary)
+    estimates = estimate(quantifier, chosen(summary, groups), level, IntervalOptions(estimand=estimand), drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv", csv_safe=True)

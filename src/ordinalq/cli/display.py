@@ -99,6 +99,15 @@ def others(estimates: "Estimates", n_groups: int) -> None:
         say(f"{OTHER}: {rest:,} more group{'s' * (rest != 1)}, {estimates.n_items[-1]:,} items, as one")
 
 
+def assumption(estimates: "Estimates") -> None:
+    """State what is assumed of groups that are not like the training groups by their columns."""
+    from ordinalq.inference.provenance import ASSUMED, PARTS
+
+    groups = "" if estimates.provenance is None else estimates.provenance.groups
+    if PARTS in groups or ASSUMED in groups:
+        sentences(groups)
+
+
 def basis(estimates: "Estimates") -> None:
     """State what estimates with labels rest on."""
     if estimates.basis is None or estimates.n_labelled is None:
@@ -112,6 +121,12 @@ def basis(estimates: "Estimates") -> None:
         text += f"; {some - alone:,} estimates rest on the model"
         text += " (--basis labels: on the labels alone, where there are ten)"
     say(text)
+
+
+def verdict(estimates: "Estimates") -> None:
+    """State whether all groups together differ from the training groups."""
+    if estimates.verdict:
+        sentences(estimates.verdict)
 
 
 def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str) -> None:

@@ -5,7 +5,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -34,7 +34,7 @@ from ordinalq.cli.options import (
 
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
-    from ordinalq.inference.label_plan import LabelsNeeded
+    from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels
     from ordinalq.inference.options import IntervalOptions
     from ordinalq.inference.trend import Trend
     from ordinalq.io.table import Table
@@ -70,14 +70,24 @@ class Job:
             "comparisons and periods population.",
         ),
     ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random within each group.")
+    labels: Annotated[str | None, typer.Option(help="Column with labels of some rows, drawn at random.")] = None
+    label_inclusion: Annotated[
+        str | None,
+        typer.Option(help="Column with the probability of each labelled row to be drawn; implies --basis labels."),
     ] = None
     basis: Annotated[
         str,
         typer.Option(
             "--basis",
             help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
+        ),
+    ] = "auto"
+    drift: Annotated[
+        str,
+        typer.Option(
+            help="Common offset of all groups from the training groups: 'auto' estimates it, 'none' estimates groups "
+            "independently, a number such as 0.3 states its variance, a .json file of predict --json has that of an "
+            "earlier table.",
         ),
     ] = "auto"
     weight: WeightOption = None
@@ -108,6 +118,20 @@ class Job:
         check_choice("--estimand", estimand, ESTIMANDS)
         check_choice("--basis", self.basis, BASES)
         return IntervalOptions(estimand=estimand, random_state=self.random_state, basis=self.basis)
+
+    @property
+    def stated_drift(self) -> Any:
+        """The value of --drift; raise ValueError if it is none of the choices."""
+        if self.drift in ("auto", "none"):
+            return None if self.drift == "none" else "auto"
+        if self.drift.endswith(".json"):
+            from ordinalq.inference.drift import Drift
+
+            return Drift.read(Path(self.drift))
+        try:
+            return float(self.drift)
+        except ValueError:
+            raise ValueError(f"--drift must be auto, none, a number or a .json file, got {self.drift!r}.") from None
 
     @property
     def in_time(self) -> bool:
@@ -180,6 +204,7 @@ class Job:
         how = (
             self.by,
             self.labels,
+            self.label_inclusion,
             self.weight,
             self.weight_type,
             self.file.format,
@@ -203,6 +228,7 @@ class Job:
             yield {
                 "by": self.columns,
                 "labels": self.labels,
+                "label_inclusion": self.label_inclusion,
                 "weight": self.weight,
                 "weight_type": self.weight_type,
                 "n_jobs": self.n_jobs,
@@ -261,7 +287,8 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
 
     groups = Grouping(job.columns, job.file.format)
     # Sums are few and come here, where all else is the same as on one machine.
-    reading = Reading(job.loaded, groups, job.labels, weight=job.weight, weight_type=job.weight_type)
+    how: dict[str, Any] = {"weight": job.weight, "weight_type": job.weight_type, "label_inclusion": job.label_inclusion}
+    reading = Reading(job.loaded, groups, job.labels, **how)
     task = engines.Task(reading, level, options.repeatable(), estimates=not job.quantifier.traits.uses_sample_means)
     found: Summary | Estimates = (_on_dask if where.engine == "dask" else _on_spark)(task, job, where)
     if isinstance(found, Estimates):
@@ -383,7 +410,9 @@ def predict(
         return
     display.prevalences(estimates)
     display.others(estimates, n_groups)
+    display.assumption(estimates)
     display.basis(estimates)
+    display.verdict(estimates)
     _say(job, estimates, trend, found, outputs)
 
 
@@ -423,11 +452,11 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.predict import estimate, select
+    from ordinalq.inference.predict import drift_of, estimate, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 
-    quantifier = job.quantifier
+    quantifier, stated = job.quantifier, job.stated_drift
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
@@ -442,10 +471,10 @@ def _answer(
         if not isinstance(read, Summary):
             return Answer(read, len(read), None)
         summary = read
-    n_groups = len(summary)
+    n_groups, drift = len(summary), drift_of(quantifier, summary, stated)
     if selects:
-        summary = select(quantifier, summary, **selection)
-    estimates = estimate(quantifier, summary, interval, options)
+        summary = select(quantifier, summary, **selection, drift=drift)
+    estimates = estimate(quantifier, summary, interval, options, drift)
     found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
     return Answer(estimates, n_groups, found)
 
@@ -531,7 +560,7 @@ def compare(
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
-    from ordinalq.inference.predict import estimate
+    from ordinalq.inference.predict import drift_of, estimate
     from ordinalq.io import writing
     from ordinalq.tables.predict import chosen, summarize_table
 
@@ -545,8 +574,10 @@ def compare(
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
     kind = writing.picture_format(job.output(plot)) if plot else ""
     with job.reading() as how:
-        summary = chosen(summarize_table(job.loaded, job.file, **how), groups)
-    estimates = estimate(job.quantifier, summary, interval, plan)
+        summary = summarize_table(job.loaded, job.file, **how)
+    # All groups of the table determine their common offset.
+    drift = drift_of(job.quantifier, summary, job.stated_drift)
+    estimates = estimate(job.quantifier, chosen(summary, groups), interval, plan, drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     if plot is not None:
@@ -559,6 +590,7 @@ def compare(
         say_json(found.to_json())
         return
     display.prevalences(estimates)
+    display.assumption(estimates)
     display.basis(estimates)
     display.sentences(f"\n{found}")
     if plot is not None:
@@ -584,12 +616,17 @@ def plan(
     width: Annotated[float, typer.Option(help="Width of the interval to reach: in classes, or in shares.")] = 0.05,
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
+    rows: Annotated[
+        int | None, typer.Option(help="Draw exactly this many rows from all groups, or from --group; needs --out.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="With --rows: the group to draw from.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
     from ordinalq._utils.validation import check_real
+    from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
     from ordinalq.tables.label_plan import plan_labels, rows_to_label
@@ -603,21 +640,68 @@ def plan(
             raise ValueError("--out needs a table in a file, which is read three times, got standard input.")
         job.output(out)
     kind = writing.table_format(out) if out else ""
-    if job.weight is not None:
-        raise ValueError("plan does not support --weight.")
+    for option in ("weight", "label_inclusion"):
+        if getattr(job, option) is not None:
+            raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
+    if group is not None and rows is None:
+        raise ValueError("--group needs --rows.")
+    if rows is not None:
+        _draw_rows(job, rows, group, out, made, quantity, interval)
+        return
     with job.reading() as how:
-        del how["weight"], how["weight_type"]
+        del how["weight"], how["weight_type"], how["label_inclusion"]
         found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
     if out is not None:
-        rows = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
+        drawn = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
-            writing.write_table(rows, path, kind, csv_safe=job.csv_safe)
+            writing.write_table(drawn, path, kind, csv_safe=job.csv_safe)
     if job.json:
-        say_json(_needed_result(found.needed))
+        say_json(_needed_result(found.needed) | _spread_result(found.spread))
         return
     _say_needed(found.needed)
+    if found.spread is not None:
+        display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+
+
+def _draw_rows(
+    job: Job,
+    n_rows: int,
+    group: str | None,
+    out: Path | None,
+    options: "IntervalOptions",
+    quantity: str,
+    level: float,
+) -> None:
+    """Draw a given number of rows to label, write them, and state what they bring."""
+    from ordinalq.cli import display
+    from ordinalq.io import writing
+    from ordinalq.tables.label_plan import draw_rows
+
+    if out is None:
+        raise ValueError("--rows needs --out, the file for the rows.")
+    if group is not None and job.by is None:
+        raise ValueError("--group needs --by, the column of the groups.")
+    with job.reading() as how:
+        del how["weight"], how["weight_type"], how["label_inclusion"]
+        target, seed = job.labels or job.info.target, job.random_state
+        how |= {"group": group, "target": target, "quantity": quantity, "level": level, "options": options}
+        found = draw_rows(job.loaded, job.file, n_rows, random_state=seed, **how)
+    with writing.replacing(out) as path:
+        writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)
+    if job.json:
+        say_json({"rows": len(found.rows), "group": group} | _spread_result(found.spread))
+        return
+    if found.spread is not None:
+        display.sentences(f"{found.spread}")
+    where = "all rows without a label" if group is None else f"the rows of {group} without a label"
+    say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
+
+
+def _spread_result(spread: "SpreadLabels | None") -> dict[str, Any]:
+    """Return what --json has of labels that are spread over all groups."""
+    return {} if spread is None else {"spread": asdict(spread)}
 
 
 def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:

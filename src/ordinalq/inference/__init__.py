@@ -6,6 +6,8 @@ The functions take any object with the members of `ordinalq.inference.model.Fitt
 from ordinalq.inference.bounds import Bounds as Bounds
 from ordinalq.inference.comparison import Comparison as Comparison
 from ordinalq.inference.diagnosis import Diagnosis as Diagnosis
+from ordinalq.inference.drift import Drift as Drift
+from ordinalq.inference.drift import LabelSelectionWarning as LabelSelectionWarning
 from ordinalq.inference.estimates import Estimates as Estimates
 from ordinalq.inference.label_plan import LabelsNeeded as LabelsNeeded
 from ordinalq.inference.model import HeldOut as HeldOut

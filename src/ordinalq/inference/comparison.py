@@ -178,7 +178,22 @@ class Side(NamedTuple):
     E: Floats
 
 
-def compared(classes: Array, A: Side, B: Side, S: Floats | None, scale: Scale) -> Comparison:
+class SameGroup(NamedTuple):
+    """K pairs, some of which are parts of the same group, see `ordinalq.inference.nested`.
+
+    `pairs` (K,) marks these. `difference` (K, n) is that of their linear estimates, `E` (K, n, n) its covariance if
+    they are alike, and `response` (K, n) the ratio of the estimated to the true difference.
+    """
+
+    pairs: Mask
+    difference: Floats
+    E: Floats
+    response: Floats
+
+
+def compared(
+    classes: Array, A: Side, B: Side, S: Floats | None, scale: Scale, same: SameGroup | None = None
+) -> Comparison:
     """Return what is known of the differences of K pairs of groups.
 
     A statistic a of A, such as its mean class, has the interval [a - l, a + h], b of B [b - l', b + h'], and r is the
@@ -191,6 +206,9 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None, scale: Scale) -
     wider by the ratio of the normal quantiles, and the probability that a mean class is higher is that of the widest
     interval that does not hold zero. S (K, n, n) is what errors of both have in common, E[e_A e_B']; None for nothing.
     `scale` has the values of the classes.
+
+    Parts of the same group share its effect. Their difference d is tested by its standard deviation s if they are
+    alike; the interval is (d -+ z s) / response, as estimates are drawn to the group, and contains d.
     """
     K, n = A.P.shape
     level = A.bounds.level
@@ -213,6 +231,14 @@ def compared(classes: Array, A: Side, B: Side, S: Floats | None, scale: Scale) -
     d = difference[:, -1]
     # Without any error the sign is known.
     score = d / np.maximum(np.where(d > 0, down[:, -1], up[:, -1]), ROUNDING)
+    if same is not None and same.pairs.any():
+        k = same.pairs
+        s, ratio = np.sqrt(np.maximum(along(same.E), 0))[k], np.maximum(same.response[k], ROUNDING)
+        linear = (same.difference @ U)[k]
+        ends = (linear - wide * s) / ratio, (linear + wide * s) / ratio
+        lower[k] = np.maximum(np.minimum(ends[0], difference[k]), -largest)
+        upper[k] = np.minimum(np.maximum(ends[1], difference[k]), largest)
+        score[k] = linear[:, -1] / np.maximum(s[:, -1], ROUNDING)
     zero = np.zeros((K, 1))
     cumulative = {
         f"cumulative{end}": np.hstack([values[:, :-1], zero])

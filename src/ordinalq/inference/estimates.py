@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.text import finite, percent
-from ordinalq._utils.validation import Array, Counts, Floats, Index, check_integer
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
-from ordinalq.inference.comparison import Comparison, Side, compared
+from ordinalq.inference.comparison import Comparison, SameGroup, Side, compared
+from ordinalq.inference.drift import Drift
 from ordinalq.inference.model import Ellipsoids
+from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import check_level
-from ordinalq.inference.provenance import Provenance
+from ordinalq.inference.provenance import Provenance, assumed_drift
 from ordinalq.inference.region import Region, joint_region
-from ordinalq.inference.trend import Trend, trend_of
+from ordinalq.inference.trend import Trend, of_series, trend_of
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import Scale, class_scale
 
@@ -44,8 +46,8 @@ class Estimates:
     covariance : ndarray (B, n, n), default=None
         Covariance of the error of each estimate.
     shared : ndarray (B, n, k), default=None
-        Low-rank factor of the error that samples have in common because they share M: shared[a] @ shared[b].T is the
-        covariance between the errors of two different samples a and b.
+        Low-rank factor of the error that samples have in common, because they share M or an offset from the training
+        groups: shared[a] @ shared[b].T is the covariance between the errors of two different samples a and b.
     own : ndarray (B, n, n), default=None
         Covariance of the part of each error that no other sample shares.
     fit : ndarray (B,) of str, default=None
@@ -65,6 +67,16 @@ class Estimates:
         Where the estimates come from, labels left out; see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
+    linear, sampling, response : ndarray (B, n), (B, n, n), (B, n), default=None
+        For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
+        see :class:`ordinalq.inference.nested.Parts`. NaN if the estimate does not rest on the model of groups.
+    group_columns : tuple of str, default=()
+        Columns of the groups that the model was trained with.
+    drift : Drift, default=None
+        Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
+        Pass it to later calls to use the same offset.
+    moved : ndarray (B, n), default=None
+        Difference between each estimate and that without the offset.
     """
 
     classes: Array
@@ -84,6 +96,12 @@ class Estimates:
     origin: Provenance | None = None
     region_centre: Floats | None = None
     region_covariance: Floats | None = None
+    linear: Floats | None = None
+    sampling: Floats | None = None
+    response: Floats | None = None
+    group_columns: tuple[str, ...] = ()
+    drift: Drift | None = None
+    moved: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.prevalences)
@@ -126,11 +144,25 @@ class Estimates:
     @property
     def provenance(self) -> Provenance | None:
         """Model, version, estimand, level and assumptions of the estimates; None if they were made by hand."""
-        if self.origin is None or self.n_labelled is None or self.basis is None:
-            return self.origin
+        if self.origin is None:
+            return None
+        origin = self.origin if self.drift is None else replace(self.origin, drift=assumed_drift(self.drift))
+        if self.n_labelled is None or self.basis is None:
+            return origin
         alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
-        used = f"{m} items, drawn at random within their groups; {alone} of {len(self)} estimates rest on them alone"
-        return replace(self.origin, labels=used if m else "none")
+        drawn = "drawn at random" if origin.labels == "none" else origin.labels
+        used = f"{m} items, {drawn}; {alone} of {len(self)} estimates rest on them alone"
+        return replace(origin, labels=used if m else "none")
+
+    @property
+    def verdict(self) -> str:
+        """State whether all groups together differ from the training groups; empty if no common offset was found."""
+        if self.drift is None or self.moved is None:
+            return ""
+        change = float((self.moved @ self.scale.numbers).mean())
+        text = f"{self.drift} The common offset moves the {self.scale.name} by {change:+.3f} on average"
+        m = self.drift.n_labelled
+        return f"{text}; {m:,} label{'s' * (m != 1)} of any groups were used." if m else f"{text}."
 
     def _known_bounds(self) -> Bounds:
         if self.bounds is None:
@@ -185,7 +217,25 @@ class Estimates:
         assert E is not None
         first, second = _pairs(keys, groups)
         a, b = (Side(keys[rows], self.prevalences[rows], bounds.take(rows), E[rows]) for rows in (first, second))
-        return compared(self.classes, a, b, _common(self, first, second), self.scale)
+        parts, same = self._parts(), None
+        if parts is not None:
+            of, linear, sampling, response = parts
+            ratio = np.minimum(response[first], response[second])
+            apart, E = linear[first] - linear[second], sampling[first] + sampling[second]
+            same = SameGroup(of[first] == of[second], apart, E, ratio)
+        return compared(self.classes, a, b, _common(self, first, second), self.scale, same)
+
+    def _parts(self) -> tuple[Codes, Floats, Floats, Floats] | None:
+        """Return the group of each part (B,), `linear`, `sampling` and `response`; None if samples are not parts.
+
+        A part whose estimate does not rest on the model of groups is a group by itself.
+        """
+        found = groups_of_parts(self.keys, self.group_columns)
+        if self.linear is None or self.sampling is None or self.response is None or found is None:
+            return None
+        alone = np.isnan(self.response[:, 0])
+        groups = np.where(alone, len(found[0]) + np.arange(len(self)), found[1])
+        return groups, self.linear, self.sampling, self.response
 
     def trend(self) -> Trend:
         """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
@@ -198,8 +248,11 @@ class Estimates:
             raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
         bounds = self._known_bounds()
         assert self.own is not None
+        tested, own, found = self.prevalences, self.own, self._parts()
+        if found is not None:
+            tested, own = of_series(self.keys, tested, own, *found[:3])
         sizes = self.n_items.astype(np.float64) if self.n_effective is None else self.n_effective
-        return trend_of(self.keys, self.prevalences, self.own, sizes, bounds.level, bounds.estimand, self.scale)
+        return trend_of(self.keys, self.prevalences, own, sizes, bounds.level, bounds.estimand, self.scale, tested)
 
     def region(self, level: float | None = None) -> Region:
         """Return a joint confidence region for the whole distribution of each sample.
@@ -291,7 +344,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-WHOLE = ("classes", "bounds", "polars", "class_values", "origin")
+WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift", "group_columns")
 PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in WHOLE]
 REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.
@@ -354,6 +407,9 @@ def _json(estimates: Estimates) -> dict[str, Any]:
         head["estimand"] = estimates.bounds.estimand
     if estimates.provenance is not None:
         head["provenance"] = estimates.provenance.to_json()
+    if estimates.drift is not None and estimates.moved is not None:
+        moved = estimates.moved.mean(axis=0).tolist()
+        head["drift"] = estimates.drift.to_json() | {"verdict": estimates.verdict, "moved": moved}
     if estimates.keys is None:
         return head | {"samples": rows}
     by, values = estimates.keys.names, [_plain(column.tolist()) for column in estimates.keys.columns]

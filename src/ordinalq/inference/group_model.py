@@ -47,6 +47,8 @@ class GroupModel:
     worst: float = 0.0  # largest log odds of a training group for another population, see `condition.log_odds`
     fallback: "GroupModel | None" = None  # without the learned prior of the shares, for groups that it makes incredible
     rarity: Floats | None = None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
+    n_items: float = np.inf  # effective number of labelled items in these groups
+    common: Floats | None = None  # (n + d, k) root of the covariance of an error of (mu, shift) that all groups share
 
     @property
     def n_classes(self) -> int:
@@ -247,6 +249,41 @@ class Filter(NamedTuple):
         return cls(V, np.maximum(lam, 0), between, B @ M.T @ V, float(np.log(size[kept]).sum()))
 
 
+class State(NamedTuple):
+    """Coordinates of theta = (population prevalences, group effect on f) in which J is regular.
+
+    These are the n - 1 cumulative prevalences and r directions of f in which single items have unit variance.
+    """
+
+    Z: Floats  # (d, r) to the directions of f
+    looks: Floats  # (d, r) back from them
+    back: Floats  # (n, n - 1) p = back alpha + (0, ..., 0, 1)
+    to_theta: Floats  # (k, n + d) from (p, looks)
+    theta: Floats  # (k,) theta_0
+    J: Floats  # (k, k)
+    H: Floats  # (r, k) mean of f, from theta
+
+    @classmethod
+    def of(cls, model: GroupModel) -> "State":
+        """Return the coordinates of a model."""
+        n, M = model.n_classes, model.M
+        size, vectors = np.linalg.eigh(M @ model.B @ M.T + model.W)
+        kept = size > RANK_TOLERANCE * size[-1]
+        Z, looks = vectors[:, kept] / np.sqrt(size[kept]), vectors[:, kept] * np.sqrt(size[kept])
+        back = np.diff(np.vstack([np.zeros(n - 1), np.eye(n - 1), np.zeros(n - 1)]), axis=0)
+        L = np.tril(np.ones((n, n)))[:-1]
+        to_theta = np.block([[L, np.zeros((n - 1, len(M)))], [np.zeros((Z.shape[1], n)), Z.T]])
+        H = np.hstack([Z.T @ M @ back, np.eye(Z.shape[1])])
+        J = to_theta @ model.effect @ to_theta.T
+        return cls(Z, looks, back, to_theta, to_theta @ np.r_[model.mu, model.shift], J, H)
+
+    @property
+    def to_full(self) -> Floats:
+        """Differences of theta as differences of (p, looks), (n + d, k)."""
+        (n, m), (d, r) = self.back.shape, self.looks.shape
+        return np.block([[self.back, np.zeros((n, r))], [np.zeros((d, m)), self.looks]])
+
+
 class Surprise(NamedTuple):
     """How far q is from what a model expects.
 
@@ -278,12 +315,16 @@ class Surprise(NamedTuple):
 
 
 class Gaussian(NamedTuple):
-    """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance (B,) and rank of q."""
+    """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance (B,) and rank of q.
+
+    The factor `shared` (B, n, k) is the effect of the error of theta_0 that all groups share, a further error.
+    """
 
     mean: Floats
     covariance: Floats
     distance: Floats
     rank: int
+    shared: Floats | None = None
 
 
 def condition(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Gaussian:
@@ -292,25 +333,40 @@ def condition(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Gau
     seen = Surprise.of(model, filt, Q, sizes)
     inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None, None]
     if estimand == "sample":
-        gain = (1 - inverse) * filt.between + inverse * filt.within
+        cross = (1 - inverse) * filt.between + inverse * filt.within
         prior = (1 - inverse) * model.A + inverse * model.B
     else:
-        gain, prior = np.broadcast_to(filt.between, (len(Q), *filt.between.shape)), model.A
-    mean = model.mu + np.matmul(gain, (seen.coordinates / seen.variances)[:, :, None])[:, :, 0]
-    E = prior - np.matmul(gain / seen.variances[:, None, :], gain.transpose(0, 2, 1))
-    return Gaussian(mean, E, seen.distance, filt.rank)
+        cross, prior = np.broadcast_to(filt.between, (len(Q), *filt.between.shape)), model.A
+    gain = cross / seen.variances[:, None, :]
+    mean = model.mu + np.matmul(gain, seen.coordinates[:, :, None])[:, :, 0]
+    E = prior - np.matmul(gain, cross.transpose(0, 2, 1))
+    shared = None
+    if model.common is not None:
+        of_p, of_f = np.split(model.common, [model.n_classes])
+        shared = of_p - np.matmul(gain, filt.V.T @ (model.M @ of_p + of_f))
+    return Gaussian(mean, E, seen.distance, filt.rank, shared)
+
+
+def product(shared: Floats) -> Floats:
+    """Return L L' of factors L (B, n, k), (B, n, n)."""
+    return np.asarray(np.matmul(shared, shared.transpose(0, 2, 1)))
+
+
+def tail_dof(model: GroupModel, rank: int) -> float:
+    """Return degrees of freedom of the tails of groups: those beyond the directions of q, at least three."""
+    return max(model.n_groups - rank + 1, LEAST_DOF)
 
 
 def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
     """Log odds that q comes from groups with the weak prior of the shares, against the learned one, (B,).
 
-    Student densities with as many degrees of freedom as there are groups beyond the directions of q: group effects have
-    heavy tails, and those of few groups are hardly known.
+    Student densities with the degrees of freedom of `tail_dof`: group effects have heavy tails, and those of few groups
+    are hardly known.
     """
     if model.fallback is None:
         return np.full(len(Q), -np.inf)
     filt = Filter.of(model)
-    nu = max(model.n_groups - filt.rank + 1, LEAST_DOF)
+    nu = tail_dof(model, filt.rank)
     other = Surprise.of(model.fallback, Filter.of(model.fallback), Q, sizes)
     return other.log_student(nu) - Surprise.of(model, filt, Q, sizes).log_student(nu)
 
@@ -415,7 +471,8 @@ def learn(sums: GroupSums) -> GroupModel:
     floor = np.sqrt(2 / G) * float(v @ (1 / safe))
     A, D, K = _safe_effect(pairs, mu, W, (G * a + PRIOR_CORRELATION) / (G + 1), G, floor)
     D = D + error_of_means(sums, mu, A)
-    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, G + dimensions(W, len(mu)), a)
+    dof = G + dimensions(W, len(mu))
+    model = GroupModel("learned", mu, M, shift, W, A, D, K, G, dof, a, n_items=float(N.sum()))
     centre, spread = weak_prior(sums.pooled)
     fallback = replace(model, source="weak", mu=centre, A=spread, K=np.zeros_like(K), dof=np.inf)
     rarity = 1 / (1 + (sums.class_sizes / FEW_ITEMS) ** 2)
@@ -583,7 +640,7 @@ class Prediction:
     estimand: str  # "sample" or "population"
     prevalences: Floats  # (B, n) the estimate: medians of the cumulated shares, differenced
     mean: Floats  # (B, n) p_hat on the simplex, the centre of the intervals
-    covariance: Floats  # (B, n, n) E, before it is widened
+    covariance: Floats  # (B, n, n) E of the errors that groups do not share, before it is widened
     centre: Floats  # (B, n) mu of the prior that was used
     n_items: Floats  # (B,) N; with labels those without one
     distance: Floats  # (B,) d^2 = z' C_qq^{-1} z
@@ -592,7 +649,13 @@ class Prediction:
     widening: Floats  # (B,) factor of E for the uncertainty of J, which grows with d^2
     dof: Floats  # (B,) degrees of freedom of the errors of shares
     mean_dof: Floats  # (B,) those of the error of the mean class
-    unlabelled: Floats | None = None  # (B, n, n) E as it was before labels of the group were used
+    unlabelled: Floats | None = None  # (B, n, n) covariance of all errors before labels of the group were used
+    shared: Floats | None = None  # (B, n, k) factor of a further error that all groups share; None: there is none
+
+    @property
+    def total(self) -> Floats:
+        """Covariance of all errors, (B, n, n)."""
+        return self.covariance if self.shared is None else self.covariance + product(self.shared)
 
 
 def predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str = "sample") -> Prediction:
@@ -614,7 +677,8 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
     p = project(got.mean, E)
     estimate = medians(p, E, centre)
     if estimand == "population":
-        E = E + _own_scatter(model, p, sizes)
+        E = E + own_scatter(model, p, sizes)
+    shared = got.shared
     widening, dof = _widening(model, got.distance, got.rank), np.full(len(Q), _dof(model))
     mean_dof = np.full(len(Q), _mean_dof(model))
     unlike = np.zeros(len(Q), dtype=bool)
@@ -630,9 +694,25 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
         estimate[unlike] = np.where(dropped[:, None], medians(q, other.covariance, centre[unlike]), estimate[unlike])
         apart = q - p[unlike]
         E[unlike] = other.covariance + apart[:, :, None] * apart[:, None, :]
+        if shared is not None and other.shared is not None:
+            shared[unlike] = other.shared
     if model.rarity is not None:
         E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
-    return Prediction(estimand, estimate, p, E, centre, sizes, got.distance, got.rank, unlike, widening, dof, mean_dof)
+    return Prediction(
+        estimand,
+        estimate,
+        p,
+        E,
+        centre,
+        sizes,
+        got.distance,
+        got.rank,
+        unlike,
+        widening,
+        dof,
+        mean_dof,
+        shared=shared,
+    )
 
 
 def error_of_rare_classes(
@@ -651,7 +731,7 @@ def error_of_rare_classes(
     return np.asarray(T @ (other.covariance + apart[:, :, None] * apart[:, None, :]) @ T.transpose(0, 2, 1))
 
 
-def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
+def own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
     """Return by how much items of shares p (B, n) scatter about their population otherwise than E has it, (B, n, n).
 
     Given the shares of a sample, those of its population have the covariance A - A (A + B / N)^{-1} A, which is
@@ -661,13 +741,6 @@ def _own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
     N, a = sizes[:, None], model.correlation
     B = multinomial((N * p + 0.5) / (N + p.shape[1] / 2))
     return np.asarray((B - model.B) * (a / (1 + a * sizes))[:, None, None])
-
-
-def is_unlike(model: GroupModel, Q: Floats, sizes: Floats) -> Mask:
-    """Return which groups are unlike the training groups, (B,), see :func:`predict`."""
-    if model.fallback is None:
-        return np.zeros(len(Q), dtype=bool)
-    return np.asarray(log_odds(model, Q, sizes) - model.worst > np.log1p(UNLIKE / model.n_groups))
 
 
 def join(parts: list[Prediction]) -> Prediction:
@@ -704,7 +777,9 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
     was learned, the factor is 1 up to the 99 % quantile of d^2, and proportional to d^2 beyond.
     """
     if np.isfinite(model.dof):
-        return np.asarray((model.dof + distance) / _dof(model) * (1 + 1 / model.dof))
+        # The error of theta_0 is a part of what groups share, if that is known.
+        error = 1 + 1 / model.dof if model.common is None else 1.0
+        return np.asarray((model.dof + distance) / _dof(model) * error)
     # Of scores that do not vary, the rank is zero and so is the distance.
     return np.asarray(np.maximum(1, distance / (2 * gammaincinv(np.maximum(rank, 1) / 2, WIDEN_BEYOND))))
 
@@ -792,9 +867,10 @@ def stated_covariance(prediction: Prediction, level: float) -> Floats:
     The average is that over the cumulated shares and the mean class. Differences of groups are judged by it.
     """
     n = prediction.mean.shape[1]
-    variance = np.maximum(variances(prediction.covariance), np.finfo(float).tiny)
+    total = prediction.total
+    variance = np.maximum(variances(total), np.finfo(float).tiny)
     ratio = half_widths(prediction, level) ** 2 / (ndtri((1 + level) / 2) ** 2 * variance)
-    return np.asarray(prediction.covariance * ratio[:, n:].mean(axis=1)[:, None, None])
+    return np.asarray(total * ratio[:, n:].mean(axis=1)[:, None, None])
 
 
 def variances(E: Floats, values: Floats | None = None) -> Floats:
@@ -807,7 +883,7 @@ def variances(E: Floats, values: Floats | None = None) -> Floats:
 
 def half_widths(prediction: Prediction, level: float, values: Floats | None = None) -> Floats:
     """Half width h of each statistic, before it is cut to possible values, (B, 2n)."""
-    variance = variances(prediction.covariance, values)
+    variance = variances(prediction.total, values)
     # What part of the error is left to the model of the groups: all of it, unless there are labels.
     left = np.ones_like(variance)
     if prediction.unlabelled is not None:

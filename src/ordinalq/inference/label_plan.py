@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_random_state, check_real
+from ordinalq._utils.text import percent
+from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
-from ordinalq.inference.labels import by_labels_alone, class_predictions, enough, from_labels, label_limits
+from ordinalq.inference.drift import Drift
+from ordinalq.inference.labels import WEIGHTED, by_labels_alone, class_predictions, enough, from_labels, label_limits
 from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
-from ordinalq.inference.predict import estimate
+from ordinalq.inference.predict import drift_of, estimate
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import is_missing
 from ordinalq.samples.summary import Summary
+
+# Quantities that are means over the classes.
+MEANS = ("mean class", "mean position")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,7 @@ class LabelsNeeded:
     @property
     def is_of_mean(self) -> bool:
         """Whether the interval is that of the mean class or mean position."""
-        return self.quantity in ("mean class", "mean position")
+        return self.quantity in MEANS
 
     @property
     def total(self) -> int:
@@ -139,27 +144,36 @@ def labels_needed(
     statistic = _statistic(quantifier, quantity)
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labels=. Pass labels=[None] * N if no item is labelled.")
+    if WEIGHTED in summary.totals:
+        raise ValueError("label_inclusion must be None: the number of labels to draw is known for random draws only.")
     if summary.has_weights:
         raise ValueError("the items must have no weights: how many to label is known only without weights.")
     estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, options)
     known = np.asarray(summary.n_labelled)
 
-    def widths(more: Floats) -> Floats:
+    def widths(more: Floats, drift: Drift | None) -> Floats:
         expected = _expected(quantifier, summary, estimates.prevalences, more)
         found = np.full(len(summary), np.nan)
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
             found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
-        closed = None if alone.all() else quantifier.infer(expected, options, level).bounds
+        # Methods that collect nothing need not know of a context.
+        context: dict[str, Any] = {} if drift is None else {"context": drift}
+        closed = None if alone.all() else quantifier.infer(expected, options, level, **context).bounds
         if closed is not None:
             if options.estimand == "sample":
                 closed = closed.within(*label_limits(expected))
             found = np.where(alone, found, _width(closed, statistic))
         return found
 
-    now, most = widths(np.zeros(len(summary))), summary.sizes - known
-    labels = _least(lambda more: ~(widths(more) <= width), now, width, most)
+    drift, most = estimates.drift, summary.sizes - known
+    now = widths(np.zeros(len(summary)), drift)
+    labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, most)
+    if not alone.all() and labels.any():
+        # Labels of all groups also tell of the common offset, so that fewer are needed.
+        drift = drift_of(quantifier, _expected(quantifier, summary, estimates.prevalences, labels))
+        labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, labels)
     basis = np.where(alone, "labels", "model")
     return LabelsNeeded(
         width,
@@ -170,9 +184,118 @@ def labels_needed(
         known,
         labels.astype(np.int64),
         now,
-        widths(labels),
+        widths(labels, drift),
         basis,
     )
+
+
+@dataclass(frozen=True)
+class SpreadLabels:
+    """Labels spread at random over the items of all groups.
+
+    Attributes
+    ----------
+    n_labels : int
+        Number of items to label.
+    now, width : float
+        Median over the groups of the width of their intervals: without these labels, and expected with them.
+    quantity : str
+        Quantity of the interval: "mean class", "mean position", or a class.
+    level : float
+        Level of the interval.
+    asked : float or None
+        Median width to reach; None if the number of labels was given.
+    """
+
+    n_labels: int
+    now: float
+    width: float
+    quantity: str
+    level: float
+    asked: float | None = None
+
+    def __str__(self) -> str:
+        what = self.quantity if self.quantity in MEANS else f"prevalence of class {self.quantity}"
+        drawn = f"{self.n_labels:,} label{'s' * (self.n_labels != 1)}, drawn at random from all groups"
+        interval = f"the typical (median) {percent(self.level)} interval of the {what}"
+        if self.asked is not None and self.width > self.asked:
+            return f"Not even {drawn}, bring {interval} from {self.now:.3f} to {self.asked:g}."
+        return f"{drawn}, bring {interval} from {self.now:.3f} to about {self.width:.3f}."
+
+
+def spread_labels(
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    width: float | None = None,
+    n_labels: int | None = None,
+    quantity: Any = "mean",
+    *,
+    level: float = 0.95,
+    options: IntervalOptions | None = None,
+    random_state: Any = 0,
+) -> SpreadLabels:
+    """Return the effect of labels that are spread at random over the items of all summarized groups.
+
+    Labels of any group inform about the common offset of all groups. Expected labels are as in :func:`labels_needed`.
+
+    Parameters
+    ----------
+    quantifier : FittedQuantifier
+        A quantifier with a model of groups.
+    summary : Summary
+        The groups, summarized with labels, if only missing ones.
+    width : float, default=None
+        Median width of the intervals to reach.
+    n_labels : int, default=None
+        Number of labels, in place of `width`.
+    quantity : "mean" or a class, default="mean"
+        Quantity of the interval.
+    level : float, default=0.95
+        Level of the interval.
+    options : IntervalOptions, default=None
+        Options for interval estimation.
+    random_state : int or Generator, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    SpreadLabels
+    """
+    if (width is None) == (n_labels is None):
+        raise ValueError("Pass either width or n_labels.")
+    if not quantifier.traits.has_group_model:
+        raise TypeError(
+            f"quantifier must have a model of groups, got {type(quantifier).__name__}. Use labels_needed for others."
+        )
+    options, statistic = IntervalOptions() if options is None else options, _statistic(quantifier, quantity)
+    free = np.rint(summary.sizes - np.asarray(summary.n_labelled)).astype(np.int64)
+    order = check_random_state(random_state).permutation(np.repeat(np.arange(len(free)), free))
+    P = estimate(quantifier, summary, None, options).prevalences
+
+    def typical(m: int) -> float:
+        more = np.bincount(order[:m], minlength=len(free)).astype(np.float64)
+        bounds = estimate(quantifier, _expected(quantifier, summary, P, more), level, options).bounds
+        assert bounds is not None
+        return float(np.median(_width(bounds, statistic)))
+
+    name = scale_of(quantifier).name if statistic is None else str(quantity)
+    now = typical(0)
+    if n_labels is not None:
+        n_labels = check_integer("n_labels", n_labels, minimum=0)
+        if n_labels > len(order):
+            raise ValueError(
+                f"n_labels must be at most the number of unlabelled items, {len(order):,}, got {n_labels:,}."
+            )
+        return SpreadLabels(n_labels, now, typical(n_labels), name, check_level(level))
+    wanted = check_real("width", width, low=0, open_low=True)
+    too_few, enough_ = 0, len(order)
+    if now <= wanted or typical(enough_) > wanted:
+        m = 0 if now <= wanted else enough_
+        return SpreadLabels(m, now, typical(m), name, check_level(level), wanted)
+    while enough_ - too_few > max(1, enough_ // 50):
+        middle = (too_few + enough_) // 2
+        too_few, enough_ = (middle, enough_) if typical(middle) > wanted else (too_few, middle)
+    return SpreadLabels(enough_, now, typical(enough_), name, check_level(level), wanted)
 
 
 def _least(too_wide: Callable[[Floats], Mask], now: Floats, width: float, most: Floats) -> Floats:

@@ -1,47 +1,35 @@
-"""Estimates of groups with some labelled items, by the model of groups or by the labels alone."""
+"""Estimates of groups by the random draw of their labelled items alone, and the sums that labels need."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, stdtrit
+from scipy.special import stdtrit
 
-from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real
+from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real, real_numbers
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
 from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
-from ordinalq.inference.group_model import (
-    CHUNK,
-    FEW_ITEMS,
-    RANK_TOLERANCE,
-    GroupModel,
-    Prediction,
-    condition,
-    error_of_rare_classes,
-    logits_pay,
-    medians,
-    multinomial,
-    predict,
-    project,
-    variances,
-    with_logits,
-)
+from ordinalq.inference.group_model import logits_pay, multinomial, project, variances, with_logits
 from ordinalq.inference.model import FittedQuantifier, has_held_out, values_of
 from ordinalq.inference.options import ESTIMANDS, IntervalOptions
-from ordinalq.inference.region import directions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 
 # Estimates that rest on the random draw of the labelled items alone, and so are valid whatever else is wrong.
 #
-# With g any fixed prediction of the one-hot class e, m of the N items of a group labelled, and eps = e - g, the
-# *difference estimator* of survey sampling, also known as prediction-powered inference, is
+# Let g be any fixed prediction of the one-hot class e, and let item i of the N items of a group be labelled with the
+# probability pi_i. With weights w = 1 / pi and eps = e - lambda g, the *difference estimator* of survey sampling, also
+# known as prediction-powered inference, is
 #
-#     p_hat = mean_L e + mean g - mean_L g,    Cov(p_hat) = Cov(eps) (1/m - 1/N)   [ + Cov(e) / N for the population ],
+#     p_hat = mean_L e + lambda (mean g - mean_L g),
+#     Cov(p_hat) = m / (m - 2) sum_L (w^2 - w) d d' / (sum_L w)^2   [ + Cov(e) / N for the population ],
 #
-# mean_L over the labelled items, mean over all. It needs no assumption on groups, classes or shift: a bad g makes the
-# interval wide, never wrong. The first term vanishes when all items are labelled (the finite-population factor).
+# mean_L the mean over the labelled items with weights w (Hajek), mean that over all items, d = eps - mean_L eps, and
+# m = (sum_L w)^2 / sum_L w^2; m - 1 in place of m - 2 if lambda is given. If all pi are equal, this is Cov(eps)
+# (1/m - 1/N). It needs no assumption on groups, classes or shift: a bad g makes the interval wide, never wrong. Any
+# fixed lambda is valid; the tuned one minimizes the trace of Cov(p_hat) (least squares; PPI++).
 
 
 # Variance of a share that is known but for rounding errors.
@@ -50,11 +38,39 @@ KNOWN = 1e-16
 ROUNDING = 1e-12
 
 
+class LabelSums(NamedTuple):
+    """Sums over labelled items of B groups, with any weights: of e (B, n), e g' (B, n, n) and g g' (B, n, n)."""
+
+    e: Floats
+    eg: Floats
+    gg: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of the weights, (B, 1)."""
+        return np.asarray(self.e.sum(axis=1, keepdims=True))
+
+    def scaled(self, factor: Floats) -> "LabelSums":
+        """Return the sums times a factor (B,)."""
+        return LabelSums(*((part.T * factor).T for part in self))
+
+    def scatter(self, power: Floats, centre: Floats) -> Floats:
+        """Return the sum of d d' with d = e - power g - centre, (B, n, n), for power (B,) and centre (B, n)."""
+        n, power = self.e.shape[1], power[:, None, None]
+        eg = power * (self.eg + self.eg.transpose(0, 2, 1))
+        squares = self.e[:, :, None] * np.eye(n) - eg + power**2 * self.gg
+        first = (self.e - power[:, 0] * self.eg.sum(axis=1))[:, :, None] * centre[:, None, :]
+        return np.asarray(
+            squares - first - first.transpose(0, 2, 1) + self.total[:, :, None] * centre[:, :, None] * centre[:, None]
+        )
+
+
 class LabelMoments(NamedTuple):
     """B groups with labelled items.
 
     The labelled ones give class counts (B, n), sums of e g' (B, n, n) and of g g' (B, n, n); all of them, the mean of g
-    (B, n) and the number of items (B,).
+    (B, n) and the number of items (B,). Items that were drawn with known probabilities pi have the sums with weights
+    1 / pi (`weighted`) and (1 - pi) / pi^2 (`spread`); None: all items of a group had the same probability.
     """
 
     counts: Floats
@@ -62,11 +78,22 @@ class LabelMoments(NamedTuple):
     gg: Floats
     mean_g: Floats
     n_items: Floats
+    weighted: LabelSums | None = None
+    spread: LabelSums | None = None
 
     @property
     def n_labelled(self) -> Floats:
         """Number of labelled items m, (B,)."""
         return np.asarray(self.counts.sum(axis=1))
+
+    def drawn(self) -> tuple[LabelSums, LabelSums, Floats]:
+        """Return the sums with weights w and w^2 - w, in any unit of w, and the effective number of labels (B, 1)."""
+        plain = LabelSums(self.counts, self.eg, self.gg)
+        if self.weighted is None or self.spread is None:
+            m = self.n_labelled
+            return plain, plain.scaled(np.maximum(1 - m / self.n_items, 0)), m[:, None]
+        w = self.weighted.total
+        return self.weighted, self.spread, np.asarray(w**2 / np.maximum(self.spread.total + w, KNOWN))
 
 
 class DesignBased(NamedTuple):
@@ -79,35 +106,53 @@ class DesignBased(NamedTuple):
 
 
 def design_based(
-    labels: LabelMoments, level: float = 0.95, estimand: str = "sample", values: Floats | None = None
+    labels: LabelMoments,
+    level: float = 0.95,
+    estimand: str = "sample",
+    values: Floats | None = None,
+    power: float | None = None,
 ) -> DesignBased:
-    r"""Estimate shares by the difference estimator, with intervals, of the N items at hand or of their population.
+    """Estimate prevalences by the difference estimator, with intervals, of the N items or of their population.
 
-    The variance of eps, relative to that of e itself, says how many labels without any g the m labels are worth; the
-    interval of a share is Wilson's for that number, with a Student quantile; that of the mean class is Student's. Each
-    group has at least two labels, or labels of all of its items.
+    `power` is lambda; None tunes it. The interval of a prevalence is Wilson's, for the number of labels that would give
+    the same variance without g, with a Student quantile. That of the mean class is Student's. Each group has at least
+    two labels, or labels of all of its items.
     """
     check_choice("estimand", estimand, ESTIMANDS)
     level = check_real("level", level, low=0, high=1, open_low=True)
-    n, m, N = labels.counts.shape[1], labels.n_labelled[:, None], np.asarray(labels.n_items)[:, None]
-    sum_g = labels.eg.sum(axis=1)
-    raw = labels.counts / m + labels.mean_g - sum_g / m
-    ee = labels.counts[:, :, None] * np.eye(n)
-    cov_e = _covariance(ee, labels.counts)
-    cov_eps = _covariance(ee - labels.eg - labels.eg.transpose(0, 2, 1) + labels.gg, labels.counts - sum_g, m)
-    left = np.maximum(1 / m - 1 / N, 0)[:, :, None]
-    E = cov_eps * left if estimand == "sample" else cov_eps * left + cov_e / N[:, :, None]
-    P = _possible(raw, E + KNOWN * np.eye(n), labels.counts / N, 1 - m[:, 0] / N[:, 0], estimand)
+    n, part = labels.counts.shape[1], (labels.n_labelled / labels.n_items)[:, None]
+    w, spread, m = labels.drawn()
+    N = np.asarray(labels.n_items)[:, None]
+    mean_e, mean_g = w.e / w.total, w.eg.sum(axis=1) / w.total
+    lam = _tuned_power(spread, mean_e, mean_g) if power is None else np.full(len(m), power)
+    raw = mean_e + lam[:, None] * (labels.mean_g - mean_g)
+    cov_e = (m / _dof(m))[:, :, None] * multinomial(mean_e)
+    # The mean and, if it is tuned, lambda come from the same labels.
+    free = _dof(m) if power is not None else _dof(m - 1)
+    E = (m / free)[:, :, None] * spread.scatter(lam, mean_e - lam[:, None] * mean_g) / w.total[:, :, None] ** 2
+    if estimand == "population":
+        E = E + cov_e / N[:, :, None]
+    P = _possible(raw, E + KNOWN * np.eye(n), labels.counts / N, 1 - part[:, 0], estimand)
     value, variance = statistics(raw, values), variances(E, values)
-    open_part = 1 - m / N if estimand == "sample" else 1.0
+    open_part = 1 - part if estimand == "sample" else 1.0
     lower, upper = _wilson(value, m * variance, variances(cov_e, values), m, open_part, level)
     half = stdtrit(_dof(m)[:, 0], (1 + level) / 2) * np.sqrt(variance[:, -1])
     lower[:, -1], upper[:, -1] = value[:, -1] - half, value[:, -1] + half
     lower, upper = _with_unseen(labels.counts, lower, upper)
     found = Bounds.of_statistics(level, estimand, lower, upper, values)
     if estimand == "sample":
-        found = found.within(labels.counts / N, np.maximum(1 - m[:, 0] / N[:, 0], 0))
+        found = found.within(labels.counts / N, np.maximum(1 - part[:, 0], 0))
     return DesignBased(P, raw, E, found.holding(P))
+
+
+def _tuned_power(spread: LabelSums, mean_e: Floats, mean_g: Floats) -> Floats:
+    """Return lambda in [0, 1] that minimizes the total variance of the estimated prevalences, (B,)."""
+    total, g = spread.total[:, 0], spread.eg.sum(axis=1)
+    eg = np.trace(spread.eg, axis1=1, axis2=2) - (
+        spread.e * mean_g + g * mean_e - total[:, None] * mean_e * mean_g
+    ).sum(1)
+    gg = np.trace(spread.gg, axis1=1, axis2=2) - (2 * g * mean_g - total[:, None] * mean_g**2).sum(axis=1)
+    return np.asarray(np.clip(np.divide(eg, gg, out=np.ones_like(eg), where=gg > KNOWN), 0, 1))
 
 
 def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -136,12 +181,6 @@ def _possible(P: Floats, E: Floats, least: Floats, rest: Floats, estimand: str) 
     others = project(np.where(left, (P - least) / np.where(left, size, 1), P), E)
     # All labelled: what they sum to is one but for rounding errors.
     return np.where(left, least + size * others, least / np.where(left, 1, least.sum(axis=1, keepdims=True)))
-
-
-def _covariance(squares: Floats, total: Floats, m: Floats | None = None) -> Floats:
-    """Covariance (B, n, n) from sums of x x' and of x over m items; m is the sum of `total` where it is a count."""
-    m = (total.sum(axis=1, keepdims=True) if m is None else m)[:, :, None]
-    return np.asarray((squares - total[:, :, None] * total[:, None, :] / m) / _dof(m))
 
 
 def _dof(m: Floats) -> Floats:
@@ -179,13 +218,25 @@ def with_labels(
         if options.basis == "labels":
             raise ValueError("basis='labels' needs labels of some items: give labels=[...], or leave basis out.")
         return estimates
+    options = _basis(summary, options)
     by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
+    if WEIGHTED in summary.totals and estimates.origin is not None:
+        estimates = replace(estimates, origin=replace(estimates.origin, labels="drawn with the given probabilities"))
     rows = np.flatnonzero(by_labels)
     if len(rows):
         estimates = _by_labels(quantifier, summary, estimates, options, rows)
     return _within_limits(summary, estimates) if options.estimand == "sample" else estimates
+
+
+def _basis(summary: Summary, options: IntervalOptions) -> IntervalOptions:
+    """Return options by which estimates rest on the labels alone if these were drawn with known probabilities."""
+    if WEIGHTED not in summary.totals:
+        return options
+    if options.basis == "model":
+        raise ValueError("basis must be 'labels' with label_inclusion, got 'model'. Pass no basis.")
+    return replace(options, basis="labels")
 
 
 def _by_labels(
@@ -195,14 +246,17 @@ def _by_labels(
     level = 0.95 if estimates.level is None else estimates.level
     found = from_labels(quantifier, summary, rows, level, options.estimand)
     changed: dict[str, Any] = {"prevalences": _replaced(estimates.prevalences, rows, found.prevalences)}
+    # What labels say of a group has nothing to do with M, or with an offset of all groups.
+    changed["moved"] = _replaced(estimates.moved, rows, 0)
     if estimates.bounds is None:
         return replace(estimates, **changed)
     changed["covariance"] = _replaced(estimates.covariance, rows, found.covariance)
-    # What labels say of a group has nothing to do with M.
     changed["shared"] = _replaced(estimates.shared, rows, 0)
     changed["own"] = _replaced(estimates.own, rows, found.covariance)
     # Their regions follow from covariance and bounds.
     changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in REGIONS}
+    # Labels alone say nothing of the effect of a group.
+    changed |= {name: _replaced(getattr(estimates, name), rows, np.nan) for name in ("linear", "sampling", "response")}
     return replace(estimates, bounds=_merged(estimates.bounds, rows, found), **changed)
 
 
@@ -250,8 +304,13 @@ def from_labels(
     """Return estimates of some samples by their labels alone."""
     # In items, so that the labels count as part of all.
     unit = summary.item_unit[rows]
-    counts, eg, gg = ((summary.totals[name][rows].T * unit).T for name in ("labels", "labels eg", "labels gg"))
-    labels = LabelMoments(counts, eg, gg, summary.mean("g")[rows], summary.sizes[rows])
+    plain = LabelSums(*(summary.totals[name][rows] for name in ("labels", "labels eg", "labels gg"))).scaled(unit)
+    drawn = [
+        LabelSums(*(summary.totals[name + more][rows] for more in ("", " eg", " gg")))
+        for name in (WEIGHTED, SPREAD)
+        if name in summary.totals
+    ]
+    labels = LabelMoments(*plain, summary.mean("g")[rows], summary.sizes[rows], *drawn)
     return design_based(labels, level, estimand, values_of(quantifier))
 
 
@@ -275,7 +334,13 @@ def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
 # Labelled items of samples: the sums that estimates from labels need, which add up like all others.
 
 
-def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any) -> dict[str, Floats]:
+# Sums over labelled items with weights 1 / pi and (1 - pi) / pi^2, pi the probability with which the item was drawn.
+WEIGHTED, SPREAD = "labels w", "labels v"
+
+
+def label_totals(
+    quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any, inclusion: Any = None
+) -> dict[str, Floats]:
     """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
 
     Nothing where no labels are given at all.
@@ -283,9 +348,12 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     With e the one-hot class and g the prediction of it by `class_predictions`: "g" (B, n) over all items; over the
     labelled ones "labels" (B, n) of e, "labels eg" and "labels gg" (B, n, n) of e g' and g g', and for methods on means
     "labels f" (B, d) of the representation. With weights all of these are weighted, and "labels n" (B,) is the number
-    of the labelled ones, where weights do not say so.
+    of the labelled ones, where weights do not say so. With inclusion probabilities (N,) of the labelled items there are
+    also the sums "labels w" and "labels v", each with " eg" and " gg", see `LabelMoments`.
     """
     if labels is None:
+        if inclusion is not None:
+            raise ValueError("label_inclusion needs labels of some items. Pass labels=[...].")
         return {}
     if not has_held_out(quantifier):
         raise ValueError(
@@ -298,17 +366,36 @@ def label_totals(quantifier: FittedQuantifier, S: Floats, samples: Samples, labe
     g = class_predictions(quantifier, S)
     known = np.flatnonzero(codes >= 0)
     some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
-    totals = {
-        "g": samples.total(g),
-        "labels": some.total(E),
-        "labels eg": np.stack([some.total(e[:, None] * G) for e in E.T], axis=1),
-        "labels gg": np.stack([some.total(column[:, None] * G) for column in G.T], axis=1),
-    }
+    weights = {"labels": np.ones(len(known))}
+    if inclusion is not None:
+        pi = _check_inclusion(inclusion, codes, samples)[known]
+        weights |= {WEIGHTED: 1 / pi, SPREAD: (1 - pi) / pi**2}
+    totals = {"g": samples.total(g)}
+    for name, w in weights.items():
+        totals[name] = some.total(E * w[:, None])
+        totals[f"{name} eg"] = np.stack([some.total((e * w)[:, None] * G) for e in E.T], axis=1)
+        totals[f"{name} gg"] = np.stack([some.total((column * w)[:, None] * G) for column in G.T], axis=1)
     if samples.weights is not None and not samples.weights.counts_items:
         totals["labels n"] = some.sizes.astype(np.float64)
     if quantifier.traits.uses_sample_means:
         totals["labels f"] = some.total(np.asarray(quantifier.embed(S[known]), dtype=np.float64))
     return totals
+
+
+def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
+    """Return the inclusion probabilities (N,) of items, of which only those of labelled ones count."""
+    pi = real_numbers(inclusion)
+    if pi.shape != codes.shape:
+        raise ValueError(f"label_inclusion must have one probability per item, {len(codes)}, got shape {pi.shape}.")
+    if samples.weights is not None:
+        raise ValueError(
+            "label_inclusion must be None with sample_weight: weighted items are drawn with equal chances."
+        )
+    wrong = (codes >= 0) & ~((pi > 0) & (pi <= 1))
+    if wrong.any():
+        got = f"{pi[wrong][0]:g} for item {int(wrong.argmax())}"
+        raise ValueError(f"label_inclusion must be in (0, 1] for every labelled item, got {got}.")
+    return pi
 
 
 def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:
@@ -339,203 +426,3 @@ def _among(samples: Samples, chosen: Codes) -> Samples:
     kept = np.append(0, np.cumsum(items >= 0))
     weights = None if samples.weights is None else samples.weights.take(items >= 0)
     return Samples(items[items >= 0], kept[samples.offsets], len(chosen), weights=weights)
-
-
-# Labels of the group itself: few, many or none, by one formula.
-#
-# With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group
-# show theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning
-# on the first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the
-# items within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the
-# estimate without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
-#
-# The sample consists of the labelled items, which are known, and the others: its error has the factor (U / N)^2.
-
-
-class GroupLabels(NamedTuple):
-    """Labelled items of B groups: class counts (B, n) and sums of f (B, d)."""
-
-    counts: Floats
-    sums: Floats
-
-    @property
-    def n_labelled(self) -> Floats:
-        """Number of labelled items m, (B,)."""
-        return np.asarray(self.counts.sum(axis=1))
-
-
-# The labels of all groups together against the model.
-#
-# The m labelled items of a group are a small group themselves: the model predicts their prevalences from their mean
-# representation, with error covariance E. If new groups are drawn like the training groups, the errors r of all groups
-# have mean zero. Their mean by weighted least squares, I^-1 v with I = sum E^-1 and v = sum E^-1 r, has the covariance
-# I^-1, and the error of mu and shift, which G training groups leave: that of one group over G. The test is chi-square
-# with n - 1 degrees of freedom. I and v are sums over groups.
-#
-# Groups are rarely drawn exactly like the training groups: large ones may be asked about where all were trained on. An
-# offset whose covariance is a small part of that of one group is tolerated.
-
-
-# Covariance of a tolerated offset, over that of the error of a group. It costs less than giving up the model.
-TOLERATED = 0.03
-# The model is given up if its labels would contradict it by chance in fewer cases.
-CONTRADICTED = 0.01
-
-
-class LabelEvidence(NamedTuple):
-    """Sums over groups with labels, in n - 1 directions of the simplex: E^-1, E^-1 r, E, and the number of groups."""
-
-    information: Floats
-    score: Floats
-    spread: Floats
-    n_groups: float
-
-    def merge(self, other: "LabelEvidence") -> "LabelEvidence":
-        """Return the sums over the groups of both."""
-        return LabelEvidence(
-            self.information + other.information,
-            self.score + other.score,
-            self.spread + other.spread,
-            self.n_groups + other.n_groups,
-        )
-
-    def p_value(self, n_training_groups: float) -> float:
-        """Return the probability of labels as far from the model, if groups are like the training groups."""
-        if self.n_groups == 0:
-            return 1.0
-        inverse = np.linalg.inv(self.information)
-        mean = inverse @ self.score
-        error = inverse + self.spread / self.n_groups * (1 / n_training_groups + TOLERATED)
-        return float(chdtrc(len(mean), mean @ np.linalg.solve(error, mean)))
-
-
-def label_evidence(model: GroupModel, labels: GroupLabels) -> LabelEvidence:
-    """Return the sums over groups by which their labels agree with the model or not."""
-    m = labels.n_labelled
-    some = m > 0
-    U = directions(model.n_classes)
-    k = U.shape[1]
-    if not some.any():
-        return LabelEvidence(np.zeros((k, k)), np.zeros(k), np.zeros((k, k)), 0.0)
-    size = m[some, None]
-    got = condition(model, labels.sums[some] / size, m[some], "sample")
-    E = U.T @ got.covariance @ U
-    r = (labels.counts[some] / size - got.mean) @ U
-    # The error of prevalences that a few items nearly determine is half an item at least.
-    inverse = np.linalg.inv(E + (0.25 / size[:, :, None] ** 2) * np.eye(k))
-    return LabelEvidence(inverse.sum(axis=0), np.einsum("bij,bj->i", inverse, r), E.sum(axis=0), float(some.sum()))
-
-
-# Labels that an estimate without labels is worth at most.
-MOST_LABELS = 2**20
-# Groups differ in every direction at least as much as sets of 1000 items do: real ones are finite, as the flights of a
-# day, or made of parts. Many labels would otherwise find J too narrow where training groups happened to agree; HALF of
-# them count half, and none leave the prediction as it is.
-DIFFER, HALF = 1e-3, 30
-
-
-def predict_labelled(
-    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, estimand: str = "sample"
-) -> Prediction:
-    """Predict the shares of groups with some labelled items, a random draw of the group's.
-
-    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any where there are none.
-    The shares are those of all items, labelled or not, or of the population behind them.
-    """
-    U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
-    # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
-    Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
-    base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand)
-    p, E = base.mean.copy(), base.covariance.copy()
-    for part in (model, model.fallback):
-        rows = np.flatnonzero((m > 0) & (base.unlike if part is model.fallback else ~base.unlike))
-        if part is None:
-            continue
-        for chunk in np.split(rows, range(CHUNK // 4, len(rows), CHUNK // 4)) if len(rows) else []:
-            some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
-            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
-            p[chunk], E[chunk] = got
-    if model.rarity is not None:
-        # Labels of the group replace what the training items do not tell of a rare class, little by little.
-        left = FEW_ITEMS / (FEW_ITEMS + m) * (m > 0)
-        if estimand == "sample":
-            left = left * (U / np.maximum(U + m, 1)) ** 2
-        rare = error_of_rare_classes(model, model.rarity, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand, base.mean)
-        E = E + left[:, None, None] * rare
-    least, rest = np.zeros_like(p), np.ones((len(m), 1))
-    if estimand == "sample":
-        # Only the items without a label are uncertain, if there are any.
-        N = np.maximum(U + m, 1)[:, None]
-        least, rest = np.where(U[:, None] > 0, labels.counts / N, 0), np.where(U > 0, U, m)[:, None] / N
-    others, with_labels = project((p - least) / rest, E), (m > 0)[:, None]
-    p, middle = (least + rest * x for x in (others, medians(others, E / rest[:, :, None] ** 2, base.centre)))
-    return replace(
-        base,
-        prevalences=np.where(with_labels, middle, base.prevalences),
-        mean=np.where(with_labels, p, base.mean),
-        covariance=E,
-        n_items=U + m,
-        dof=base.dof + m,
-        mean_dof=base.mean_dof + m,
-        unlabelled=base.covariance,
-    )
-
-
-def _condition(
-    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, estimand: str
-) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the shares of b groups, each with labels.
-
-    theta is written as the n - 1 cumulated shares and r coordinates of the looks.
-    """
-    n, M = model.n_classes, model.M
-    m = labels.n_labelled[:, None, None]
-    size, vectors = np.linalg.eigh(M @ model.B @ M.T + model.W)
-    kept = size > RANK_TOLERANCE * size[-1]
-    Z = vectors[:, kept] / np.sqrt(size[kept])
-    L = np.tril(np.ones((n, n)))[:-1]
-    back = np.diff(np.vstack([np.zeros(n - 1), np.eye(n - 1), np.zeros(n - 1)]), axis=0)  # p = back alpha + (0, ..., 1)
-    to_theta = np.block([[L, np.zeros((n - 1, len(M)))], [np.zeros((Z.shape[1], n)), Z.T]])
-    J = to_theta @ model.effect @ to_theta.T
-    prior = to_theta @ np.r_[model.mu, model.shift]
-    H = np.hstack([Z.T @ M @ back, np.eye(Z.shape[1])])
-    Omega = _within(model, labels, p, E, L, Z)
-    N = U[:, None, None] + m
-    J = J + DIFFER * m / (m + HALF) * (Omega - J)
-
-    # The labels: theta itself, with noise.
-    seen = np.hstack([labels.counts, labels.sums - labels.counts @ M.T]) / m[:, :, 0] @ to_theta.T
-    gain = np.linalg.solve(J + Omega / m, J).transpose(0, 2, 1)
-    mean = prior + np.matmul(gain, (seen - prior)[:, :, None])[:, :, 0]
-    C = J - np.matmul(gain, J)
-
-    # The others: H theta, with noise that p has a part in.
-    some = U > 0
-    spread = Omega / np.maximum(U, 1)[:, None, None]
-    target = C + spread if estimand == "sample" else C
-    HC = np.matmul(H, C + spread)
-    z = (Q - M[:, -1]) @ Z - mean @ H.T
-    cross = np.matmul(H, target)
-    gain = np.linalg.solve(np.matmul(HC, H.T), cross).transpose(0, 2, 1) * some[:, None, None]
-    mean = mean + np.matmul(gain, z[:, :, None])[:, :, 0]
-    C = target - np.matmul(gain, cross)
-
-    shares = mean[:, : n - 1] @ back.T + np.eye(n)[-1]
-    error = np.matmul(back, np.matmul(C[:, : n - 1, : n - 1], back.T))
-    if estimand == "sample":
-        shares = (labels.counts + U[:, None] * shares) / N[:, :, 0]
-        error = error * (U[:, None, None] / N) ** 2
-    return shares, error
-
-
-def _within(model: GroupModel, labels: GroupLabels, p: Floats, E: Floats, L: Floats, Z: Floats) -> Floats:
-    """Omega of each group, (b, k, k): covariance of cumulated one-hot classes and of the looks of its items."""
-    worth = np.trace(multinomial(model.mu)) / np.maximum(np.trace(E, axis1=1, axis2=2), np.finfo(float).tiny)
-    # More items than could be labelled would not change the shares any more.
-    worth = np.minimum(worth, MOST_LABELS)[:, None]
-    shares = (labels.counts + worth * p + model.mu) / (labels.n_labelled[:, None] + worth + 1)
-    k, n = L.shape[0], len(Z.T) + L.shape[0]
-    Omega = np.zeros((len(p), n, n))
-    Omega[:, :k, :k] = L @ multinomial(shares) @ L.T
-    Omega[:, k:, k:] = Z.T @ model.W @ Z
-    return Omega

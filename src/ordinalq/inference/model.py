@@ -170,6 +170,10 @@ class Inference:
         Factor L of the part that samples share: cov(i, j) = L_i L_j'.
     ellipsoids : Ellipsoids or None
         Joint regions, if they do not follow from covariance and bounds; see `ordinalq.inference.region`.
+    linear, sampling, response : ndarray (B, n), (B, n, n), (B, n) or None
+        Values by which parts of the same group are compared, see :class:`ordinalq.inference.nested.Parts`.
+    moved : ndarray (B, n) or None
+        Difference between each estimate and that without the common offset of all samples; None if there is none.
     """
 
     prevalences: Floats
@@ -180,6 +184,10 @@ class Inference:
     own: Floats | None = None
     shared: npt.NDArray[np.float32] | None = None
     ellipsoids: Ellipsoids | None = None
+    linear: Floats | None = None
+    sampling: Floats | None = None
+    response: Floats | None = None
+    moved: Floats | None = None
 
 
 class RareClassWarning(UserWarning):
@@ -209,6 +217,7 @@ class FittedQuantifier(Protocol):
     def solve(self, summary: Summary) -> Solution: ...
     def solve_scores(self, S: Any, samples: Any) -> Solution: ...
     def collect(self, summary: Summary) -> Any: ...
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any: ...
     def infer(
         self,
         summary: Summary,

@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ordinalq._utils.validation import check_integer
+from ordinalq._utils.validation import check_integer, check_real
+from ordinalq.inference.drift import Drift, check_selection
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
@@ -14,17 +15,21 @@ from ordinalq.inference.provenance import provenance_of
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples, as_samples
 from ordinalq.samples.summary import Summary, blocks
-from ordinalq.solvers.solution import distributions, warn_of_failed
+from ordinalq.solvers.solution import warn_of_failed
 
 Q = TypeVar("Q", bound=FittedQuantifier)
 
 
 def estimate(
-    quantifier: FittedQuantifier, summary: Summary, level: float | None = None, options: IntervalOptions | None = None
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    level: float | None = None,
+    options: IntervalOptions | None = None,
+    drift: Any = "auto",
 ) -> Estimates:
     """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
 
-    `options` None stands for ``IntervalOptions()``.
+    `options` None stands for ``IntervalOptions()``. `drift` is the common offset of groups, see :func:`drift_of`.
 
     >>> import numpy as np, ordinalq as oq
     >>> S = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
@@ -43,7 +48,7 @@ def estimate(
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     options = IntervalOptions() if options is None else options
-    context = quantifier.collect(summary)
+    context = drift_of(quantifier, summary, drift)
     parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means)
     if len(parts) == 1:
         found = [estimate_block(quantifier, summary, level, options, 0, context)]
@@ -65,7 +70,7 @@ def estimate_block(
     """Return the estimates of one block of samples, and how many of them did not converge.
 
     Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
-    see :func:`ordinalq.samples.summary.blocks`. `context` is what `collect` returns for all of them.
+    see :func:`ordinalq.samples.summary.blocks`. `context` is the common offset of all of them, see :func:`drift_of`.
     """
     # Methods that collect nothing need not know of a context.
     more = {} if context is None else {"context": context}
@@ -82,11 +87,63 @@ def estimate_block(
         own=found.own,
         shared=found.shared,
         class_values=getattr(quantifier, "class_values_", None),
-        origin=provenance_of(quantifier, options.estimand, level, are_groups=summary.keys is not None),
+        origin=provenance_of(quantifier, options.estimand, level, keys=summary.keys),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
+        drift=context,
+        linear=found.linear,
+        sampling=found.sampling,
+        response=found.response,
+        group_columns=getattr(quantifier, "group_columns_", ()),
+        moved=found.moved,
     )
     return with_labels(quantifier, summary, estimates, options), int((~found.converged).sum())
+
+
+def drift_of(quantifier: FittedQuantifier, summary: Summary, drift: Any = "auto") -> Drift | None:
+    """Return the common offset of all summarized samples from the training groups, None if there is none.
+
+    Parameters
+    ----------
+    quantifier : FittedQuantifier
+        The quantifier that made the summary.
+    summary : Summary
+        All samples.
+    drift : "auto", None, float or Drift, default="auto"
+        "auto" estimates the offset of groups if there are at least ten of them or any labels, a number states its
+        strength, a Drift is returned as it is.
+    """
+    if not is_wanted(quantifier, drift):
+        return None
+    if isinstance(drift, Drift):
+        return drift
+    if summary.keys is None and summary.n_labelled is None:
+        # Samples of a pool are not groups.
+        return None
+    return settle(quantifier, quantifier.collect(summary), drift)
+
+
+def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
+    """Return whether an offset is to be found, or is given; raise an error if it cannot be."""
+    if drift is None or (isinstance(drift, str) and drift == "auto"):
+        return drift is not None and quantifier.traits.has_group_model
+    if not isinstance(drift, Drift):
+        if isinstance(drift, bool) or not isinstance(drift, int | float | np.number):
+            raise TypeError(f"drift must be 'auto', None, a number or a Drift, got {drift!r}.")
+        check_real("drift", drift, low=0)
+    if not (quantifier.traits.has_group_model and learned_groups(quantifier)):
+        raise ValueError("drift must be 'auto' or None for a model without training groups. Pass groups to fit.")
+    return True
+
+
+def settle(quantifier: FittedQuantifier, sums: Any, drift: Any) -> Drift | None:
+    """Return the common offset from the sums over all samples, and warn if the labels are not a random draw."""
+    if sums is None:
+        return None
+    found: Drift | None = quantifier.find_drift(sums, None if isinstance(drift, str) else float(drift))
+    if found is not None:
+        check_selection(found, stacklevel=4)
+    return found
 
 
 def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
@@ -145,6 +202,7 @@ def select(
     sort: Any = None,
     top: int | None = None,
     min_items: int | None = None,
+    drift: Drift | None = None,
 ) -> Summary:
     """Return the groups that matter in order, and the items of all others as one more group, the last.
 
@@ -153,14 +211,14 @@ def select(
 
     Groups with most "items", the highest "mean" class or the largest share of a class come first, as `sort` says; None
     keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
-    among the others.
+    among the others. `drift` is the common offset of all groups.
     """
     if summary.keys is None:
         raise ValueError("sort, top and min_items are for groups, but the summary has none.")
     sort = "items" if sort is None and top is not None else sort
     order = np.arange(len(summary))
     if sort is not None:
-        P = distributions(quantifier.solve(summary))
+        P = estimate(quantifier, summary, drift=drift).prevalences
         order = largest_first(sort, quantifier.classes_, summary.n_items, P, values_of(quantifier))
     if min_items is not None:
         order = order[summary.n_items[order] >= check_integer("min_items", min_items, minimum=1)]

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ordinalq.inference.drift import Drift
 from ordinalq.inference.model import FittedQuantifier, has_held_out, learned_groups, scale_of
+from ordinalq.inference.nested import groups_of_parts
+from ordinalq.samples.keys import UNNAMED, Keys
 from ordinalq.version import __version__
 
 # Hexadecimal digits of a model's hash that are shown.
@@ -64,19 +67,47 @@ class Provenance:
         )
 
 
-def provenance_of(quantifier: FittedQuantifier, estimand: str, level: float | None, *, are_groups: bool) -> Provenance:
+# Assumptions on groups that have other columns than the training groups.
+PARTS, ASSUMED = "parts of groups by", "are assumed to differ like the training groups by"
+
+
+def assumed_groups(trained: tuple[str, ...], keys: Keys | None) -> str:
+    """Return what is assumed of groups with these keys by a model that was trained with groups by some columns."""
+    asked = () if keys is None else tuple(keys.names)
+    if groups_of_parts(keys, trained) is not None:
+        of = ", ".join(trained)
+        return (
+            f"{PARTS} {of}, which share the effect of their group; if they are compared, the items of a "
+            f"class are assumed to have the same features in all parts of a {of}"
+        )
+    if not asked or not trained or set(asked) == set(trained) or UNNAMED in (*asked, *trained):
+        return "drawn like the training groups, from which the model has learned how groups differ"
+    return f"groups by {', '.join(asked)} {ASSUMED} {', '.join(trained)}"
+
+
+def provenance_of(
+    quantifier: FittedQuantifier, estimand: str, level: float | None, *, keys: Keys | None = None
+) -> Provenance:
     """Return where estimates of samples, or of groups, come from, before labels are used."""
     effect = getattr(quantifier, "group_effect", None) if quantifier.traits.has_group_model else None
     if learned_groups(quantifier):
-        groups = "drawn like the training groups, from which the model has learned how groups differ"
+        groups = assumed_groups(getattr(quantifier, "group_columns_", ()), keys)
     elif effect is not None:
         groups = f"differ by a stated group effect of {effect:g}"
     else:
-        groups = "differ in nothing but their prevalences" if are_groups else "none"
+        groups = "differ in nothing but their prevalences" if keys is not None else "none"
     fitted = fitted_model(quantifier)
     V = getattr(fitted, "held_out_", None)
     model = model_hash(fitted) if V is None else V.once(model_hash, fitted, key=fitted)
     return Provenance(type(fitted).__name__, model, __version__, estimand, level, groups)
+
+
+def assumed_drift(drift: Drift) -> str:
+    """Return what is assumed of a common offset of all groups."""
+    seen = f"found from {drift.n_groups:,} groups and {drift.n_labelled:,} labels, p = {drift.p_value:.2g}"
+    if drift.is_stated:
+        return f"a common offset of stated strength {drift.strengths[0]:g}, {seen}"
+    return f"a common offset, {seen}"
 
 
 def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:

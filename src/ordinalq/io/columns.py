@@ -195,6 +195,15 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
     return values
 
 
+def probabilities(frame: pd.DataFrame, name: str) -> Floats:
+    """Return the probabilities in a column of a table or a portion of one, (N,): in (0, 1], NaN if missing."""
+    require_columns(frame.columns, [name], "the table")
+    values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    unread = np.isnan(values) & ~gaps(frame[name], np.isnan(values))
+    refuse(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
+    return values
+
+
 def parsed_numbers(column: "pd.Series[Any]") -> Floats:
     """Return the numbers in a column of words or objects (N,), NaN where there is none; true and false are none."""
     if (fast := _parsed_by_arrow(column)) is not None:

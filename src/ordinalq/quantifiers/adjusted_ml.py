@@ -541,6 +541,12 @@ class AdjustedML(Quantifier):
         model.learn(held_out)
         return model
 
+    def name_groups(self, columns: tuple[str, ...]) -> None:
+        """Store the names of the columns of the training groups, also for the model of groups."""
+        super().name_groups(columns)
+        if self.predictor_ is not None:
+            self.predictor_.name_groups(columns)
+
     def for_groups(self) -> Quantifier:
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""
         if self.group_effect is None or self.held_out_.learned_groups:
@@ -581,8 +587,12 @@ class AdjustedML(Quantifier):
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
     def collect(self, summary: Summary) -> Any:
-        """Return what the labels of all samples together say of the model of groups, if there is one."""
+        """Return the sums that determine the common offset of all samples, if there is a model of groups."""
         return None if self.predictor_ is None else self.predictor_.collect(summary)
+
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any:
+        """Return the common offset of all samples, see :meth:`GroupBLP.find_drift`."""
+        return None if self.predictor_ is None else self.predictor_.find_drift(sums, strength)
 
     def infer(
         self,

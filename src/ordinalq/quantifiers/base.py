@@ -67,6 +67,8 @@ class Quantifier(BaseEstimator, ABC):
         Value of each class, if given to `fit`.
     held_out_ : HeldOut
         Out-of-sample scores of the training items, for intervals and fit tests.
+    group_columns_ : tuple of str
+        Names of the columns of the training groups; empty without groups.
     """
 
     paper_name: str = ""
@@ -74,6 +76,7 @@ class Quantifier(BaseEstimator, ABC):
     p_train_: Floats
     class_values_: Floats | None
     held_out_: HeldOut
+    group_columns_: tuple[str, ...] = ()
 
     @property
     def traits(self) -> Traits:
@@ -121,7 +124,15 @@ class Quantifier(BaseEstimator, ABC):
         check_consistent_length(X, codes)
         _warn_of_rare_classes(codes, self.classes_)
         self._fit_items(X, codes, group_codes(groups, len(codes)), w)
+        self.name_groups(column_names(groups))
         return self
+
+    def name_groups(self, columns: tuple[str, ...]) -> None:
+        """Store the names of the columns of the training groups.
+
+        New groups that have these columns and others are parts of groups, see docs/groups.md.
+        """
+        self.group_columns_ = columns
 
     def fit_scores(
         self,
@@ -166,6 +177,7 @@ class Quantifier(BaseEstimator, ABC):
         if self.traits.input_kind == "features":
             self.n_features_in_ = S.shape[1]
         self._fit_held_out(S, codes, group_codes(groups, len(codes)), w)
+        self.name_groups(column_names(groups))
         return self
 
     def fit_on(self, classifier: Any, y: Any, **how: Any) -> Self:
@@ -310,6 +322,7 @@ class Quantifier(BaseEstimator, ABC):
         *,
         checks: bool = True,
         labels: Any = None,
+        label_inclusion: Any = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
     ) -> Summary:
@@ -325,6 +338,8 @@ class Quantifier(BaseEstimator, ABC):
             Also keep the sums that the fit test needs.
         labels : array-like (N,), default=None
             Labels of the pool, None or NaN for unlabelled items: also keep the sums that estimates from labels need.
+        label_inclusion : array-like (N,), default=None
+            Probabilities with which labelled items were drawn, see :meth:`predict_groups`.
         sample_weight, weight_type
             Weights of the pool and their type, see :meth:`predict_samples`. Groups whose items all have weight zero
             are left out.
@@ -342,7 +357,7 @@ class Quantifier(BaseEstimator, ABC):
             check_squares(samples.weight, samples.squared_weight)
         means = self.traits.uses_sample_means
         summary = Summary.of_means(samples, self.embed(S)) if means else Summary.of_items(samples, S)
-        totals = {**summary.totals, **label_totals(self, S, samples, labels)}
+        totals = {**summary.totals, **label_totals(self, S, samples, labels, label_inclusion)}
         functions = score_checks(self) if checks and has_held_out(self) else None
         if functions is not None:
             totals["checks"] = functions.total(S, samples)
@@ -377,6 +392,8 @@ class Quantifier(BaseEstimator, ABC):
         *,
         level: float | None = None,
         labels: Any = None,
+        label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -392,8 +409,18 @@ class Quantifier(BaseEstimator, ABC):
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labels : array-like (N,), default=None
-            Labels of some of these items, None or NaN for the others: a random draw of each group whose labels are
-            known. ``IntervalOptions(basis=...)`` says how they are used, the column ``basis`` which way it was.
+            Labels of some of these items, None or NaN for the others: a random draw of all items, or of those of each
+            group. With a model of groups they improve the estimates of all groups. ``IntervalOptions(basis=...)`` sets
+            how they are used, the column ``basis`` states it.
+        label_inclusion : array-like (N,), default=None
+            Probability in (0, 1] with which each labelled item was drawn, independently of its label; other values are
+            not used. Then items may be drawn unequally, for example more of those that the classifier is unsure of, and
+            estimates rest on the labels alone. None: equal probabilities within each group.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups. "auto" estimates it, if there are at least ten groups
+            or any labels. None estimates each group independently of the others. A number such as 0.3 states its
+            variance relative to that between the training groups. The ``drift`` of earlier estimates is used as it is.
+            Methods without a model of groups have none.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
@@ -410,7 +437,15 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
         level = None if level is None else check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X,
+            groups,
+            level,
+            options,
+            drift,
+            labels=labels,
+            label_inclusion=label_inclusion,
+            sample_weight=sample_weight,
+            weight_type=weight_type,
         )
 
     def predict_interval(
@@ -420,6 +455,8 @@ class Quantifier(BaseEstimator, ABC):
         groups: Any = None,
         *,
         labels: Any = None,
+        label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -439,6 +476,10 @@ class Quantifier(BaseEstimator, ABC):
             The group of each item, or samples of the items; None takes all of X as one sample.
         labels : array-like (N,), default=None
             Labels of some of the items, see :meth:`predict_groups`.
+        label_inclusion : array-like (N,), default=None
+            Probabilities with which labelled items were drawn, see :meth:`predict_groups`.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups, see :meth:`predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
@@ -446,7 +487,15 @@ class Quantifier(BaseEstimator, ABC):
         """
         level = check_level(level)
         return self._for(groups)._estimate(
-            X, groups, level, options, labels=labels, sample_weight=sample_weight, weight_type=weight_type
+            X,
+            groups,
+            level,
+            options,
+            drift,
+            labels=labels,
+            label_inclusion=label_inclusion,
+            sample_weight=sample_weight,
+            weight_type=weight_type,
         )
 
     def predict_items(self, X: Any, groups: Any = None, *, labels: Any = None) -> Floats:
@@ -549,10 +598,10 @@ class Quantifier(BaseEstimator, ABC):
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 
     def _estimate(
-        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, **how: Any
+        self, X: Any, groups: Any, level: float | None, options: IntervalOptions | None, drift: Any, **how: Any
     ) -> Estimates:
         S = self.scores(X)
-        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options)
+        found = estimate(self, self.summarize(S, group_samples(groups, len(S)), **how), level, options, drift)
         return replace(found, polars=is_polars(X) or is_polars(groups))
 
     # Steps that methods implement
@@ -569,10 +618,14 @@ class Quantifier(BaseEstimator, ABC):
         """Return the estimates of B summarized samples."""
 
     def collect(self, summary: Summary) -> Any:
-        """Return what all samples together say, a context for `infer`; None for most methods.
+        """Return sums over samples that determine their common offset, see `find_drift`; None for most methods.
 
-        A context has ``merge(other)``: those of blocks of samples merge to that of all.
+        They have ``merge(other)``: the sums of blocks of samples merge to those of all.
         """
+        return None
+
+    def find_drift(self, sums: Any, strength: float | None = None) -> Any:
+        """Return the common offset of all samples, a context for `infer`, from what `collect` returned; or None."""
         return None
 
     def infer(
@@ -769,6 +822,11 @@ def group_codes(groups: Any, n_items: int) -> Codes | None:
     if keys.missing.any():
         raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
     return codes
+
+
+def column_names(groups: Any) -> tuple[str, ...]:
+    """Return the names of the columns of groups, none without groups."""
+    return () if groups is None else tuple(Keys.of(groups)[0].names)
 
 
 def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:

@@ -6,13 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ordinalq._utils.validation import Floats, check_real
+from ordinalq.inference.drift import FEWEST_GROUPS, Drift, DriftSums, drift_sums, shifted, solve_drift
 from ordinalq.inference.fit_test import verdicts
+from ordinalq.inference.group_labels import GroupLabels, predict_labelled
 from ordinalq.inference.group_model import (
     GroupModel,
     GroupSums,
     Prediction,
     bounds,
-    is_unlike,
     learn,
     logits_pay,
     predict,
@@ -22,8 +23,9 @@ from ordinalq.inference.group_model import (
     with_logits,
 )
 from ordinalq.inference.intervals import with_closed_form
-from ordinalq.inference.labels import CONTRADICTED, GroupLabels, LabelEvidence, label_evidence, predict_labelled
+from ordinalq.inference.labels import WEIGHTED
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
+from ordinalq.inference.nested import Parts, groups_of_parts, predict_parts
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.summary import Summary
@@ -106,34 +108,60 @@ class GroupBLP(Quantifier):
 
     def solve(self, summary: Summary) -> Solution:
         """Return the predicted shares of each sample."""
-        return Solution.closed_form(self._prediction(summary, "sample").prevalences)
+        return Solution.closed_form(self._predicted(self.group_model_, summary, "sample")[0].prevalences)
 
-    def _prediction(self, summary: Summary, estimand: str) -> Prediction:
+    def _prediction(self, model: GroupModel, summary: Summary, estimand: str) -> Prediction:
         """Return the prediction of each sample, by the labels of its items too, where there are any."""
-        if "labels" not in summary.totals:
-            return predict(self.group_model_, summary.means, summary.sizes, estimand)
-        labels = self._labels(summary)
+        Q, n_others, labels = self._observed(summary)
+        if labels is None:
+            return predict(model, Q, n_others, estimand)
+        return predict_labelled(model, Q, n_others, labels, estimand)
+
+    def _observed(self, summary: Summary) -> tuple[Floats, Floats, GroupLabels | None]:
+        """Return means (B, d) and numbers (B,) of unlabelled items, and the labelled items if there are any."""
+        # Labels that were not drawn with equal chances say nothing of the model.
+        if "labels" not in summary.totals or WEIGHTED in summary.totals:
+            return summary.means, summary.sizes, None
+        unit = summary.item_unit[:, None]
+        labels = GroupLabels(summary.totals["labels"] * unit, summary.totals["labels f"] * unit)
         # Rounding errors of weights that are all labelled are no items.
         n_others = summary.sizes - labels.n_labelled
         n_others = np.where(n_others > ROUNDING * summary.sizes, n_others, 0)
         # Of the items without a label; where there are none, any.
-        rest = summary.totals["f"] * summary.item_unit[:, None] - labels.sums
-        Q = rest / np.where(n_others > 0, n_others, 1)[:, None]
-        return predict_labelled(self.group_model_, Q, n_others, labels, estimand)
+        rest = summary.totals["f"] * unit - labels.sums
+        return rest / np.where(n_others > 0, n_others, 1)[:, None], n_others, labels
 
-    def collect(self, summary: Summary) -> LabelEvidence | None:
-        """Return by how far the labels of all samples together contradict the model; None without labels."""
-        if "labels" not in summary.totals or self.group_model_.source != "learned":
+    def _predicted(self, model: GroupModel, summary: Summary, estimand: str) -> tuple[Prediction, Parts | None]:
+        """Return the prediction of each sample, and how parts of groups are compared if the samples are such parts."""
+        parts = self._parts(model, summary, estimand)
+        return (self._prediction(model, summary, estimand), None) if parts is None else (parts.prediction, parts)
+
+    def _parts(self, model: GroupModel, summary: Summary, estimand: str) -> Parts | None:
+        """Return the predictions of parts of groups that have no labels; None if the samples are not parts."""
+        found = groups_of_parts(summary.keys, self.group_columns_)
+        Q, sizes, labels = self._observed(summary)
+        has_labels = labels is not None and labels.counts.any()
+        if found is None or has_labels or model.source != "learned":
             return None
-        # Groups that are unlike by themselves say nothing of the others.
-        like = ~is_unlike(self.group_model_, summary.means, summary.sizes)
-        labels = self._labels(summary)
-        return label_evidence(self.group_model_, GroupLabels(labels.counts[like], labels.sums[like]))
+        return predict_parts(model, Q, sizes, found[1], estimand, values_of(self))
 
-    def _labels(self, summary: Summary) -> GroupLabels:
-        """Return the labelled items of each sample."""
-        unit = summary.item_unit[:, None]
-        return GroupLabels(summary.totals["labels"] * unit, summary.totals["labels f"] * unit)
+    def collect(self, summary: Summary) -> DriftSums | None:
+        """Return the sums over samples that determine their common offset; None if no groups were learned from."""
+        if self.group_model_.source != "learned":
+            return None
+        found = groups_of_parts(summary.keys, self.group_columns_)
+        if found is not None:
+            summary = summary.regrouped(found[1], found[0])
+        return drift_sums(self.group_model_, *self._observed(summary))
+
+    def find_drift(self, sums: DriftSums, strength: float | None = None) -> Drift | None:
+        """Return the common offset of all samples, of a stated strength or averaged over the strengths.
+
+        None if no strength is stated, there are fewer than ten samples, and no labels.
+        """
+        if strength is None and sums.n_groups < FEWEST_GROUPS and sums.n_labelled == 0:
+            return None
+        return solve_drift(self.group_model_, sums, strength)
 
     def infer(
         self,
@@ -141,31 +169,46 @@ class GroupBLP(Quantifier):
         options: IntervalOptions,
         level: float | None = None,
         block: int = 0,
-        context: LabelEvidence | None = None,
+        context: Drift | None = None,
     ) -> Inference:
         """Return estimates with bounds and covariances by the formula of the prediction error.
 
-        If the labels of all samples together contradict the model (`context`), all are unlike the training groups.
+        The common offset of all samples is `context`; None stands for none.
         """
-        prediction = self._prediction(summary, options.estimand)
-        verdict = self._verdicts(summary, prediction)
-        if context is not None and context.p_value(self.group_model_.n_groups) < CONTRADICTED:
-            verdict = np.full(len(summary), UNLIKE)
-        found = Inference(clean(prediction.prevalences), np.ones(len(summary), dtype=bool), verdict)
+        model = self.group_model_ if context is None else shifted(self.group_model_, context)
+        prediction, parts = self._predicted(model, summary, options.estimand)
+        P, moved = clean(prediction.prevalences), None
+        if context is not None:
+            moved = P - clean(self._predicted(self.group_model_, summary, options.estimand)[0].prevalences)
+        found = Inference(
+            P,
+            np.ones(len(summary), dtype=bool),
+            self._verdicts(model, summary, prediction),
+            moved=moved,
+            linear=None if parts is None else parts.linear,
+            sampling=None if parts is None else parts.sampling,
+            response=None if parts is None else parts.response,
+        )
         if level is None:
             return found
-        return with_closed_form(found, bounds(prediction, level, values_of(self)), stated_covariance(prediction, level))
+        E = stated_covariance(prediction, level)
+        return with_closed_form(found, bounds(prediction, level, values_of(self)), E, _shared(prediction, E))
 
-    def _verdicts(self, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
+    def _verdicts(self, model: GroupModel, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
         """Return which samples are unlike the training groups or single items; without groups, the fit test."""
-        if self.group_model_.source != "learned":
+        if model.source != "learned":
             return verdicts(self, summary)
-        if "labels" in summary.totals:
-            unlike = prediction.unlike
-        else:
-            unlike = is_unlike(self.group_model_, summary.means, summary.sizes)
-        return np.where(unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
+        return np.where(prediction.unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
 
     def response_matrix(self) -> Floats | None:
         """Return M."""
         return self.group_model_.M
+
+
+def _shared(prediction: Prediction, E: Floats) -> npt.NDArray[np.float32] | None:
+    """Return the factor (B, n, k) of the error that samples share, in the proportion that it has in the covariance."""
+    if prediction.shared is None:
+        return None
+    total = np.maximum(np.trace(prediction.total, axis1=1, axis2=2), np.finfo(float).tiny)
+    ratio = np.sqrt(np.trace(E, axis1=1, axis2=2) / total)
+    return np.asarray(prediction.shared * ratio[:, None, None], dtype=np.float32)

@@ -70,12 +70,13 @@ class Reading:
         compact: bool = True,
         weight: str | None = None,
         weight_type: str = "survey",
+        label_inclusion: str | None = None,
     ) -> None:
-        self.model, self.groups, self.labels = model, groups, labels
+        self.model, self.groups, self.labels, self.label_inclusion = model, groups, labels, label_inclusion
         self.weight, self.weight_type = weight, weight_type
         self.with_gaps, self.compact = with_gaps, compact
         kinds = needed_columns(model)
-        columns = list(dict.fromkeys([*kinds, *groups.names, *filter(None, [labels, weight])]))
+        columns = list(dict.fromkeys([*kinds, *groups.names, *filter(None, [labels, label_inclusion, weight])]))
         numbers = [name for name, kind in kinds.items() if kind == "number" and name not in groups.names]
         self.wanted = Wanted(columns, numbers, groups.native)
 
@@ -101,6 +102,8 @@ class Reading:
         w = None if self.weight is None else cells.weights(frame, self.weight)
         weightless = w is not None and not w.any()
         how: dict[str, Any] = {"sample_weight": None if weightless else w, "weight_type": self.weight_type}
+        if self.label_inclusion is not None:
+            how["label_inclusion"] = cells.probabilities(frame, self.label_inclusion)
         summary = quantifier.summarize(scores_of(self.model, frame), samples, labels=known, **how)
         if weightless:
             return _empty(summary)

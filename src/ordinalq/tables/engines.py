@@ -2,14 +2,15 @@
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
 :func:`ordinalq.inference.predict.estimate`, so that every engine gives what one machine gives.
-With labels, each block of groups is tested by itself, while one machine tests all groups together.
+A model of groups takes two passes: sums of all blocks determine the common offset of all groups, then blocks are
+estimated.
 """
 
 import io
 import platform
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import joblib
@@ -17,9 +18,10 @@ import numpy as np
 import pandas as pd
 import sklearn
 
+from ordinalq.inference.drift import Drift
 from ordinalq.inference.estimates import check_names, united
 from ordinalq.inference.options import IntervalOptions, check_level
-from ordinalq.inference.predict import estimate_block
+from ordinalq.inference.predict import estimate_block, is_wanted, settle
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile
@@ -44,6 +46,7 @@ class Task(NamedTuple):
     level: float | None
     options: IntervalOptions
     estimates: bool = True
+    drift: Any = "auto"
 
     @property
     def quantifier(self) -> Quantifier:
@@ -79,21 +82,25 @@ def prepared(
     *,
     level: float | None = None,
     labels: str | None = None,
+    label_inclusion: str | None = None,
     sample_weight: str | None = None,
     weight_type: str = "survey",
+    drift: Any = "auto",
     options: IntervalOptions | None = None,
 ) -> Task:
     """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
     model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
-    for name, value in (("labels", labels), ("sample_weight", sample_weight)):
+    for name, value in (("labels", labels), ("label_inclusion", label_inclusion), ("sample_weight", sample_weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} must be the name of a column, got {type(value).__name__}.")
-    reading = Reading(model, Grouping(by), labels, compact=False, weight=sample_weight, weight_type=weight_type)
+    how: dict[str, Any] = {"weight": sample_weight, "weight_type": weight_type, "label_inclusion": label_inclusion}
+    reading = Reading(model, Grouping(by), labels, compact=False, **how)
     require_columns(columns, list(reading.wanted.columns or ()), "the table")
     options = IntervalOptions() if options is None else options
-    return Task(reading, None if level is None else check_level(level), options.repeatable())
+    is_wanted(quantifier, drift)
+    return Task(reading, None if level is None else check_level(level), options.repeatable(), drift=drift)
 
 
 def payload(task: Task) -> tuple[dict[str, str], bytes]:
@@ -197,16 +204,31 @@ def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_
     return Layout(keys, blocks(n_items, of_items=of_items))
 
 
-def finished(task: Task, number: int, keys: Keys, parts: Sequence[Summary]) -> tuple[Any, int]:
-    """Return the estimates of a block of groups in the order of their keys, or their sums; and how many failed."""
+def merged_block(keys: Keys, parts: Sequence[Summary]) -> Summary:
+    """Return the sums of a block of groups in the order of their keys."""
     summary = Summary.merged(parts)
     assert summary.keys is not None
-    summary = summary.regrouped(keys.positions(summary.keys), keys)
+    return summary.regrouped(keys.positions(summary.keys), keys)
+
+
+def takes_two_passes(task: Task) -> bool:
+    """Return whether all blocks determine a common offset before any is estimated."""
+    wanted = task.estimates and is_wanted(task.quantifier, task.drift)
+    return wanted and not isinstance(task.drift, Drift)
+
+
+def with_drift(task: Task, sums: Sequence[Any]) -> Drift | None:
+    """Return the common offset of all groups from the sums that blocks collect."""
+    found = [one for one in sums if one is not None]
+    return settle(task.quantifier, reduce(lambda a, b: a.merge(b), found), task.drift) if found else None
+
+
+def finished(task: Task, number: int, summary: Summary, drift: Drift | None = None) -> tuple[Any, int]:
+    """Return the estimates of a block of groups with the common offset of all, or its sums; and how many failed."""
     if not task.estimates:
         return summary, 0
-    # Blocks have thousands of groups: enough to say what all together say.
-    context = task.quantifier.collect(summary)
-    return estimate_block(task.quantifier, summary, task.level, task.options, number, context)
+    drift = task.drift if isinstance(task.drift, Drift) else drift
+    return estimate_block(task.quantifier, summary, task.level, task.options, number, drift)
 
 
 def collected(task: Task, found: Sequence[tuple[Any, int]], keys: Keys) -> Any:

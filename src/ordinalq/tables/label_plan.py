@@ -5,23 +5,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.validation import Index, Mask, check_random_state
-from ordinalq.inference.label_plan import LabelsNeeded, drawn_items, labels_needed
+from ordinalq._utils.text import nearest
+from ordinalq._utils.validation import Index, Mask, check_integer, check_random_state
+from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels, drawn_items, labels_needed, spread_labels
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.columns import as_words, is_missing, where
 from ordinalq.io.table import Table
+from ordinalq.samples.keys import Keys
 from ordinalq.tables.aggregate import Reading, read_summary
 from ordinalq.tables.grouping import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
 
 
 class LabelPlan(NamedTuple):
-    """How many rows of each group to label; `read` has the groups as the file does, by which rows are found again."""
+    """How many rows of each group to label; `read` has the groups as the file does, by which rows are found again.
+
+    `spread` has the effect of labels that are spread over all groups; None if the method has no model of groups.
+    """
 
     needed: LabelsNeeded
     read: LabelsNeeded
     by: By | None
     labels: str | None
+    spread: SpreadLabels | None = None
 
 
 def plan_labels(
@@ -43,9 +49,67 @@ def plan_labels(
     """
     groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
-    read = labels_needed(fitted_quantifier(model), summary, width, quantity, level=level, options=options)
+    quantifier = fitted_quantifier(model)
+    how_wide: dict[str, Any] = {"quantity": quantity, "level": level, "options": options}
+    read = labels_needed(quantifier, summary, width, **how_wide)
+    spread = None
+    if quantifier.traits.has_group_model and len(summary) > 1:
+        spread = spread_labels(quantifier, summary, width, **how_wide)
     assert summary.keys is not None
-    return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels)
+    return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels, spread)
+
+
+class DrawnRows(NamedTuple):
+    """Rows to label, drawn at random from all rows without a label or from those of one group.
+
+    `spread` has the expected effect on all groups; None if rows are of one group or the method has no model of groups.
+    """
+
+    rows: pd.DataFrame
+    spread: SpreadLabels | None
+
+
+def draw_rows(
+    model: Any,
+    file: Table,
+    n_rows: int,
+    *,
+    by: By | None = None,
+    group: str | None = None,
+    labels: str | None = None,
+    target: str | None = None,
+    quantity: Any = "mean",
+    level: float = 0.95,
+    options: IntervalOptions | None = None,
+    random_state: int = 0,
+    **how: Any,
+) -> DrawnRows:
+    """Draw exactly `n_rows` rows to label at random from all rows without a label, or from those of one group.
+
+    The group is named as in the output. The columns of the rows are as in :func:`rows_to_label`; the other parameters
+    are those of :func:`plan_labels`.
+    """
+    n_rows = check_integer("n_rows", n_rows, minimum=1)
+    groups = Grouping(by, file.format)
+    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
+    assert summary.keys is not None
+    quantifier = fitted_quantifier(model)
+    codes, free = _groups_of_rows(file, summary.keys, by, labels)
+    if group is not None:
+        order, shown = groups.order(summary.keys)
+        names = shown.labels()
+        if group not in names:
+            raise ValueError(f"group must be one of the {len(names):,} groups, got {group!r}{nearest(group, names)}.")
+        free &= codes == order[names.index(group)]
+    if n_rows > free.sum():
+        raise ValueError(f"n_rows must be at most the number of rows without a label, {free.sum():,}, got {n_rows:,}.")
+    chosen = np.zeros(len(codes), dtype=bool)
+    chosen[check_random_state(random_state).choice(np.flatnonzero(free), n_rows, replace=False)] = True
+    spread = None
+    if group is None and quantifier.traits.has_group_model and len(summary) > 1:
+        more: dict[str, Any] = {"quantity": quantity, "level": level, "options": options}
+        spread = spread_labels(quantifier, summary, n_labels=n_rows, **more)
+    return DrawnRows(_rows(file, chosen, target), spread)
 
 
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
@@ -55,9 +119,15 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     one with the name of the file, where there are many. A column `target` for the labels is added, empty, if the table
     lacks it.
     """
-    codes, free = _groups_of_rows(file, plan)
+    assert plan.read.keys is not None
+    codes, free = _groups_of_rows(file, plan.read.keys, plan.by, plan.labels)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True
+    return _rows(file, chosen, target)
+
+
+def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
+    """Return the chosen rows (N,) of a table with their places, and a column `target` for the labels."""
     kept, names, start = [], [], 0
     for frame in file.portions():
         kept.append(frame[chosen[start : start + len(frame)]])
@@ -73,12 +143,11 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     return rows.reset_index(drop=True)
 
 
-def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
-    """Return the group of each row as a position in the plan, (N,), and whether it has no label yet, (N,)."""
-    assert plan.read.keys is not None
-    position = {key: row for row, key in enumerate(plan.read.keys.tolist())}
-    groups = Grouping(plan.by, file.format)
-    columns = list(dict.fromkeys([*groups.names, *filter(None, [plan.labels])]))
+def _groups_of_rows(file: Table, keys: Keys, by: By | None, labels: str | None) -> tuple[Index, Mask]:
+    """Return the group of each row as a position in the keys, (N,), and whether it has no label yet, (N,)."""
+    position = {key: row for row, key in enumerate(keys.tolist())}
+    groups = Grouping(by, file.format)
+    columns = list(dict.fromkeys([*groups.names, *filter(None, [labels])]))
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
     for frame in file.portions(columns or None, native=groups.native):
         code = np.zeros(len(frame), dtype=np.intp)
@@ -86,6 +155,6 @@ def _groups_of_rows(file: Table, plan: LabelPlan) -> tuple[Index, Mask]:
         assert samples.keys is not None
         code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
         codes.append(code)
-        words = [None] * len(frame) if plan.labels is None else as_words(frame[plan.labels])
+        words = [None] * len(frame) if labels is None else as_words(frame[labels])
         free.append(np.array([is_missing(word) for word in words], dtype=bool))
     return np.concatenate(codes), np.concatenate(free)

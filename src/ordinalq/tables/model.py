@@ -387,6 +387,8 @@ class TableModel(BaseEstimator):
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
         self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
+        if keys is not None:
+            self.quantifier_.name_groups(tuple(keys.names))
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
@@ -436,6 +438,8 @@ class TableModel(BaseEstimator):
         *,
         level: float | None = None,
         labels: Any = None,
+        label_inclusion: Any = None,
+        drift: Any = "auto",
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
@@ -453,6 +457,10 @@ class TableModel(BaseEstimator):
             Level of the intervals, such as 0.95; None gives none.
         labels : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
+        label_inclusion : str or array-like (N,), default=None
+            Probabilities with which labelled rows were drawn, or their column.
+        drift : "auto", None, float or Drift, default="auto"
+            Common offset of all groups from the training groups, see :meth:`ordinalq.PACC.predict_groups`.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : str or array-like (N,), default=None
@@ -461,8 +469,8 @@ class TableModel(BaseEstimator):
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
         """
         model = model_for(self, by)
-        summary = _summary(model, frame, by, labels, sample_weight, weight_type)
-        found = estimate(model.fitted(), summary, level, options)
+        summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
+        found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
@@ -503,7 +511,13 @@ class TableModel(BaseEstimator):
 
 
 def _summary(
-    model: TableModel, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
+    model: TableModel,
+    frame: Any,
+    by: Any,
+    labels: Any,
+    sample_weight: Any = None,
+    weight_type: str = "survey",
+    label_inclusion: Any = None,
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier = model.fitted()
@@ -513,11 +527,20 @@ def _summary(
         labels = known_labels(as_pandas(frame), labels, quantifier.classes_)
     if isinstance(sample_weight, str):
         sample_weight = cells.weights(as_pandas(frame), sample_weight)
+    if isinstance(label_inclusion, str):
+        label_inclusion = cells.probabilities(as_pandas(frame), label_inclusion)
     S = model.scores(frame)
     samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
-    return quantifier.summarize(S, samples, labels=labels, sample_weight=sample_weight, weight_type=weight_type)
+    return quantifier.summarize(
+        S,
+        samples,
+        labels=labels,
+        label_inclusion=label_inclusion,
+        sample_weight=sample_weight,
+        weight_type=weight_type,
+    )
 
 
 def _group_values(quantifier: Quantifier, frame: Any, by: Any) -> Any:

@@ -25,6 +25,7 @@ def summarize_table(
     *,
     by: By | None = None,
     labels: str | None = None,
+    label_inclusion: str | None = None,
     weight: str | None = None,
     weight_type: str = "survey",
     **how: Any,
@@ -37,12 +38,14 @@ def summarize_table(
     group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
     with a zone in UTC). None takes all rows as one group, "all".
 
-    The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
-    of the kind `weight_type`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    The column `labels` has labels of some rows, a random draw of each group, and gaps; `label_inclusion` is the column
+    of the probabilities with which these rows were drawn; `weight` is a column of weights of the kind `weight_type`.
+    See :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
     :func:`ordinalq.tables.aggregate.read_summary`.
     """
     groups = Grouping(by, file.format)
-    summary = read_summary(Reading(model, groups, labels, weight=weight, weight_type=weight_type), file, **how)
+    more: dict[str, Any] = {"weight": weight, "weight_type": weight_type, "label_inclusion": label_inclusion}
+    summary = read_summary(Reading(model, groups, labels, **more), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
     return groups.typed(summary)

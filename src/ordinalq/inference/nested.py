@@ -1,0 +1,218 @@
+"""Groups within groups: parts of a group, such as its months, share the effect of the group.
+
+The state of part t of group g, theta_gt = (population prevalences, effect on f), is
+
+    theta_gt = theta_0 + u_g + w_gt,    u_g ~ N(0, J),    w_gt ~ N(0, c J).
+
+With H = (M, 1), the mean representation of N items has the deviation
+
+    z = q - H theta_0 = H u_g + H w_gt + noise,    Cov(noise) = (S - H J H') / N,
+
+S the covariance of single items. In coordinates in which S - H J H' is 1 and c H J H' is diagonal, lam, the parts have
+the variances v = lam + 1 / N around H u_g. A group is then one observation of H u_g: the mean of z with weights 1 / v,
+which has the variances 1 / sum_t 1 / v. Given u_g, the parts are independent, and with J_pH = (A, K) H'
+
+    p_hat = mu + u_hat + c J_pH v^-1 (z - H u_hat).
+
+If all parts of a group are alike, w = 0, their estimates differ by c J_pH v^-1 noise alone. Parts are compared by the
+covariance of this noise: the effect of the group, and its error, are the same in all of them.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ordinalq._utils.validation import Codes, Floats
+from ordinalq.inference.group_model import (
+    DROP,
+    RANK_TOLERANCE,
+    GroupModel,
+    Prediction,
+    error_of_rare_classes,
+    log_odds,
+    medians,
+    own_scatter,
+    predict,
+    project,
+)
+from ordinalq.samples.keys import Keys
+
+# Covariance of the effect of a part, over that of the effect of a group. It does not enter comparisons of parts.
+PARTS = 0.5
+# Noise of single items within a group, at least this part of that of all items.
+LEAST_NOISE = 0.05
+
+
+class Parts(NamedTuple):
+    """Predictions of B parts of groups, and the values by which parts of the same group are compared.
+
+    Attributes
+    ----------
+    prediction : Prediction
+        Prediction of each part.
+    linear : ndarray (B, n)
+        Estimates before they are limited to the simplex.
+    sampling : ndarray (B, n, n)
+        Covariance of the linear estimate of each part, if no part of its group differs from the others.
+    response : ndarray (B, n)
+        Ratio of the estimated to the true deviation of a part from its group, if items of a class have the same
+        features in all parts: of the cumulative prevalences but the last and of the mean class. Estimates are drawn to
+        the group.
+    """
+
+    prediction: Prediction
+    linear: Floats
+    sampling: Floats
+    response: Floats
+
+
+def groups_of_parts(keys: Keys | None, trained: tuple[str, ...]) -> tuple[Keys, Codes] | None:
+    """Return the groups that B parts belong to, and the group of each part (B,); None if keys are not of parts.
+
+    They are if they have the columns of the training groups and others.
+
+    >>> keys, _ = Keys.of({"shop": ["a", "a", "b"], "month": [1, 2, 1]})
+    >>> groups_of_parts(keys, ("shop",))[1].tolist(), groups_of_parts(keys, ("town",))
+    ([0, 0, 1], None)
+    """
+    if keys is None or not trained or not set(trained) < set(keys.names):
+        return None
+    return Keys.of(Keys([column for column in keys.columns if column.name in trained]).frame())
+
+
+def predict_parts(
+    model: GroupModel, Q: Floats, sizes: Floats, groups: Codes, estimand: str, values: Floats | None = None
+) -> Parts:
+    """Predict the prevalences of parts of groups.
+
+    Parameters
+    ----------
+    model : GroupModel
+        Model of the training groups.
+    Q : ndarray (B, d)
+        Mean representation of each part.
+    sizes : ndarray (B,)
+        Number of its items.
+    groups : ndarray (B,)
+        Its group, 0..G-1.
+    estimand : {"sample", "population"}
+        Whether prevalences are those of the items or of their population.
+    values : ndarray (n,), default=None
+        Values of the classes; None stands for the positions 1..n.
+
+    Returns
+    -------
+    Parts
+    """
+    Q, sizes = np.asarray(Q, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    n_items = _sums(sizes[:, None], groups)[:, 0]
+    means = _sums(sizes[:, None] * Q, groups) / n_items[:, None]
+    base = predict(model, means, n_items, estimand)
+    names = ("centre", "distance", "unlike", "widening", "dof", "mean_dof")
+    whole = {name: getattr(base, name)[groups] for name in names}
+    got, unlike = condition_parts(model, Q, sizes, groups, estimand, values), whole["unlike"]
+    if model.fallback is not None and unlike.any():
+        # As for groups: the error is that of the weak prior, and the estimate too if the learned prior is given up.
+        rows = np.flatnonzero(unlike)
+        some = np.unique(groups[rows], return_inverse=True)[1]
+        other = condition_parts(model.fallback, Q[rows], sizes[rows], some, estimand, values)
+        given_up = (log_odds(model, means, n_items) - model.worst > np.log(DROP))[groups[rows]]
+        apart = np.where(given_up[:, None], 0, other.mean - got.mean[rows])
+        got.covariance[rows] = other.covariance + apart[:, :, None] * apart[:, None, :]
+        for name in ("mean", "sampling", "response"):
+            getattr(got, name)[rows[given_up]] = getattr(other, name)[given_up]
+        if got.shared is not None and other.shared is not None:
+            got.shared[rows] = other.shared
+    E = got.covariance
+    p = project(got.mean, E)
+    estimate = medians(p, E, whole["centre"])
+    if estimand == "population":
+        E = E + np.where(unlike[:, None, None], 0, own_scatter(model, p, sizes))
+    if model.rarity is not None:
+        E = E + error_of_rare_classes(model, model.rarity, Q, sizes, estimand, p)
+    found = replace(base, prevalences=estimate, mean=p, covariance=E, n_items=sizes, shared=got.shared, **whole)
+    return Parts(found, got.mean, got.sampling, got.response)
+
+
+class Conditioned(NamedTuple):
+    """Prevalences of b parts given all means: mean, covariance, and the fields of `Parts`."""
+
+    mean: Floats
+    covariance: Floats
+    sampling: Floats
+    response: Floats
+    shared: Floats | None
+
+
+def condition_parts(
+    model: GroupModel, Q: Floats, sizes: Floats, groups: Codes, estimand: str, values: Floats | None = None
+) -> Conditioned:
+    """Return the distribution of the prevalences of parts given the means of all parts, see `predict_parts`."""
+    n, M = model.n_classes, model.M
+    T, lam = _directions(model)
+    inverse = (1 / sizes)[:, None]
+    v = lam + inverse
+    z = (Q - M @ model.mu - model.shift) @ T
+    J_pH, J_HH = (model.A @ M.T + model.K) @ T, T.T @ _between(model) @ T
+    # The group: one observation of H u, the mean over its parts.
+    precision = _sums(1 / v, groups)
+    mean = _sums(z / v, groups) / precision
+    both = np.vstack([J_pH, J_HH])
+    gain = both @ np.linalg.inv(J_HH + (1 / precision)[:, :, None] * np.eye(len(lam)))
+    u = np.matmul(gain, mean[:, :, None])[:, :, 0]
+    left = np.block([[model.A, J_pH], [J_pH.T, J_HH]]) - gain @ both.T
+    # The parts.
+    X, own = PARTS * J_pH, PARTS * model.A
+    if estimand == "sample":
+        within = model.B - model.A
+        X, own = X + inverse[:, :, None] * (within @ M.T @ T), own + inverse[:, :, None] * within
+    G = X / v[:, None, :]
+    p = model.mu + u[groups, :n] + np.matmul(G, (z - u[groups, n:])[:, :, None])[:, :, 0]
+    F = np.concatenate([np.broadcast_to(np.eye(n), (len(Q), n, n)), -G], axis=2)
+    explained = np.matmul(G, np.swapaxes(X, -1, -2))
+    covariance = own - explained + F @ left[groups] @ F.transpose(0, 2, 1)
+    # Items of parts that are alike have other prevalences by chance.
+    sampling, response = own - explained, np.ones((len(Q), n))
+    if estimand == "population":
+        sampling = np.matmul(G * inverse[:, :, None], G.transpose(0, 2, 1))
+        response = _ratio(G @ (T.T @ M @ own), own, values)
+    shared = None
+    if model.common is not None:
+        of_p, of_f = np.split(model.common, [n])
+        of_z = T.T @ (M @ of_p + of_f)
+        moved = gain[groups] @ of_z
+        shared = of_p - moved[:, :n] - G @ (of_z - moved[:, n:])
+    return Conditioned(p, covariance, sampling, response, shared)
+
+
+def _sums(X: Floats, groups: Codes) -> Floats:
+    """Return the sums of rows X (B, r) over the parts of each group, (G, r)."""
+    return np.stack([np.bincount(groups, weights=column) for column in X.T], axis=1).astype(np.float64)
+
+
+def _between(model: GroupModel) -> Floats:
+    """Return H J H' (d, d), the covariance of q between groups."""
+    MK = model.M @ model.K
+    return np.asarray(model.M @ model.A @ model.M.T + MK + MK.T + model.D)
+
+
+def _directions(model: GroupModel) -> tuple[Floats, Floats]:
+    """Return T (d, r) and lam (r,): T' (S - H J H') T = 1 and c T' H J H' T = diag(lam)."""
+    S = model.M @ model.B @ model.M.T + model.W
+    size, U = np.linalg.eigh(S)
+    kept = size > RANK_TOLERANCE * size[-1]
+    Z = U[:, kept] / np.sqrt(size[kept])
+    part, Y = np.linalg.eigh(np.eye(Z.shape[1]) - Z.T @ _between(model) @ Z)
+    Z = Z @ Y / np.sqrt(np.maximum(part, LEAST_NOISE))
+    lam, Y = np.linalg.eigh(PARTS * Z.T @ _between(model) @ Z)
+    return Z @ Y, np.maximum(lam, 0)
+
+
+def _ratio(estimated: Floats, C: Floats, values: Floats | None) -> Floats:
+    """Return u' (estimated) u / u' C u of the cumulative prevalences and the mean class, (B, n)."""
+    n = len(C)
+    numbers = np.arange(1.0, n + 1) if values is None else values
+    U = np.column_stack([np.tri(n).T[:, :-1], numbers])
+    whole = np.maximum(np.einsum("is,ij,js->s", U, C, U), np.finfo(float).tiny)
+    return np.asarray(np.einsum("is,bij,js->bs", U, estimated, U, optimize=True) / whole)
