@@ -199,11 +199,11 @@ def test_us_dates_are_dates_in_models_too(tmp_path):
     frame = rows()
     frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).strftime("%m/%d/%Y")
     train, path = written(frame, tmp_path / "train.csv"), tmp_path / "m.oq"
-    assert main(["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]) == 0
+    fit = ["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]
+    assert main([*fit, "--features", "price,day"]) == 0
     assert read_info(path).columns == {"price": "number", "day": "date:%m/%d/%Y"}
     frame["day"] = "01/02/2024"
     written(frame, train)
-    fit = ["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]
     assert main([*fit, "--features", "price", "--date-format", "day=%d/%m/%Y"]) == 0
     assert read_info(path).columns == {"price": "number", "day": "date:%d/%m/%Y"}
 
@@ -267,3 +267,77 @@ def test_every_alias_leads_to_a_part():
         assert place == f"{part.__module__}:{part.__qualname__}"
     with pytest.raises(AttributeError, match="no attribute 'Evil'"):
         aliases.Evil  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """Answers with text, and columns that say nothing about the answer."""
+    rng = np.random.default_rng(0)
+    stars = rng.integers(1, 6, size=600)
+    words = np.array(["awful", "poor", "usual", "good", "superb"])
+    others = np.array([" ".join(rng.choice(["day", "week", "shop", "queue", "price"], 4)) for _ in stars])
+    near = np.clip(stars + rng.integers(-1, 2, size=600), 1, 5)
+    return pd.DataFrame(
+        {
+            "respondent": rng.permutation(10_000)[:600],
+            "row": np.arange(600),
+            "day": pd.date_range("2024-01-01", periods=600).strftime("%Y-%m-%d"),
+            "numHelpful": rng.poisson(0.3, size=600),
+            "survey_weight": rng.uniform(0.5, 2, size=600),
+            "region": rng.choice(["north", "south", "west", "east"], size=600),
+            "comment": np.char.add(np.char.add(words[near - 1], " "), others),
+            "height": rng.normal(size=600),
+            "stars": stars,
+        }
+    )
+
+
+def test_identifiers_dates_votes_and_weights_are_not_learned_from_unless_they_are_named(survey):
+    quantifier = oq.PCC()
+    model = oq.TableModel(quantifier).fit(survey, "stars")
+    assert model.kinds_ == {"comment": "text"}
+    assert model.unused_ == {
+        "stars": "the target",
+        "respondent": "an identifier",
+        "row": "a number of the row",
+        "day": "a date",
+        "numHelpful": "a count of votes",
+        "survey_weight": "a weight",
+        "region": "may be a group of rows",
+        "height": "does not lower the held-out error of the text",
+    }
+    assert oq.TableModel(quantifier).fit(survey, "stars", by="region").unused_["region"] == "the group"
+    weighted = oq.TableModel(quantifier).fit(survey, "stars", sample_weight="survey_weight")
+    assert weighted.unused_["survey_weight"] == "the weight"
+    named = oq.TableModel(quantifier, text=["comment"], features=["day", "numHelpful"]).fit(survey, "stars")
+    assert named.kinds_ == {"comment": "text", "day": "date", "numHelpful": "number"}
+    assert named.unused_ == {}
+
+
+def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, rng):
+    told = survey[["comment", "stars"]].assign(recommends=survey["stars"] + rng.normal(size=600) > 3)
+    assert oq.TableModel(oq.PCC()).fit(told, "stars").kinds_ == {"comment": "text", "recommends": "category"}
+    # A column that tells groups apart tells nothing of the classes of a new group.
+    group = rng.integers(30, size=600)
+    p = rng.dirichlet(np.full(5, 0.3), size=30)
+    stars = np.array([rng.choice(5, p=p[one]) for one in group]) + 1
+    frame = pd.DataFrame({"comment": survey["comment"], "price": 7.0 * group, "shop": group, "stars": stars})
+    assert "price" not in oq.TableModel(oq.PCC()).fit(frame, "stars", by="shop").kinds_
+
+
+def test_fit_lists_used_and_unused_columns_and_counts_of_rows(survey, tmp_path, capsys):
+    frame = survey[["comment", "day", "numHelpful", "stars"]].astype(object)
+    frame.loc[:2, "comment"] = None
+    frame.loc[3:6, "stars"] = None
+    frame.loc[590:599, ["comment", "stars"]] = ["awful day day day", 1]
+    train, model = written(frame, tmp_path / "train.csv"), tmp_path / "m.oq"
+    fit = ["fit", str(train), "--target", "stars", "--method", "PCC", "--skip-unlabelled", "--out", str(model)]
+    repeated = frame.drop(index=range(7))[["comment", "stars"]].duplicated().sum()
+    assert main([*fit, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found[name] for name in ("n_skipped", "n_empty", "n_duplicates")] == [4, 3, repeated]
+    assert found["unused"] == {"stars": "the target", "day": "a date", "numHelpful": "a count of votes"}
+    assert main(fit) == 0
+    out = capsys.readouterr().out
+    assert f"rows:      4 without 'stars' (not used), 3 without text, {repeated} with the text" in out
+    assert "not used: a count of votes" in out

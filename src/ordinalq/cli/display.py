@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq._utils.text import GAP, MAX_ROWS, Bold, cut, percent, plain, screen, shortened, table
-from ordinalq.cli.options import QUIET, say
+from ordinalq._utils.text import GAP, MAX_ROWS, Bold, cut, first_of, percent, plain, screen, shortened, table
+from ordinalq.cli.options import QUIET, in_options, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,12 @@ MAX_CHARTS = 6
 # Beside the number of items of a group that has one.
 SINGLE = " *"
 
+# Columns of a kind that `fit` names; --json has all.
+COLUMNS = 10
+# Characters of a word before what it announces.
+WORD = 11
+# Reasons of columns that have another use.
+ROLES = ("the target", "the group", "the weight")
 # Seconds after which one wants to know that something goes on.
 PATIENCE = 2.0
 # Characters of what is being done beside a bar.
@@ -79,6 +85,29 @@ def sentences(text: str) -> None:
         how: dict[str, Any] = {"break_on_hyphens": False, "subsequent_indent": margin and margin + "  "}
         for part in textwrap.wrap(plain(line), screen().width, **how) or [""]:
             say(part)
+
+
+def labelled(word: str, text: str) -> None:
+    """Print a word and the text that it announces, broken at words next to it."""
+    width = max(20, screen().width - WORD)
+    for i, line in enumerate(textwrap.wrap(plain(text), width, break_on_hyphens=False) or [""]):
+        say(f"{'' if i else word + ':':<{WORD}}{line}")
+
+
+def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
+    """Print the columns that a model uses by kind, and those that it does not use by reason."""
+    roles: dict[str, list[str]] = {}
+    for name, kind in used.items():
+        roles.setdefault(kind.partition(":")[0], []).append(name)
+    if not unused:
+        labelled("columns", "; ".join(f"{first_of(names, COLUMNS)} ({kind})" for kind, names in roles.items()))
+        return
+    for name, reason in unused.items():
+        text = in_options(reason, {"by": "--by"})
+        roles.setdefault(text if reason in ROLES else f"not used: {text}", []).append(name)
+    table(
+        ("columns", "used as"), [(first_of(names, COLUMNS), role) for role, names in roles.items()], left=2, wrap=True
+    )
 
 
 def counted(n: int, what: str) -> str:
@@ -142,7 +171,7 @@ def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
     if known:
         first, *others = [f"{off:.2f}" for off in known.values()]
         said = [f"{first} {unit} per item {of[0]}", *map(" ".join, zip(others, of[1:], strict=True))]
-        sentences(f"expected:  off by {', '.join(said)}")
+        labelled("expected", f"off by {', '.join(said)}")
 
 
 def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:

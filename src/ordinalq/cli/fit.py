@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalq._utils.text import first_of
 from ordinalq.cli.options import (
     EncodingOption,
     FormatOption,
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from ordinalq.io.table import Table
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.model_file import ModelInfo
-
-# Columns that `fit` names; `info --json` has all.
-COLUMNS = 30
 
 
 @app.command()
@@ -101,6 +97,7 @@ def fit(
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show method, parameters and weights of models.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
@@ -144,9 +141,11 @@ def fit(
     if json:
         say_json({"model": str(out), **_fitted(model, info)})
         return
-    _say_fitted(model, info, out)
+    _say_fitted(model, info, out, verbose=verbose)
     if by is None and (group := _likely_group(file, target, listed(text))):
-        display.sentences(f"groups:    {group!r} may be a group of rows; fit --by {group} learns how groups differ")
+        display.labelled("groups", f"{group!r} may be a group of rows; fit --by {group} learns how groups differ")
+    how = "" if by is None else f" --by {by}"
+    display.labelled("next", f"ordinalq predict {out} NEW_TABLE{how} --interval 0.95")
 
 
 def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
@@ -167,39 +166,46 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "method": info.method,
         "n_items": model.n_items_,
         "n_skipped": model.n_skipped_,
+        "n_empty": model.n_empty_,
+        "n_duplicates": model.n_duplicates_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         **(model.quality_ or {"accuracy": None}),
         "absent": absent(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,
+        "unused": model.unused_,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
         # What the default says of itself.
         **({"training": asdict(model.fitted().training_)} if hasattr(model.fitted(), "training_") else {}),
     }
 
 
-def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
+def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: bool) -> None:
+    """Print the columns, the quality and the expected error; with `verbose` also methods and parameters."""
     from ordinalq.cli import display
     from ordinalq.cli.display import counted, percentages, smoothing_of
-    from ordinalq.tables.model import sentences, unit
+    from ordinalq.tables.model import row_counts, sentences, unit
 
+    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
+    say(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
+    if counts := row_counts(model):
+        display.labelled("rows", counts)
+    display.columns(info.columns, model.unused_)
+    display.labelled("training", percentages(info.p_train, info.classes))
+    what, training = unit(model.target_, info.classes), getattr(model.fitted(), "training_", None)
+    for word, text in sentences(model.quality_, info.classes, what):
+        display.labelled(word, text)
+    if training is not None:
+        display.expected(training.expected, len(info.classes), what)
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
-    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
-    say(f"{out}: {info.method} on {counted(model.n_items_, 'item')}{groups}{strength}")
-    if model.n_skipped_:
-        say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
-    say(f"columns:   {first_of([f'{name} ({kind})' for name, kind in info.columns.items()], COLUMNS)}")
-    say(f"training:  {percentages(info.p_train, info.classes)}")
-    what = unit(model.target_, info.classes)
-    for word, text in sentences(model.quality_, info.classes, what):
-        display.sentences(f"{word + ':':<11}{text}")
-    if (training := getattr(model.fitted(), "training_", None)) is not None:
+    if verbose or training is None:
+        display.labelled("method", f"{info.method}{strength}")
+    if verbose and training is not None:
         display.sentences(f"chosen:    {training}")
-        display.expected(training.expected, len(info.classes), what)
 
 
 @app.command()

@@ -36,6 +36,7 @@ from ordinalq.solvers.solution import distributions
 from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
+from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
 
@@ -83,6 +84,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         return frame
 
 
+# Column of the labels next to text, which no other column is named.
+LABEL = "\0label"
 # Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
 BETWEEN = "\n"
 
@@ -271,8 +274,9 @@ class TableModel(BaseEstimator):
     quantifier : Quantifier, default=None
         Unfitted; None stands for ``AutoQuantifier()``.
     text, features, categories : list of str, default=()
-        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
-        but the target if neither `text` nor `features` name any.
+        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. If
+        neither `text` nor `features` name any, all columns are used except the target, groups, weights, identifiers,
+        dates and counts of votes. Other columns next to text are used only if they lower the error on held-out rows.
     dates : dict of str to str, default=None
         Formats of columns of dates, such as ``{"day": "%m/%d/%Y"}``; ISO 8601 needs none.
 
@@ -288,8 +292,14 @@ class TableModel(BaseEstimator):
         Column of the labels.
     quality_ : dict or None
         How good the classifier is, see :func:`ordinalq.tables.model.quality`.
+    unused_ : dict of str to str
+        Columns that are not used, each with the reason. Empty if columns were named.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
+    n_empty_, n_duplicates_ : int
+        Training items without any text, and those whose text and label are those of an earlier row.
+    weight_ : str or None
+        Column of weights.
 
     Examples
     --------
@@ -365,24 +375,34 @@ class TableModel(BaseEstimator):
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
         check_by(names_of(by), target)
         require_columns(frame.columns, names_of(by), where(frame))
-        unused = {target, *names_of(by), sample_weight, *UNNAMED}
-        columns = asked or [str(name) for name in frame.columns if name not in unused]
+        columns, self.unused_ = asked, {}
+        if not asked:
+            roles = {target: "the target", **dict.fromkeys(names_of(by), "the group")}
+            self.unused_ = roles if sample_weight is None else {**roles, sample_weight: "the weight"}
+            columns = [str(name) for name in frame.columns if name not in (*self.unused_, *UNNAMED)]
         rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
         w = None if sample_weight is None else cells.weights(rows, sample_weight)
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
-        kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
+        named: dict[str, Any] = {"text": self.text, "categories": self.categories, "dates": self.dates}
+        kinds = column_kinds(rows, columns, **named, unused=None if asked else self.unused_)
+        if not asked:
+            kinds = self._without_unused(rows, kinds)
         quantifier: Quantifier = clone(AutoQuantifier() if self.quantifier is None else self.quantifier, safe=False)
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
+        keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
+        if not asked:
+            kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
         table = self.columns_.fit_transform(rows)
+        self.weight_ = sample_weight
+        self.n_empty_, self.n_duplicates_ = _count_texts(table, kinds, y)
         self.encoder_ = unfitted_encoder(table, kinds)
         tell("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
-        keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
         tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
@@ -408,6 +428,30 @@ class TableModel(BaseEstimator):
         if both:
             raise ValueError(f"column {min(both)!r} must be either text or category, or a date, not two of them.")
         return list(dict.fromkeys(named)) if self.text or self.features else []
+
+    def _without_unused(self, rows: pd.DataFrame, kinds: dict[str, str]) -> dict[str, str]:
+        """Return the kinds of the columns to use by default; the others go to `unused_`."""
+        asked = {*self.categories, *(self.dates or ())}
+        reasons = {name: unused_reason(name, kind, rows[name]) for name, kind in kinds.items() if name not in asked}
+        if "text" in kinds.values():
+            reasons |= {name: "may be a group of rows" for name in likely_groups(kinds) if name not in asked}
+        self.unused_ |= {name: reason for name, reason in reasons.items() if reason}
+        return {name: kind for name, kind in kinds.items() if name not in self.unused_}
+
+    def _without_useless(
+        self, rows: pd.DataFrame, kinds: dict[str, str], y: Any, classes: Sequence[Any] | None, groups: Codes | None
+    ) -> dict[str, str]:
+        """Return the kinds of the text columns if the other columns do not lower the held-out error."""
+        texts = {name: kind for name, kind in kinds.items() if kind == "text"}
+        asked = {*self.categories, *(self.dates or ())}
+        others = [name for name in kinds if name not in texts and name not in asked]
+        if not texts or not others:
+            return kinds
+        codes = encode_labels(y, parsed_classes(classes, y))[1]
+        if others_help(rows, kinds, codes, groups):
+            return kinds
+        self.unused_ |= dict.fromkeys(others, "does not lower the held-out error of the text")
+        return {name: kind for name, kind in kinds.items() if name not in others}
 
     def fitted(self) -> Quantifier:
         """Return the quantifier that answers."""
@@ -502,11 +546,44 @@ class TableModel(BaseEstimator):
         save_model(self, path, overwrite=overwrite)
 
 
+def _count_texts(table: pd.DataFrame, kinds: Mapping[str, str], y: Any) -> tuple[int, int]:
+    """Return how many rows have no text, and how many repeat the text and the label of an earlier row."""
+    texts = table[[name for name, kind in kinds.items() if kind == "text"]]
+    if texts.shape[1] == 0:
+        return 0, 0
+    empty = texts.apply(lambda column: column.str.strip() == "").all(axis=1).to_numpy(dtype=bool)
+    repeated = texts.assign(**{LABEL: y}).duplicated().to_numpy(dtype=bool)
+    return int(empty.sum()), int((repeated & ~empty).sum())
+
+
+def row_counts(model: TableModel) -> str:
+    """Return the counts of rows without label, without text, and of duplicates in one line, "" if there are none."""
+    counts = (
+        (model.n_skipped_, f"without {model.target_!r} (not used)"),
+        (model.n_empty_, "without text"),
+        (model.n_duplicates_, "with the text and label of an earlier row"),
+    )
+    return ", ".join(f"{n:,} {what}" for n, what in counts if n)
+
+
+def warn_of_weights(model: Any, sample_weight: Any) -> None:
+    """Warn if a model was fitted with weights and is asked about rows without them."""
+    known = getattr(model, "weight_", None)
+    if known is not None and sample_weight is None:
+        warnings.warn(
+            f"the model was fitted with the weights {known!r}, but the rows are estimated without weights. Use "
+            f"sample_weight={known!r}.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _summary(
     model: TableModel, frame: Any, by: Any, labels: Any, sample_weight: Any = None, weight_type: str = "survey"
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier = model.fitted()
+    warn_of_weights(model, sample_weight)
     groups = _group_values(quantifier, frame, by)
     if isinstance(labels, str):
         require_columns(frame.columns, [labels], "the table")

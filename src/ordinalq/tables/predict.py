@@ -14,6 +14,7 @@ from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
 from ordinalq.tables.grouping import WHOLE, By, Grouping
+from ordinalq.tables.model import warn_of_weights
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
@@ -41,6 +42,7 @@ def summarize_table(
     of the kind `weight_type`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
     :func:`ordinalq.tables.aggregate.read_summary`.
     """
+    warn_of_weights(model, weight)
     groups = Grouping(by, file.format)
     summary = read_summary(Reading(model, groups, labels, weight=weight, weight_type=weight_type), file, **how)
     if len(summary) == 0:
