@@ -18,13 +18,22 @@ from ordinalq.io.columns import parsed_numbers, typed
 from ordinalq.io.encoder import table_encoder
 
 # Parts of names of columns. Names such as "reviews.numHelpful" have the parts reviews, num and helpful.
-IDENTIFIERS = frozenset(
-    "id ids uuid guid respondent respondents caseid userid respid asin asins sku ean isbn url urls link email username "
-    "reviewer reviewerid index rownumber".split()
-)
-WEIGHTS = frozenset("weight weights wgt wgts gewicht gewichte poids peso".split())
-VOTES = frozenset("helpful vote votes upvote upvotes downvotes likes dislikes thumbs views clicks retweets".split())
-TIMES = frozenset("timestamp unixtime date datetime".split())
+# fmt: off
+IDENTIFIERS = {
+    "id", "ids", "uuid", "guid", "respondent", "respondents", "caseid", "userid", "respid", "asin", "asins", "sku",
+    "ean", "isbn", "url", "urls", "link", "email", "username", "reviewer", "reviewerid", "index", "rownumber",
+}
+WEIGHTS = {
+    "weight", "weights", "wgt", "wgts", "gewicht", "gewichte", "poids", "peso",
+}
+VOTES = {
+    "helpful", "vote", "votes", "upvote", "upvotes", "downvotes", "likes", "dislikes", "thumbs", "views", "clicks",
+    "retweets",
+}
+TIMES = {
+    "timestamp", "unixtime", "date", "datetime",
+}
+# fmt: on
 # Names of columns that hold groups.
 LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
 

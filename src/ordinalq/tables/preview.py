@@ -25,8 +25,9 @@ class ColumnPreview(NamedTuple):
     """A column of a table.
 
     Its kind is one of :mod:`ordinalq.io.columns`, "" for a column of no use, such as identifiers, "nested" for one
-    of lists. `reason` states why it is not learned from by default, "" if it is. The words are its values with how often each occurs, in the order of numbers if all are, else of their
-    appearance; none where they are too many for classes. They are of the whole table if it was read as a whole.
+    of lists. `reason` states why it is not learned from by default, "" if it is. The words are its values with how
+    often each occurs, in the order of numbers if all are, else of their appearance; none where they are too many for
+    classes. They are of the whole table if it was read as a whole.
     """
 
     name: str
