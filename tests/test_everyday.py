@@ -191,6 +191,12 @@ def written(frame, path):
     if text.endswith(".parquet"):
         frame.to_parquet(path)
         return path
+    if text.endswith(".xlsx"):
+        frame.to_excel(path, index=False, engine="xlsxwriter")
+        return path
+    if text.endswith("sep.csv"):
+        path.write_text("sep=;\n" + frame.to_csv(index=False, sep=";"))
+        return path
     if text.endswith("jsonl"):
         content = frame.to_json(orient="records", lines=True, force_ascii=False, double_precision=15)
     elif text.endswith("semicolon.csv"):
@@ -223,6 +229,7 @@ def mixed_table(n=300):
 
 
 FILES = ("t.csv", "t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.jsonl.gz", "mark.csv", "semicolon.csv")
+FILES += ("t.xlsx", "sep.csv")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from ordinalq.cli.options import (
     MaxSpoolOption,
     ModelArgument,
     QuotingOption,
+    SheetOption,
     SkipOption,
     TrustOption,
     WeightOption,
@@ -55,7 +56,9 @@ def methods(json: JsonOption = False) -> None:
 def fit(
     table: Annotated[
         list[Path],
-        typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet, a folder, a pattern; - is stdin."),
+        typer.Argument(
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder or pattern; - is stdin."
+        ),
     ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
@@ -94,6 +97,7 @@ def fit(
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
     format: FormatOption = None,  # noqa: A002
+    sheet: SheetOption = None,
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
@@ -107,7 +111,7 @@ def fit(
     from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
-    file = open_table(table, format, encoding, quoting, max_spool)
+    file = open_table(table, format, encoding, quoting, max_spool, sheet)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
@@ -229,6 +233,7 @@ def evaluate(
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     trust: TrustOption = "",
     format: FormatOption = None,  # noqa: A002
+    sheet: SheetOption = None,
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
@@ -241,7 +246,7 @@ def evaluate(
     from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
 
-    file = open_table(table, format, encoding, quoting, max_spool)
+    file = open_table(table, format, encoding, quoting, max_spool, sheet)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
     what = unit(target or info.target, info.classes)

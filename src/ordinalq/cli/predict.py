@@ -23,6 +23,7 @@ from ordinalq.cli.options import (
     MaxSpoolOption,
     ModelArgument,
     QuotingOption,
+    SheetOption,
     TrustOption,
     WeightOption,
     WeightTypeOption,
@@ -86,6 +87,7 @@ class Job:
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
+    sheet: SheetOption = None
     encoding: EncodingOption = "utf-8"
     quoting: QuotingOption = "auto"
     max_spool: MaxSpoolOption = 8.0
@@ -137,7 +139,7 @@ class Job:
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
-        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool)
+        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool, self.sheet)
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
@@ -183,6 +185,7 @@ class Job:
             self.weight,
             self.weight_type,
             self.file.format,
+            self.sheet,
             self.encoding,
             self.quoting,
             self.trust,
@@ -330,7 +333,9 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Table to write: .csv, .tsv, .jsonl, .parquet; no ending: a folder of Parquet files."
+            "--out",
+            "-o",
+            help="Table to write: .csv, .tsv, .xlsx, .jsonl, .parquet; no extension: a folder of Parquet.",
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
@@ -484,7 +489,8 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
                 writing.write_table(part.frame(), folder / f"part-{number:05d}.parquet", "parquet")
         elif out is not None:
             table = files.enter_context(writing.replacing(out))
-            writing.write_table(estimates.frame(), table, writing.table_format(out), csv_safe=job.csv_safe)
+            how: dict[str, Any] = {"csv_safe": job.csv_safe, "percent": estimates.prevalence_columns}
+            writing.write_table(estimates.frame(), table, writing.table_format(out), **how)
         if plot is not None:
             from ordinalq.plot import trend
 
@@ -585,7 +591,7 @@ def plan(
     quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
+        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .xlsx, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""

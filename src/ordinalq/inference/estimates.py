@@ -238,6 +238,11 @@ class Estimates:
         level = bounds.level if level is None else check_level(level)
         return joint_region(self.classes, self.prevalences, E, bounds, sizes, level, given)
 
+    @property
+    def prevalence_columns(self) -> list[str]:
+        """Names of the columns of :meth:`frame` that hold prevalences and their bounds."""
+        return [f"{label}{end}" for label in self.classes for end in ("", "_lower", "_upper")]
+
     def frame(self) -> Any:
         """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
 
