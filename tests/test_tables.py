@@ -5,6 +5,7 @@ import importlib
 import json
 import sys
 import types
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from ordinalq.io.table import open_table
 from ordinalq.tables.evaluate import evaluate_table
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
+from ordinalq.tables.scales import known_order
 
 
 def rows(n=240):
@@ -335,3 +337,79 @@ def test_fit_lists_used_and_unused_columns_and_counts_of_rows(survey, tmp_path, 
     out = capsys.readouterr().out
     assert f"rows:      4 without 'stars' (not used), 3 without text, {repeated} with the text" in out
     assert "not used: a count of votes" in out
+
+
+MOODS = ["VeryUnhappy", "Unhappy", "Neutral", "Happy", "VeryHappy"]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        MOODS,
+        ["Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree"],
+        ["sehr unzufrieden", "unzufrieden", "teils/teils", "zufrieden", "sehr zufrieden"],
+        ["jamais", "rarement", "parfois", "souvent", "toujours"],
+        ["never", "sometimes", "often", "always"],
+        ["very poor", "poor", "fair", "good", "very good", "excellent"],
+        ["muy malo", "malo", "regular", "bueno", "muy bueno"],
+        ["XS", "S", "M", "L", "XL", "XXL"],
+        ["Jan", "Feb", "Mar", "Apr", "Dec"],
+        ["very low", "low", "medium", "high", "very high"],
+    ],
+)
+def test_common_scales_of_words_are_put_in_order(order, rng):
+    assert known_order(rng.permutation(order).tolist()) == order
+
+
+def test_words_that_are_not_all_of_one_scale_have_no_known_order():
+    assert known_order(["good", "bad", "red"]) is None
+    assert known_order(["Good", "good ", "bad"]) is None  # two forms of one level
+
+
+def moods(rng):
+    code = rng.integers(5, size=1000)
+    return pd.DataFrame({"x": code + rng.normal(scale=0.7, size=1000), "mood": np.array(MOODS)[code]})
+
+
+def test_a_model_of_a_common_scale_needs_no_classes(rng):
+    model = oq.TableModel(oq.PACC()).fit(moods(rng), "mood")
+    assert model.classes_.tolist() == MOODS
+    assert model.quality_["better_order"] is None
+
+
+def test_an_order_that_contradicts_the_data_is_questioned(rng, tmp_path, capsys):
+    path = written(moods(rng), tmp_path / "train.csv")
+    given = "Happy,Neutral,VeryUnhappy,VeryHappy,Unhappy"
+    fit = ["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]
+    assert main([*fit, "--classes", given]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "order: contradicted by the data" in out
+    assert ", ".join(MOODS) in out or ", ".join(MOODS[::-1]) in out
+
+
+def test_groups_are_sorted_both_ways_and_found_by_a_part_of_their_name(rng, tmp_path, capsys):
+    train = moods(rng)
+    path = tmp_path / "m.oq"
+    oq.TableModel(oq.PACC()).fit(train, "mood").save(path)
+    shops = {"Kindle Paperwhite": 4, "Echo (Black)": 1, "Echo (White)": 0}
+    parts = [train[train["mood"] == MOODS[mood]].assign(shop=shop) for shop, mood in shops.items()]
+    new = str(written(pd.concat(parts), tmp_path / "new.csv"))
+
+    def groups(*options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert main(["predict", str(path), new, "--by", "shop", "--json", *options]) == 0
+        return [one["group"] for one in json.loads(capsys.readouterr().out)["groups"]]
+
+    assert groups("--sort=-mean") == ["Echo (White)", "Echo (Black)", "Kindle Paperwhite"]
+    assert groups("--sort", "mean") == groups("--sort=-mean")[::-1]
+    assert groups("--worst", "1") == ["Echo (White)", "(other)"]
+    assert groups("--best", "2") == ["Kindle Paperwhite", "Echo (Black)", "(other)"]
+    assert main(["predict", str(path), new, "--by", "shop", "--best", "1", "--top", "2"]) == 2
+    capsys.readouterr()
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "(white)"]) == 0
+    assert "The mean position of Kindle Paperwhite" in capsys.readouterr().out
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "echo"]) == 2
+    assert "2 of the 3 groups of 'shop' contain 'echo': 'Echo (Black)', 'Echo (White)'" in capsys.readouterr().err
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "Kindle"]) == 2
+    assert "expected different groups" in capsys.readouterr().err

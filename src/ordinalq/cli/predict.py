@@ -325,9 +325,12 @@ def predict(
     job: Job,
     more: MoreArgument = None,
     sort: Annotated[
-        str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
+        str | None,
+        typer.Option(help="Largest first by 'items', 'mean' or the prevalence of a class; --sort=-mean: lowest first."),
     ] = None,
     top: Annotated[int | None, typer.Option(help="Show this many groups, and all others as one.")] = None,
+    best: Annotated[int | None, typer.Option(help="Show this many groups with the highest mean class.")] = None,
+    worst: Annotated[int | None, typer.Option(help="Show this many groups with the lowest mean class.")] = None,
     min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows join the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
     out: Annotated[
@@ -362,10 +365,14 @@ def predict(
     job = job.and_files(more)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    if best is not None or worst is not None:
+        if sum(option is not None for option in (sort, top, best, worst)) > 1:
+            raise ValueError("--best and --worst are for one of them, without --sort and --top.")
+        sort, top = ("mean", best) if worst is None else ("-mean", worst)
     selection = {"sort": sort, "top": top, "min_items": min_items}
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
-        raise ValueError("--sort, --top and --min-items are for groups: give --by COLUMN.")
+        raise ValueError("--sort, --top, --best, --worst and --min-items are for groups: give --by COLUMN.")
     # Whether there is a change needs intervals, and asks about the rows to come, too.
     in_time = job.in_time and not selects
     plan, interval = (

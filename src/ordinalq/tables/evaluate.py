@@ -239,7 +239,7 @@ def _labelled(
     columns = list(dict.fromkeys([*needed, target, *by]))
     file.require(needed, columns)
     names = [str(label) for label in quantifier.classes_.tolist()]
-    frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
+    frame, y, *_ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
     classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
     return frame, classes, codes
 

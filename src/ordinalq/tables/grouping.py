@@ -27,6 +27,7 @@ from ordinalq.samples.keys import PERIODS, UNNAMED, Column, Keys, with_period
 from ordinalq.samples.labels import MAX_LABELS, check_label_count
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
+from ordinalq.tables.scales import known_order
 
 # The key of all rows as one group.
 WHOLE = "all"
@@ -217,10 +218,11 @@ def check_by(by: Sequence[str], target: str) -> None:
 
 def labelled_rows(
     frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool
-) -> tuple[pd.DataFrame, Array, int]:
-    """Return the rows that have a label in the column `target`, their labels as numbers or words, how many have none.
+) -> tuple[pd.DataFrame, Array, int, Sequence[Any] | None]:
+    """Return the rows that have a label, their labels as numbers or words, how many have none, and the classes.
 
-    Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
+    Labels are in the column `target`. Rows without a label are an error, or skipped. The classes are in ascending
+    order; numbers and words of common scales need none.
     """
     words = as_words(frame[target])
     gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
@@ -238,6 +240,8 @@ def labelled_rows(
     rows = frame[~missing]
     rows.attrs |= frame.attrs
     kept = np.array([word for word in words if word not in gaps], dtype=object)
+    if classes is None and len(distinct := set(kept.tolist())) <= MAX_LABELS:
+        classes = known_order(distinct)
     y = _label_values(rows, target, classes, kept)
     if classes is not None:
         known = set(parsed_classes(classes, y).tolist())
@@ -248,7 +252,7 @@ def labelled_rows(
                 f"{place(rows, rows.index[at])}: column {target!r} has a label that is not among the "
                 f"classes {', '.join(map(str, classes))}: {short(kept[at])}."
             )
-    return rows, y, int(missing.sum())
+    return rows, y, int(missing.sum()), classes
 
 
 def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:

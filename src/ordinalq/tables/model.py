@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,7 +31,7 @@ from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels
-from ordinalq.samples.samples import Samples
+from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
 from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
@@ -141,6 +142,8 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
 RARE = 30
+# Numbers of classes whose orders are compared: with fewer any order is as good, with more there are too many orders.
+MIN_ORDERED, MAX_ORDERED = 4, 7
 # Part of the items that a model of the learning curve learns from; the folds learn from twice as many.
 PART = 0.4
 # e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
@@ -174,8 +177,38 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
         "median": names[median],
         "median_distance": float(np.abs(median - codes).mean()),
         "rare": {names[i]: int(counts[i]) for i in range(n) if counts[i] < RARE},
+        "better_order": _better_order(class_means(S[scored], y) if len(np.unique(y)) == n else None, names),
         "twice": _with_twice_as_many(quantifier, X, codes, groups, float((votes == y).mean())),
     }
+
+
+def _better_order(confusion: Floats | None, names: Sequence[str]) -> list[str] | None:
+    """Return an order in which neighbours are confused more often, None if the given order is not contradicted.
+
+    The mean distance of the classes that are taken for one another is compared with its mean over all orders, which
+    are tried one by one. An order is contradicted if it is no better than an order at random.
+
+    Parameters
+    ----------
+    confusion : ndarray (n, n) or None
+        Mean scores of the held-out items of each class (column); None if a class has none.
+    names : list of str
+        Classes in the given order.
+    """
+    n = len(names)
+    if confusion is None or not MIN_ORDERED <= n <= MAX_ORDERED:
+        return None
+    C = confusion + confusion.T
+    orders = np.array([order for order in permutations(range(n)) if order[0] < order[-1]])
+    ranks = np.argsort(orders, axis=1)
+    costs = sum(C[i, j] * np.abs(ranks[:, i] - ranks[:, j]) for i in range(n) for j in range(i))
+    given = sum(C[i, j] * (i - j) for i in range(n) for j in range(i))
+    if given < np.mean(costs):
+        return None
+    best = orders[int(np.argmin(costs))].tolist()
+    # An order and its reverse are confused in the same way.
+    flipped = np.corrcoef(best, np.arange(n))[0, 1] < 0
+    return [names[i] for i in (best[::-1] if flipped else best)]
 
 
 def _with_twice_as_many(
@@ -243,6 +276,11 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
             more = f"may raise the accuracy to about {percent(found['twice'], 0)}"
             hardly = "would hardly change the accuracy"
             said.append(("labels", f"twice as many {more if gain >= 0.01 else hardly}"))
+        if found.get("better_order"):
+            fits = f"Check it; {', '.join(found['better_order'])} would fit better"
+            said.append(
+                ("order", f"contradicted by the data: neighbouring classes are hardly taken for one another. {fits}")
+            )
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
@@ -358,7 +396,7 @@ class TableModel(BaseEstimator):
             item of the group, and the quantifier learns how groups differ. They are not learned from unless they are
             named as columns to use; rows without a group are one group.
         classes : list, default=None
-            Labels in ascending order; numbers need none.
+            Labels in ascending order; numbers and words of common scales, such as "unhappy" to "happy", need none.
         class_values : list or dict, default=None
             Value of each class, over which mean classes are taken, see :meth:`ordinalq.PACC.fit`.
         skip_unlabelled : bool, default=False
@@ -380,7 +418,7 @@ class TableModel(BaseEstimator):
             roles = {target: "the target", **dict.fromkeys(names_of(by), "the group")}
             self.unused_ = roles if sample_weight is None else {**roles, sample_weight: "the weight"}
             columns = [str(name) for name in frame.columns if name not in (*self.unused_, *UNNAMED)]
-        rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
+        rows, y, self.n_skipped_, classes = labelled_rows(frame, target, classes, skip_unlabelled)
         w = None if sample_weight is None else cells.weights(rows, sample_weight)
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.text import nearest
+from ordinalq._utils.text import first_of, nearest
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
@@ -51,20 +51,50 @@ def summarize_table(
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
-    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b"."""
+    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b".
+
+    A group is also found by a part of its name that no other name has, in any case.
+    """
     assert summary.keys is not None
     positions = {label: row for row, label in enumerate(summary.keys.labels())}
     if len(summary.keys.columns) > 1:
         tight = {label.replace(AND, ","): label for label in positions}
         names = [name if name in positions else tight.get(name, name) for name in names]
-    for name in names:
-        if name not in positions:
-            known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
-            raise ValueError(f"{known}{nearest(name, positions) or '; there are ' + ', '.join([*positions][:5])}")
-    picked = np.array([positions[name] for name in names])
+    picked = np.array([positions[_found(name, list(positions), summary.keys.name)] for name in names])
+    if len(set(picked.tolist())) < len(picked):
+        raise ValueError(f"expected different groups, but two of {', '.join(map(repr, names))} are the same.")
     rows = np.full(len(summary), -1, dtype=np.intp)
     rows[picked] = np.arange(len(picked))
     return summary.regrouped(rows, summary.keys[picked])
+
+
+def _found(name: str, labels: Sequence[str], column: str) -> str:
+    """Return the group that a name or a part of it stands for.
+
+    >>> _found("paper", ["Kindle Paperwhite", "Echo"], "product")
+    'Kindle Paperwhite'
+    """
+    folded = name.casefold()
+    for matches in (
+        lambda one: one == name,
+        lambda one: one.casefold() == folded,
+        lambda one: folded in one.casefold(),
+    ):
+        found = [label for label in labels if matches(label)]
+        if len(found) == 1:
+            return found[0]
+    if found:
+        raise ValueError(f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}")
+    words = folded.split()
+    near = [label for label in labels if any(word in label.casefold() for word in words)] if len(words) > 1 else []
+    hint = nearest(name, labels) or (
+        f"; some of its words are in {_some(near)}" if near else f"; there are {_some(labels)}"
+    )
+    raise ValueError(f"none of the {len(labels):,} groups of {column!r} is {name!r}{hint}")
+
+
+def _some(labels: Sequence[str]) -> str:
+    return first_of([repr(label) for label in labels])
 
 
 class Diagnoses(NamedTuple):

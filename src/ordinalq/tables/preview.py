@@ -10,6 +10,7 @@ from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.tables.predictors import LIKE_GROUP, unused_reason
+from ordinalq.tables.scales import known_order
 
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
@@ -26,8 +27,8 @@ class ColumnPreview(NamedTuple):
 
     Its kind is one of :mod:`ordinalq.io.columns`, "" for a column of no use, such as identifiers, "nested" for one
     of lists. `reason` states why it is not learned from by default, "" if it is. The words are its values with how
-    often each occurs, in the order of numbers if all are, else of their appearance; none where they are too many for
-    classes. They are of the whole table if it was read as a whole.
+    often each occurs, in the order of numbers or of a common scale if all are, else of their appearance; none where
+    they are too many for classes. They are of the whole table if it was read as a whole.
     """
 
     name: str
@@ -40,6 +41,11 @@ class ColumnPreview(NamedTuple):
     def is_numeric(self) -> bool:
         """Whether the values are numbers, whose order is known."""
         return all(_number(word) is not None for word, _ in self.words)
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the order of the values is known: they are numbers, or words of a common scale."""
+        return self.is_numeric or known_order([word for word, _ in self.words]) is not None
 
     @property
     def may_be_target(self) -> bool:
@@ -130,6 +136,8 @@ def _column(name: str, kind: str, counter: "Counter[str | None] | None") -> Colu
     values = [(word, count) for word, count in counter.items() if word is not None]
     if all(_number(word) is not None for word, _ in values):
         values.sort(key=lambda pair: float(pair[0]))
+    elif len(values) <= MAX_LABELS and (order := known_order([word for word, _ in values])) is not None:
+        values.sort(key=lambda pair: order.index(pair[0]))
     return ColumnPreview(name, kind, tuple(values) if len(values) <= MAX_LABELS else (), missing)
 
 
