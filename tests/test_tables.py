@@ -413,3 +413,24 @@ def test_groups_are_sorted_both_ways_and_found_by_a_part_of_their_name(rng, tmp_
     assert "2 of the 3 groups of 'shop' contain 'echo': 'Echo (Black)', 'Echo (White)'" in capsys.readouterr().err
     assert main(["compare", str(path), new, "--by", "shop", "paper", "Kindle"]) == 2
     assert "expected different groups" in capsys.readouterr().err
+
+
+def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request(rng, tmp_path, capsys):
+    frame = moods(rng).assign(shop=rng.choice(["North Pole", "north  pole", "NORTH POLE", "South", "West"], size=1000))
+    tidy = frame.assign(shop=frame["shop"].replace({"north  pole": "North Pole", "NORTH POLE": "North Pole"}))
+    with pytest.warns(UserWarning, match=r"5 groups of 'shop' are 3 .*'NORTH POLE'.* Use tidy_groups=True"):
+        assert oq.TableModel(oq.PACC()).fit(frame, "mood", by="shop").n_groups_ == 5
+    model = oq.TableModel(oq.PACC()).fit(frame, "mood", by="shop", tidy_groups=True)
+    assert model.n_groups_ == 3
+    path = tmp_path / "m.oq"
+    model.save(path)
+
+    def answer(frame, *options):
+        new = str(written(frame, tmp_path / "new.csv"))
+        assert main(["predict", str(path), new, "--by", "shop", "--json", *options]) == 0
+        return json.loads(capsys.readouterr().out)["groups"]
+
+    found, expected = answer(frame, "--tidy-groups"), answer(tidy)
+    assert [one["n_items"] for one in found] == [one["n_items"] for one in expected]
+    assert_allclose([one["prevalences"] for one in found], [one["prevalences"] for one in expected], atol=1e-9)
+    assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}

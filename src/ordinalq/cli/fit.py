@@ -17,6 +17,7 @@ from ordinalq.cli.options import (
     QuotingOption,
     SheetOption,
     SkipOption,
+    TidyOption,
     TrustOption,
     WeightOption,
     WeightTypeOption,
@@ -63,6 +64,7 @@ def fit(
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
+    tidy_groups: TidyOption = False,
     method: Annotated[
         str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
     ] = None,
@@ -140,6 +142,7 @@ def fit(
             random_state=random_state,
             weight=weight,
             weight_type=weight_type,
+            tidy_groups=tidy_groups,
         )
     info = model_file.save_model(model, out, overwrite=force)
     if json:

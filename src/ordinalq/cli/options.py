@@ -27,6 +27,9 @@ DataOption = Annotated[
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="csv, tsv, excel, jsonl or parquet; default: by the extension.")
 ]
+TidyOption = Annotated[
+    bool, typer.Option("--tidy-groups", help="Merge groups whose names differ only in case and blanks.")
+]
 SheetOption = Annotated[
     str | None, typer.Option("--sheet", help="Sheet of an .xlsx or .ods file; default: the first that has cells.")
 ]

@@ -24,6 +24,7 @@ from ordinalq.cli.options import (
     ModelArgument,
     QuotingOption,
     SheetOption,
+    TidyOption,
     TrustOption,
     WeightOption,
     WeightTypeOption,
@@ -63,6 +64,7 @@ class Job:
     by: Annotated[
         str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
     ] = None
+    tidy_groups: TidyOption = False
     estimand: Annotated[
         str | None,
         typer.Option(
@@ -443,7 +445,7 @@ def _answer(
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
-            summary = summarize_table(job.loaded, job.file, finished=finished, **how)
+            summary = summarize_table(job.loaded, job.file, finished=finished, tidy_groups=job.tidy_groups, **how)
     else:
         if not quantifier.traits.uses_sample_means and (selects or diagnose):
             raise ValueError(
@@ -558,7 +560,7 @@ def compare(
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
     kind = writing.picture_format(job.output(plot)) if plot else ""
     with job.reading() as how:
-        summary = chosen(summarize_table(job.loaded, job.file, **how), groups)
+        summary = chosen(summarize_table(job.loaded, job.file, tidy_groups=job.tidy_groups, **how), groups)
     estimates = estimate(job.quantifier, summary, interval, plan)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())

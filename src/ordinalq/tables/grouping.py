@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,8 @@ from ordinalq.tables.scales import known_order
 WHOLE = "all"
 # The format of what is no file.
 FRAME = "frame"
+# Names of more groups are not compared unless they are to be merged, which takes a second for a million.
+MOST_CHECKED = 100_000
 # A longer name is that of a wrong column.
 MAX_NAME = 100_000
 
@@ -144,6 +147,45 @@ class Grouping:
         native = [old.native for old in keys.columns]
         columns = [replace(new, native=kind) for new, kind in zip(found.columns, native, strict=True)]
         return np.argsort(codes), Keys(columns)
+
+
+def spellings(keys: Keys, n_items: Any) -> Index:
+    """Return for each group the position of the largest group of the same name but for case and blanks, (B,)."""
+    largest: dict[str, int] = {}
+    folded = [" ".join(label.casefold().split()) for label in keys.labels()]
+    for b, name in enumerate(folded):
+        if name not in largest or n_items[b] > n_items[largest[name]]:
+            largest[name] = b
+    return np.array([largest[name] for name in folded], dtype=np.intp)
+
+
+def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> Index:
+    """Return the new number of each group (B,): those of the same name but for case and blanks are merged.
+
+    Without `tidy_groups` every group keeps its number, and a warning counts the groups that would be merged.
+    """
+    if len(keys) > MOST_CHECKED and not tidy_groups:
+        return np.arange(len(keys))
+    target = spellings(keys, n_items)
+    kept = np.unique(target)
+    if len(kept) < len(target) and not tidy_groups:
+        labels, b = keys.labels(), int(np.flatnonzero(target != np.arange(len(target)))[0])
+        warnings.warn(
+            f"the {len(target):,} groups of {keys.name!r} are {len(kept):,} if case and blanks do not count, such as "
+            f"{labels[target[b]]!r} and {labels[b]!r}. Use tidy_groups=True to merge them.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return np.searchsorted(kept, target) if tidy_groups else np.arange(len(target))
+
+
+def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
+    """Return the summary of merged groups, see :func:`tidied`; they have the name of the largest of them."""
+    assert summary.keys is not None
+    rows = tidied(summary.keys, summary.n_items, tidy_groups)
+    if rows.max(initial=-1) + 1 == len(rows):
+        return summary
+    return summary.regrouped(rows, summary.keys[np.unique(spellings(summary.keys, summary.n_items))])
 
 
 def as_list(by: By) -> list[str]:

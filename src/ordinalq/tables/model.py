@@ -34,7 +34,16 @@ from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
-from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
+from ordinalq.tables.grouping import (
+    By,
+    Grouping,
+    check_by,
+    known_labels,
+    labelled_rows,
+    names_of,
+    parsed_classes,
+    tidied,
+)
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
 from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
@@ -382,6 +391,7 @@ class TableModel(BaseEstimator):
         skip_unlabelled: bool = False,
         sample_weight: str | None = None,
         weight_type: str = "survey",
+        tidy_groups: bool = False,
     ) -> Self:
         """Fit encoder and quantifier on a labelled table.
 
@@ -405,6 +415,8 @@ class TableModel(BaseEstimator):
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.fit`.
+        tidy_groups : bool, default=False
+            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
         """
         if not isinstance(target, str):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
@@ -430,7 +442,10 @@ class TableModel(BaseEstimator):
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
-        keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
+        groups = None
+        if by is not None:
+            keys, codes = Keys.of(Grouping(by).values(rows))
+            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[codes]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
@@ -448,7 +463,7 @@ class TableModel(BaseEstimator):
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
-        self.n_groups_ = None if keys is None else len(keys)
+        self.n_groups_ = None if groups is None else len(np.unique(groups))
         tell("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
         tell("", 20, 20)

@@ -13,7 +13,7 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
-from ordinalq.tables.grouping import WHOLE, By, Grouping
+from ordinalq.tables.grouping import WHOLE, By, Grouping, tidied_summary
 from ordinalq.tables.model import warn_of_weights
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
@@ -28,6 +28,7 @@ def summarize_table(
     labels: str | None = None,
     weight: str | None = None,
     weight_type: str = "survey",
+    tidy_groups: bool = False,
     **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in portions.
@@ -39,7 +40,8 @@ def summarize_table(
     with a zone in UTC). None takes all rows as one group, "all".
 
     The column `labels` has labels of some rows, a random draw of each group, and gaps; `weight` is a column of weights
-    of the kind `weight_type`, see :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    of the kind `weight_type`, see :meth:`ordinalq.PACC.predict_groups`. With `tidy_groups`, groups whose names differ
+    only in case and blanks are merged; a warning counts them otherwise. Number of workers and the like are those of
     :func:`ordinalq.tables.aggregate.read_summary`.
     """
     warn_of_weights(model, weight)
@@ -47,7 +49,7 @@ def summarize_table(
     summary = read_summary(Reading(model, groups, labels, weight=weight, weight_type=weight_type), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
-    return groups.typed(summary)
+    return tidied_summary(groups.typed(summary), tidy_groups)
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
