@@ -76,7 +76,7 @@ def test_preview_has_twenty_rows_and_says_what_each_column_is_taken_for(app, tab
     page = client.get(client.walk(client.send("/upload", "grades.csv", csv(tables[0])))).text
     assert "The first 20 rows of 500" in page
     found = re.findall(r'<tr data-column="(\w+)">.*?<option value="([^"]*)" selected', page, re.DOTALL)
-    assert dict(found) == {"shop": "category", "day": "date", "size": "number", "price": "number", "grade": "category"}
+    assert dict(found) == {"shop": "category", "day": "out", "size": "number", "price": "number", "grade": "category"}
     assert re.search(r"<option selected>grade", page), "the target is guessed"
 
 
@@ -183,7 +183,7 @@ def test_a_saved_model_can_be_brought_back(walked, app, tables):
     model = client.get(f"{walk}/file/model.oq").content
     other = Client(app.port)
     again = other.walk(other.send("/upload", "mine.oq", model))
-    assert "What the model can do" in other.get(again).text
+    assert "Quality of the model" in other.get(again).text
     other.send(f"{again}/sample", "new.csv", csv(tables[1]))
     other.done(again)
     other.post(f"{again}/predict", {"by": "shop"})
@@ -366,7 +366,7 @@ def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch
     other.post(f"{own}/plan", {"width": "0.3"})
     page = other.done(own).text
     rows = pd.read_csv(io.BytesIO(other.get(f"{own}/file/to_label.csv").content))
-    assert f"Take {len(rows):,} rows home" in page
+    assert f"Download {len(rows):,} rows" in page
     assert f"{len(rows):,} rows with a class" in page
     rows["grade"] = np.where(rows["size"] < 0.5, "bad", np.where(rows["size"] < 1.5, "fair", "good"))
     other.send(f"{own}/labels", "back.csv", csv(rows))

@@ -418,7 +418,7 @@ def test_scripts_in_columns_classes_and_groups_are_text(app):
     ]
     client.post(f"{walk}/fit", fields)
     model = client.done(walk)
-    assert "What the model can do" in model.text, problem(model)
+    assert "Quality of the model" in model.text, problem(model)
     client.send(f"{walk}/sample", "new.csv", frame.drop(columns=target).to_csv(index=False).encode())
     new = client.done(walk)
     client.post(f"{walk}/predict", {"by": group})

@@ -106,6 +106,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
             "used": forms.used,
             "target": target,
             "by": by,
+            "weight": forms.likely_weight(walk.preview) if last is None else last.weight or "",
             "methods": catalog(),
             "budgets": BUDGETS,
             "n_classes": (MIN_CLASSES, MAX_LABELS),
