@@ -16,6 +16,7 @@ from pages import Client, problem, served
 
 from ordinalq.app import work
 from ordinalq.cli import main
+from ordinalq.io.table import open_table
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,7 @@ def csv(frame):
 
 def ordered(labelled):
     """Return the fields of the form, the classes in their order: bad, fair, good."""
-    seen = list(dict.fromkeys(labelled["grade"]))
-    classes = [("class", seen.index(name)) for name in ("bad", "fair", "good")]
+    classes = [("class", number) for number in range(3)]  # a common scale, which is put in order
     return [("target", "grade"), ("by", "shop"), *classes, ("use.1", "out"), ("budget", "fast")]
 
 
@@ -251,9 +251,9 @@ def test_learning_says_how_far_it_is(tables, tmp_path):
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):
     client = Client(app.port)
     page = client.get(client.walk(client.send("/upload", "broken.csv", b"a,b\n1,2\n3\n")))
-    assert problem(page) == "Broken.csv, line 3: expected 2 columns, got 1."
+    assert problem(page) == "broken.csv, line 3: expected 2 columns, got 1."
     page = client.get(client.walk(client.send("/upload", "broken.parquet", b"PAR1 no")))
-    assert problem(page).startswith("Broken.parquet: not a readable parquet file")
+    assert problem(page).startswith("broken.parquet: not a readable parquet file")
     assert str(tmp_path_factory.getbasetemp()) not in page.text
 
 
@@ -395,3 +395,27 @@ def test_the_report_needs_nothing_else(walked):
     assert "url(" not in page
     means = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))["mean_class"]
     assert all(f">{mean:.2f} <" in page for mean in means)
+
+
+def test_excel_comes_in_and_goes_out_and_periods_of_any_format_are_offered(app, tables, tmp_path):
+    labelled, new = (frame.assign(day=frame["day"].dt.strftime("%d.%m.%Y")) for frame in tables)
+    content = {}
+    for name, frame in (("labelled", labelled), ("new", new)):
+        frame.to_excel(tmp_path / "t.xlsx", index=False, engine="xlsxwriter")
+        content[name] = (tmp_path / "t.xlsx").read_bytes()
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "grades.xlsx", content["labelled"]))
+    client.post(f"{walk}/fit", [*ordered(labelled)[:-1], ("method", "PACC")])
+    client.done(walk)
+    client.send(f"{walk}/sample", "new.xlsx", content["new"])
+    page = client.done(walk).text
+    assert '<option value="day:month:%d.%m.%Y">month of day</option>' in page
+    client.post(f"{walk}/predict", {"by": "shop"})
+    page = client.done(walk).text
+    assert "lowest mean first" in page
+    report = client.get(f"{walk}/report.html").text
+    n_groups = new["shop"].nunique()
+    assert f"<caption>{n_groups} groups</caption>" in report
+    excel = client.get(f"{walk}/file/estimates.xlsx")
+    (tmp_path / "estimates.xlsx").write_bytes(excel.content)
+    assert len(open_table(tmp_path / "estimates.xlsx").read()) == n_groups

@@ -388,7 +388,7 @@ def test_a_forged_model_is_refused_as_on_the_command_line(app, name):
 def test_a_packed_table_that_is_none_is_said(app):
     client = Client(app.port)
     page = client.get(client.walk(client.send("/upload", "t.csv.gz", gzip.compress(STARS)[:40])))
-    assert problem(page).startswith("T.csv.gz")
+    assert problem(page).startswith("t.csv.gz")
 
 
 SCRIPT = "<script>alert(1)</script>"
