@@ -21,7 +21,7 @@ import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
-from ordinalq.tables.evaluate import evaluate_table
+from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
 from ordinalq.tables.scales import known_order
@@ -434,3 +434,22 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert [one["n_items"] for one in found] == [one["n_items"] for one in expected]
     assert_allclose([one["prevalences"] for one in found], [one["prevalences"] for one in expected], atol=1e-9)
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
+
+
+def test_a_large_but_uncertain_gain_is_not_called_no_better():
+    few = compared_with("CC", np.array([-0.1, 0.05, -0.12, 0.03]), 0.2)
+    assert few["said"] == "not shown to be better"
+    assert verdict([few], 4) == (
+        "On your 4 groups this model is not shown to be better than counting (CC). Its error is smaller, but 4 groups "
+        "are too few."
+    )
+    assert compared_with("CC", np.array([-0.01, 0.008, -0.012, 0.013]), 0.2)["said"] == "no better"
+
+
+@pytest.mark.parametrize("cell", ["1e40", "1e300"])
+def test_a_huge_number_is_called_an_outlier(cell, rng, tmp_path, capsys):
+    frame = moods(rng).astype({"x": object})
+    frame.loc[7, "x"] = cell
+    path = written(frame, tmp_path / "train.csv")
+    assert main(["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]) == 2
+    assert "line 9: expected a number below 1e+30, not an outlier, in column 'x'" in capsys.readouterr().err

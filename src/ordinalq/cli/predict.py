@@ -647,6 +647,11 @@ def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:
     }
 
 
+def _what(needed: "LabelsNeeded") -> str:
+    """Return the name of the quantity whose interval is planned."""
+    return needed.quantity if needed.is_of_mean else f"prevalence of class {needed.quantity}"
+
+
 def _say_needed(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
@@ -654,6 +659,9 @@ def _say_needed(needed: "LabelsNeeded") -> None:
     from ordinalq._utils.text import MAX_ROWS, table
     from ordinalq.cli.display import key_columns
 
+    if needed.width_of_hundred is not None and np.isfinite(needed.width_of_hundred).any():
+        first = f"100 labels in each group: {percent(needed.level)} intervals of the {_what(needed)} would be"
+        say(f"{first} {np.nanmedian(needed.width_of_hundred):.2f} wide (median of the groups)")
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
     rows = [
@@ -668,7 +676,7 @@ def _say_needed(needed: "LabelsNeeded") -> None:
         for b in range(min(len(needed.labels), MAX_ROWS))
     ]
     table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
-    what = needed.quantity if needed.is_of_mean else f"share of class {needed.quantity}"
+    what = _what(needed)
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
     say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")

@@ -73,6 +73,10 @@ def _first(names: Sequence[Any]) -> str:
 # Cells of a table as numbers, dates and words; an error names the row that cannot be read so.
 
 
+# A larger number is a mistake: its square is beyond what is computed with.
+OUTLIER = 1e30
+
+
 # What a frame must be where a model reads it.
 FRAME = "a pandas or polars frame, because the model knows its columns"
 
@@ -176,6 +180,7 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         missing = np.isnan(values) & gaps(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
     refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
+    refuse(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
     return values
 
 
