@@ -16,6 +16,7 @@ from pages import Client, problem, served
 
 from ordinalq.app import work
 from ordinalq.cli import main
+from ordinalq.io.table import open_table
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,7 @@ def csv(frame):
 
 def ordered(labelled):
     """Return the fields of the form, the classes in their order: bad, fair, good."""
-    seen = list(dict.fromkeys(labelled["grade"]))
-    classes = [("class", seen.index(name)) for name in ("bad", "fair", "good")]
+    classes = [("class", number) for number in range(3)]  # a common scale, which is put in order
     return [("target", "grade"), ("by", "shop"), *classes, ("use.1", "out"), ("budget", "fast")]
 
 
@@ -76,7 +76,7 @@ def test_preview_has_twenty_rows_and_says_what_each_column_is_taken_for(app, tab
     page = client.get(client.walk(client.send("/upload", "grades.csv", csv(tables[0])))).text
     assert "The first 20 rows of 500" in page
     found = re.findall(r'<tr data-column="(\w+)">.*?<option value="([^"]*)" selected', page, re.DOTALL)
-    assert dict(found) == {"shop": "category", "day": "date", "size": "number", "price": "number", "grade": "category"}
+    assert dict(found) == {"shop": "category", "day": "out", "size": "number", "price": "number", "grade": "category"}
     assert re.search(r"<option selected>grade", page), "the target is guessed"
 
 
@@ -186,7 +186,7 @@ def test_a_saved_model_can_be_brought_back(walked, app, tables):
     model = client.get(f"{walk}/file/model.oq").content
     other = Client(app.port)
     again = other.walk(other.send("/upload", "mine.oq", model))
-    assert "What the model can do" in other.get(again).text
+    assert "Quality of the model" in other.get(again).text
     other.send(f"{again}/sample", "new.csv", csv(tables[1]))
     other.done(again)
     other.post(f"{again}/predict", {"by": "shop"})
@@ -254,9 +254,9 @@ def test_learning_says_how_far_it_is(tables, tmp_path):
 def test_a_broken_table_is_answered_by_a_sentence_with_its_name_and_line(app, tmp_path_factory):
     client = Client(app.port)
     page = client.get(client.walk(client.send("/upload", "broken.csv", b"a,b\n1,2\n3\n")))
-    assert problem(page) == "Broken.csv, line 3: expected 2 columns, got 1."
+    assert problem(page) == "broken.csv, line 3: expected 2 columns, got 1."
     page = client.get(client.walk(client.send("/upload", "broken.parquet", b"PAR1 no")))
-    assert problem(page).startswith("Broken.parquet: not a readable parquet file")
+    assert problem(page).startswith("broken.parquet: not a readable parquet file")
     assert str(tmp_path_factory.getbasetemp()) not in page.text
 
 
@@ -369,7 +369,7 @@ def test_labels_go_home_and_come_back(app, walked, tables, tmp_path, monkeypatch
     other.post(f"{own}/plan", {"width": "0.3"})
     page = other.done(own).text
     rows = pd.read_csv(io.BytesIO(other.get(f"{own}/file/to_label.csv").content))
-    assert f"Take {len(rows):,} rows home" in page
+    assert f"Download {len(rows):,} rows" in page
     assert f"{len(rows):,} rows with a class" in page
     rows["grade"] = np.where(rows["size"] < 0.5, "bad", np.where(rows["size"] < 1.5, "fair", "good"))
     other.send(f"{own}/labels", "back.csv", csv(rows))
@@ -398,3 +398,27 @@ def test_the_report_needs_nothing_else(walked):
     assert "url(" not in page
     means = pd.read_csv(io.BytesIO(client.get(f"{walk}/file/estimates.csv").content))["mean_class"]
     assert all(f">{mean:.2f} <" in page for mean in means)
+
+
+def test_excel_comes_in_and_goes_out_and_periods_of_any_format_are_offered(app, tables, tmp_path):
+    labelled, new = (frame.assign(day=frame["day"].dt.strftime("%d.%m.%Y")) for frame in tables)
+    content = {}
+    for name, frame in (("labelled", labelled), ("new", new)):
+        frame.to_excel(tmp_path / "t.xlsx", index=False, engine="xlsxwriter")
+        content[name] = (tmp_path / "t.xlsx").read_bytes()
+    client = Client(app.port)
+    walk = client.walk(client.send("/upload", "grades.xlsx", content["labelled"]))
+    client.post(f"{walk}/fit", [*ordered(labelled)[:-1], ("method", "PACC")])
+    client.done(walk)
+    client.send(f"{walk}/sample", "new.xlsx", content["new"])
+    page = client.done(walk).text
+    assert '<option value="day:month:%d.%m.%Y">month of day</option>' in page
+    client.post(f"{walk}/predict", {"by": "shop"})
+    page = client.done(walk).text
+    assert "lowest mean first" in page
+    report = client.get(f"{walk}/report.html").text
+    n_groups = new["shop"].nunique()
+    assert f"<caption>{n_groups} groups</caption>" in report
+    excel = client.get(f"{walk}/file/estimates.xlsx")
+    (tmp_path / "estimates.xlsx").write_bytes(excel.content)
+    assert len(open_table(tmp_path / "estimates.xlsx").read()) == n_groups

@@ -388,7 +388,7 @@ def test_a_forged_model_is_refused_as_on_the_command_line(app, name):
 def test_a_packed_table_that_is_none_is_said(app):
     client = Client(app.port)
     page = client.get(client.walk(client.send("/upload", "t.csv.gz", gzip.compress(STARS)[:40])))
-    assert problem(page).startswith("T.csv.gz")
+    assert problem(page).startswith("t.csv.gz")
 
 
 SCRIPT = "<script>alert(1)</script>"
@@ -418,7 +418,7 @@ def test_scripts_in_columns_classes_and_groups_are_text(app):
     ]
     client.post(f"{walk}/fit", fields)
     model = client.done(walk)
-    assert "What the model can do" in model.text, problem(model)
+    assert "Quality of the model" in model.text, problem(model)
     client.send(f"{walk}/sample", "new.csv", frame.drop(columns=target).to_csv(index=False).encode())
     new = client.done(walk)
     client.post(f"{walk}/predict", {"by": group})

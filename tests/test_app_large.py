@@ -89,7 +89,7 @@ def test_a_table_of_one_gigabyte_takes_less_memory_than_that(tmp_path, record_pr
         walk = client.walk(client.send("/upload", "labelled.csv", labelled.to_csv(index=False).encode()))
         fields = [("target", "stars"), ("by", "shop"), ("method", method), *(("class", i) for i in range(5))]
         client.post(f"{walk}/fit", fields)
-        assert "What the model can do" in client.done(walk).text
+        assert "Quality of the model" in client.done(walk).text
         part = rows(n, rng).drop(columns="stars").to_csv(index=False).encode()
         header, _, body = part.partition(b"\n")
         with (tmp_path / "new.csv").open("wb") as stream:

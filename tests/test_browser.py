@@ -134,22 +134,22 @@ def walked(chromium, program, tmp_path_factory):
     before, clicks = program.seconds(), browser.clicks
     shoot(browser, "home", folder)
     browser.click("text=Try the reviews")
-    browser.wait_for("What each column is taken for")
+    browser.wait_for("Use of the columns")
     shoot(browser, "table", folder)
     browser.click("text=Learn from this table")
-    browser.wait_for("What the model can do")
+    browser.wait_for("Quality of the model")
     browser.wait(lambda: loaded(browser), "the picture of the errors")
     shoot(browser, "model", folder)
     browser.click("text=Go on with")
     browser.wait_for("One estimate for each")
     browser.click("text=Estimate")
-    browser.wait_for("Compare the groups that are ticked")
+    browser.wait_for("Compare selected groups")
     browser.click("input[aria-label='compare grinder X']")
     browser.click("input[aria-label='compare kettle X']")
     browser.click("text=Compare the groups")
     browser.wait_for("Comparison")
     browser.wait(lambda: loaded(browser), "the pictures")
-    save(browser, "Report to mail", "report.html", folder)
+    save(browser, "Download report", "report.html", folder)
     clicks, seconds = browser.clicks - clicks, program.seconds() - before
     shoot(browser, "results", folder)
     address = browser.address.rpartition("/results")[0]
@@ -181,7 +181,7 @@ def test_results_are_those_of_the_command_line_to_the_last_digit(walked, browser
         save(browser, kind, f"estimates.{kind.lower()}", tmp_path)
     for page, name in (("table", "reviews-labelled.csv"), ("new", "reviews-new.csv")):
         browser.open(f"{walked.address}/{page}")
-        save(browser, "Take this table home", name, tmp_path)
+        save(browser, "Download table", name, tmp_path)
     mine = (tmp_path / "estimates.csv").read_bytes()
     for verb in ("fit", "predict"):
         (command,) = [shlex.split(command) for command in commands if f"ordinalq {verb} " in command]
@@ -191,9 +191,9 @@ def test_results_are_those_of_the_command_line_to_the_last_digit(walked, browser
 
 def test_the_spectrum_over_time(browser):
     browser.click("text=Try the spectrum")
-    browser.wait_for("What each column is taken for")
+    browser.wait_for("Use of the columns")
     browser.click("text=Learn from this table")
-    browser.wait_for("What the model can do")
+    browser.wait_for("Quality of the model")
     browser.click("text=Go on with")
     browser.wait_for("One estimate for each")
     browser.click("text=Estimate")
@@ -247,7 +247,7 @@ def test_the_walk_with_thirty_thousand_reviews(program, browser, reviews, tmp_pa
     browser.wait_for("Learning from your labels")
     browser.run("location.reload()")
     browser.wait_for("Learning from your labels")
-    browser.wait_for("What the model can do", 600)
+    browser.wait_for("Quality of the model", 600)
     browser.click("text=Go on: a new table")
     browser.keys("#sample", reviews / "new.csv")
     browser.wait_for("One estimate for each")
@@ -281,12 +281,12 @@ def choose(browser, selector, value):
 
 def test_cancel_and_begin_again(browser, program, reviews):
     browser.keys("#labelled", reviews / "labelled.parquet")
-    browser.wait_for("What each column is taken for")
+    browser.wait_for("Use of the columns")
     browser.click("text=Learn from this table")
     browser.wait_for("Learning from your labels")
     browser.click("text=Cancel")
     browser.wait_for("Cancelled.")
-    browser.wait_for("What each column is taken for")
+    browser.wait_for("Use of the columns")
     begin(browser, program)
     browser.wait_for("Your work in this session")
 
@@ -295,7 +295,7 @@ def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_pat
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n3\n")
     (tmp_path / "picture.html").write_text("<h1>no table</h1>")
     browser.keys("#labelled", tmp_path / "picture.html")
-    browser.wait_for("Picture.html: expected a file .csv")
+    browser.wait_for("picture.html: expected a file .csv")
     # The browser itself writes down that the server said no.
     assert all("415" in line for line in browser.console())
     begin(browser, program)
@@ -406,7 +406,7 @@ def test_two_browsers_and_two_tabs_do_not_mix(walked, browser, program):
         other.open(walked.address)
         other.wait_for("This work does not exist")
     browser.click("text=Try the spectrum")
-    browser.wait_for("What each column is taken for")
+    browser.wait_for("Use of the columns")
     assert "energy" in browser.text("#target")
     browser.open(f"{walked.address}/table")
     browser.wait_for("reviews-labelled.csv")

@@ -230,7 +230,7 @@ def test_estimates_are_sorted(rng):
     assert_array_equal(estimates.sorted(3).prevalences[:, 2], np.sort(estimates.prevalences[:, 2])[::-1])
     assert estimates.top(2).keys.tolist() == ["pen", "ink"]
     assert_array_equal(estimates.top(1, "mean").prevalences, estimates.prevalences[highest[:1]])
-    with pytest.raises(ValueError, match=r"sort must be 'items', 'mean' or a class \(1, 2, 3, 4\), got 'size'"):
+    with pytest.raises(ValueError, match=r"sort must be 'items', 'mean' or a class \(1, 2, 3, 4\), .* got 'size'"):
         estimates.sorted("size")
     with pytest.raises(ValueError, match="k must be"):
         estimates.top(0)
@@ -313,7 +313,7 @@ def test_compare_says_what_is_wrong(tables, capsys):
         ("north",): "at least two different groups to compare, got north",
         ("north", "north"): "at least two different groups",
         ("north", "soth"): "did you mean 'south'",
-        ("north", "zzz"): "there are 8, north, south",
+        ("north", "zzz"): "there are '8', 'north', 'south'",
         ("north", "south", "--interval", "95"): "--interval must be a number between 0 and 1",
         ("north", "south", "--estimand", "all"): "--estimand",
     }.items():
@@ -342,7 +342,7 @@ def test_predict_shows_the_groups_that_matter(tables, tmp_path, capsys):
 def test_predict_says_what_is_wrong_with_the_choice_of_groups(tables, capsys):
     call = ["predict", tables / "model.oq", tables / "new.csv"]
     for arguments, message in {
-        ("--top", "2"): "--sort, --top and --min-items are for groups: give --by COLUMN",
+        ("--top", "2"): "--sort, --top, --best, --worst and --min-items are for groups: give --by COLUMN",
         ("--by", "shop", "--top", "0"): "--top must be an integer >= 1",
         ("--by", "shop", "--min-items", "-1"): "--min-items must be",
         ("--by", "shop", "--sort", "size"): "--sort must be 'items', 'mean' or a class (1, 2, 3, 4)",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -345,3 +346,83 @@ def test_links_are_followed_and_stay_links(tmp_path):
     link.symlink_to(tmp_path / "absent" / "x.csv")
     with pytest.raises(FileNotFoundError, match=r"is a link to .*x.csv, whose folder does not exist"):
         writing.check_output(link)
+
+
+def sheets(path, **rows):
+    """Write sheets of cells with their names."""
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(str(path)) as book:
+        for name, cells in rows.items():
+            sheet = book.add_worksheet(name)
+            for (i, j), value in cells.items():
+                sheet.write(i, j, value)
+    return path
+
+
+def test_a_sheet_is_read_from_its_first_cell_and_without_empty_rows(tmp_path, caplog):
+    data = {(2, 1): "stars", (2, 2): "text", (2, 3): "ok", (3, 1): 5, (3, 2): "good", (5, 1): 1.5, (5, 3): True}
+    path = sheets(tmp_path / "t.xlsx", Empty={}, Data=data, Codes={(0, 0): "a", (1, 0): "1"})
+    frame = open_table(path).read()
+    assert frame.columns.tolist() == ["stars", "text", "ok"]
+    assert frame.astype(object).where(frame.notna(), None).to_numpy().tolist() == [
+        ["5", "good", None],
+        ["1.5", None, "True"],
+    ]
+    assert frame.index.tolist() == [4, 6]  # as Excel numbers them
+    assert "sheet 'Data' is read" in caplog.text
+    assert open_table(path, sheet="Codes").read()["a"].tolist() == ["1"]
+    with pytest.raises(ValueError, match=r"t\.xlsx: has no sheet 'codes'; did you mean 'Codes'\?"):
+        open_table(path, sheet="codes").columns()
+    with pytest.raises(ValueError, match=r"sheet is for \.xlsx and \.ods files, got a csv file"):
+        open_table(written(tmp_path / "t.csv", "a\n1\n"), sheet="Data")
+
+
+def test_a_sheet_of_opendocument_is_read(tmp_path):
+    cell = '<table:table-cell office:value-type="{}"{}><text:p>{}</text:p></table:table-cell>'
+    rows = [[("string", "stars"), ("string", "text")], [("float", 5), ("string", "good")]]
+    inner = "".join(
+        "<table:table-row>"
+        + "".join(cell.format(kind, f' office:value="{v}"' if kind == "float" else "", v) for kind, v in row)
+        + "</table:table-row>"
+        for row in rows
+    )
+    names = ("office", "table", "text")
+    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+
+    def write(path, inner):
+        body = f'<table:table table:name="Data">{inner}</table:table>'
+        body = f"<office:body><office:spreadsheet>{body}</office:spreadsheet></office:body>"
+        kind = "application/vnd.oasis.opendocument.spreadsheet"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("mimetype", kind)
+            entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+            space = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
+            archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {space}>{entry}</manifest:manifest>")
+            archive.writestr("content.xml", f"<office:document-content {spaces}>{body}</office:document-content>")
+        return path
+
+    assert open_table(write(tmp_path / "t.ods", inner)).read().to_numpy().tolist() == [["5", "good"]]
+    many = inner.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="1000000">', 1)
+    many = many.replace("<table:table-cell", '<table:table-cell table:number-columns-repeated="100"', 1)
+    with pytest.raises(ValueError, match=r"expected at most 50,000,000 cells in a sheet, got 1,000,001 rows"):
+        open_table(write(tmp_path / "u.ods", many)).columns()
+
+
+def test_a_sheet_that_would_fill_the_memory_is_refused(tmp_path):
+    path = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars", (1_000_000, 1000): 1})
+    with pytest.raises(ValueError, match=r"got 1,000,001 rows and 1,001 columns. Save it as CSV in Excel"):
+        open_table(path).columns()
+
+
+def test_results_in_excel_have_number_formats_and_no_formulas(tmp_path):
+    frame = pd.DataFrame({"product": ["=1+1", None], "n_items": [1200, 3], "5": [0.25, 1], "mean_class": [4.5, np.nan]})
+    path = tmp_path / "r.xlsx"
+    writing.write_table(frame, path, writing.table_format(path), percent=["5"])
+    back = open_table(path).read()
+    assert back["product"].tolist()[0] == "=1+1"
+    assert back["5"].tolist() == ["0.25", "1"]
+    with zipfile.ZipFile(path) as archive:
+        assert b"<f>" not in archive.read("xl/worksheets/sheet1.xml")
+        styles = archive.read("xl/styles.xml").decode()
+    assert 'formatCode="0.0%"' in styles

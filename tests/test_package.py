@@ -171,7 +171,7 @@ EXTRAS = {
     "cli": ("cli", "dask", "spark"),
     "dask": ("dask",),
     "datasets": ("fact", "paper", "text"),
-    "io": ("tables",),
+    "io": ("excel", "tables"),
     "paper": ("dask", "paper"),
     "plot": ("plot",),
     "samples": ("tables",),
@@ -181,14 +181,18 @@ EXTRAS = {
 }
 # Modules that import packages of an extra at their top: they can be imported only if it is installed.
 AT_THE_TOP = {
-    **dict.fromkeys(("io.csv", "io.jsonl", "io.parquet", "io.table"), "tables"),
+    **dict.fromkeys(("io.csv", "io.excel", "io.jsonl", "io.parquet", "io.table"), "tables"),
     **dict.fromkeys(("cli.fit", "cli.main", "cli.options", "cli.paper", "cli.predict"), "cli"),
     **dict.fromkeys(("app.actions", "app.pages", "app.server", "app.uploads"), "app"),
     **dict.fromkeys(("paper.experiments.store", "paper.report.html"), "paper"),
     "spark": "spark",
 }
 # Names of packages that are imported under another name, and packages that come with a declared one.
-IMPORTED_AS = {"scikit-learn": "sklearn", "python-multipart": "python_multipart"}
+IMPORTED_AS = {
+    "scikit-learn": "sklearn",
+    "python-multipart": "python_multipart",
+    "python-calamine": "python_calamine",
+}
 INCLUDED = {"starlette": "anyio", "pyspark": "py4j", "jinja2": "markupsafe"}
 # Callers bring them: they pass such objects, or name such a backend.
 BROUGHT = {"polars", "ray", "joblibspark"}
@@ -248,7 +252,9 @@ def test_extras_include_those_that_they_need():
     assert packages["cli"] >= packages["plot"] | packages["tables"]
     assert packages["paper"] >= packages["plot"] | packages["tables"]
     assert packages["app"] >= packages["cli"]
-    assert packages["all"] == set().union(*(packages[one] for one in ("app", "cli", "hist", "paper", "plot", "tables")))
+    assert packages["all"] == set().union(
+        *(packages[one] for one in ("app", "cli", "excel", "hist", "paper", "plot", "tables"))
+    )
     assert not packages["all"] & {"dask", "distributed", "pyspark", "torch", "transformers"}
     assert packages["dev"] >= packages["all"]
     assert packages["site"] >= packages["all"]

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -13,10 +14,12 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
+import ordinalq as oq
 from ordinalq import plot
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
 from ordinalq.metrics import nmd
+from ordinalq.plot import distributions
 from ordinalq.samples.keys import Keys
 
 LONG = [f"a class with the long name {i}" for i in range(12)]
@@ -185,7 +188,7 @@ def test_the_largest_groups_are_drawn_where_there_are_too_many():
     P, sizes = np.full((5, 3), 1 / 3), [10, 500, 20, 400, 300]
     axes = plot.groups(P, names=list("abcde"), n_items=sizes, max_groups=3)
     assert [ax.get_title(loc="left")[0] for ax in axes] == ["b", "d", "e"]
-    assert axes[0].figure.get_supxlabel() == "the largest 3 of 5 groups"
+    assert axes[0].figure.get_supxlabel() == "the largest 3 of 5 groups, in their order"
 
 
 def test_numbers_of_items_are_called_so_and_a_lone_estimate_needs_no_legend():
@@ -254,7 +257,7 @@ def test_more_groups_than_fit_are_announced(estimates):
     P = estimates[0]
     axes = plot.groups(P, max_groups=6, columns=2)
     assert len(axes) == 6
-    assert axes[0].figure.get_supxlabel() == "the first 6 of 40 groups"
+    assert axes[0].figure.get_supxlabel() == "the first 6 of 40 groups, in their order"
     assert plot.groups(P[:6])[0].figure.get_supxlabel() == ""
     assert len({round(ax.get_position().x0, 3) for ax in axes}) == 2
 
@@ -277,11 +280,11 @@ def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
     P = estimates[0][:4]
     bounds = {"lower": P - 0.01, "upper": P + 0.01}
     figure = plot.groups(P, **bounds, level=0.95, xlabel="stars")[0].figure
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["estimate", "95 % interval"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["estimate", "95 % interval"]
     assert figure.get_supxlabel() == "stars"
     figure = plot.groups(P, **bounds, xlabel="stars", max_groups=2)[0].figure
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["estimate", "interval"]
-    assert figure.get_supxlabel() == "stars (the first 2 of 4 groups)"
+    assert figure.get_supxlabel() == "stars (the first 2 of 4 groups, in their order)"
     ax = plot.distribution(P[0], lower=P[0] - 0.01, upper=P[0] + 0.01, level=0.9, xlabel="stars")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "90 % interval"]
     assert ax.get_xlabel() == "stars"
@@ -528,3 +531,36 @@ def test_bias_has_a_box_for_every_class_and_method(rng):
     heights = [patch.get_path().vertices[:, 1] for patch in ax.patches]
     assert_allclose(np.concatenate(heights[:3]), 0)
     assert heights[3].min() > 0 > heights[5].max()
+
+
+FEW = oq.inference.IntervalOptions(n_replicates=20)
+
+
+def test_groups_with_a_doubtful_or_bad_fit_are_marked_in_every_plot(rng):
+    y = np.repeat([1, 2, 3], 60)
+    q = oq.PACC().fit(y[:, None] + rng.normal(size=(180, 2)), y)
+    groups = np.repeat(["2021", "2022", "2023"], 40)
+    found = q.predict_groups(rng.normal(2, 1, size=(120, 2)), groups, level=0.9, options=FEW)
+    found = replace(found, fit=np.array(["good", "bad", "doubtful"]))
+    axes = found.plot()
+    assert [ax.get_title(loc="left").startswith("! ") for ax in axes] == [False, True, True]
+    assert distributions.WARNING in axes[0].figure.get_supxlabel()
+    single = found.take([1]).plot()
+    box = np.ravel(single)[0].get_legend()
+    assert distributions.WARNING in box.get_title().get_text()
+    top = plot.trend(found)[0]
+    assert distributions.WARNING in [text.get_text() for text in top.get_legend().get_texts()]
+    clean = replace(found, fit=np.array(["good", "good", "too few items"]))
+    assert not any(ax.get_title(loc="left").startswith("!") for ax in clean.plot())
+    assert plot.trend(clean)[0].get_legend() is None
+
+
+def test_the_series_with_most_items_are_drawn_over_time(rng):
+    y = np.repeat([1, 2, 3], 60)
+    q = oq.PACC().fit(y[:, None] + rng.normal(size=(180, 2)), y)
+    sizes = [3, 4, 5, 6, 7, 8, 9]
+    frame = pd.DataFrame({"shop": np.repeat(list("abcdefg"), sizes), "year": "2021"})
+    found = q.predict_groups(rng.normal(2, 1, size=(len(frame), 2)), frame, level=0.9, options=FEW)
+    ax = plot.trend(found)[0]
+    assert [text.get_text() for text in ax.get_legend().get_texts()][:5] == list("cdefg")
+    assert ax.get_xlabel() == "those with most items, 5 of 7"

@@ -5,6 +5,7 @@ import importlib
 import json
 import sys
 import types
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,10 @@ import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
-from ordinalq.tables.evaluate import evaluate_table
+from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
+from ordinalq.tables.scales import known_order
 
 
 def rows(n=240):
@@ -199,11 +201,11 @@ def test_us_dates_are_dates_in_models_too(tmp_path):
     frame = rows()
     frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).strftime("%m/%d/%Y")
     train, path = written(frame, tmp_path / "train.csv"), tmp_path / "m.oq"
-    assert main(["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]) == 0
+    fit = ["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]
+    assert main([*fit, "--features", "price,day"]) == 0
     assert read_info(path).columns == {"price": "number", "day": "date:%m/%d/%Y"}
     frame["day"] = "01/02/2024"
     written(frame, train)
-    fit = ["fit", str(train), "--target", "stars", "--method", "CC", "--out", str(path)]
     assert main([*fit, "--features", "price", "--date-format", "day=%d/%m/%Y"]) == 0
     assert read_info(path).columns == {"price": "number", "day": "date:%d/%m/%Y"}
 
@@ -267,3 +269,187 @@ def test_every_alias_leads_to_a_part():
         assert place == f"{part.__module__}:{part.__qualname__}"
     with pytest.raises(AttributeError, match="no attribute 'Evil'"):
         aliases.Evil  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """Answers with text, and columns that say nothing about the answer."""
+    rng = generator(0)
+    stars = rng.integers(1, 6, size=600)
+    words = np.array(["awful", "poor", "usual", "good", "superb"])
+    others = np.array([" ".join(rng.choice(["day", "week", "shop", "queue", "price"], 4)) for _ in stars])
+    near = np.clip(stars + rng.integers(-1, 2, size=600), 1, 5)
+    return pd.DataFrame(
+        {
+            "respondent": rng.permutation(10_000)[:600],
+            "row": np.arange(600),
+            "day": pd.date_range("2024-01-01", periods=600).strftime("%Y-%m-%d"),
+            "numHelpful": rng.poisson(0.3, size=600),
+            "survey_weight": rng.uniform(0.5, 2, size=600),
+            "region": rng.choice(["north", "south", "west", "east"], size=600),
+            "comment": np.char.add(np.char.add(words[near - 1], " "), others),
+            "height": 1.8,
+            "stars": stars,
+        }
+    )
+
+
+def test_identifiers_dates_votes_and_weights_are_not_learned_from_unless_they_are_named(survey):
+    quantifier = oq.PCC()
+    model = oq.TableModel(quantifier).fit(survey, "stars")
+    assert model.kinds_ == {"comment": "text"}
+    assert model.unused_ == {
+        "stars": "the target",
+        "respondent": "an identifier",
+        "row": "a number of the row",
+        "day": "a date",
+        "numHelpful": "a count of votes",
+        "survey_weight": "a weight",
+        "region": "may be a group of rows",
+        "height": "does not lower the held-out error of the text",
+    }
+    assert oq.TableModel(quantifier).fit(survey, "stars", by="region").unused_["region"] == "the group"
+    weighted = oq.TableModel(quantifier).fit(survey, "stars", sample_weight="survey_weight")
+    assert weighted.unused_["survey_weight"] == "the weight"
+    named = oq.TableModel(quantifier, text=["comment"], features=["day", "numHelpful"]).fit(survey, "stars")
+    assert named.kinds_ == {"comment": "text", "day": "date", "numHelpful": "number"}
+    assert named.unused_ == {}
+
+
+def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, rng):
+    told = survey[["comment", "stars"]].assign(recommends=survey["stars"] + 0.5 * rng.normal(size=600) > 3)
+    assert oq.TableModel(oq.PCC()).fit(told, "stars").kinds_ == {"comment": "text", "recommends": "category"}
+
+
+def test_fit_lists_used_and_unused_columns_and_counts_of_rows(survey, tmp_path, capsys):
+    frame = survey[["comment", "day", "numHelpful", "stars"]].astype(object)
+    frame.loc[:2, "comment"] = None
+    frame.loc[3:6, "stars"] = None
+    frame.loc[590:599, ["comment", "stars"]] = ["awful day day day", 1]
+    train, model = written(frame, tmp_path / "train.csv"), tmp_path / "m.oq"
+    fit = ["fit", str(train), "--target", "stars", "--method", "PCC", "--skip-unlabelled", "--out", str(model)]
+    repeated = frame.drop(index=range(7))[["comment", "stars"]].duplicated().sum()
+    assert main([*fit, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found[name] for name in ("n_skipped", "n_empty", "n_duplicates")] == [4, 3, repeated]
+    assert found["unused"] == {"stars": "the target", "day": "a date", "numHelpful": "a count of votes"}
+    assert main(fit) == 0
+    out = capsys.readouterr().out
+    assert f"rows:      4 without 'stars' (not used), 3 without text, {repeated} with the text" in out
+    assert "not used: a count of votes" in out
+
+
+MOODS = ["VeryUnhappy", "Unhappy", "Neutral", "Happy", "VeryHappy"]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        MOODS,
+        ["Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree"],
+        ["sehr unzufrieden", "unzufrieden", "teils/teils", "zufrieden", "sehr zufrieden"],
+        ["jamais", "rarement", "parfois", "souvent", "toujours"],
+        ["never", "sometimes", "often", "always"],
+        ["very poor", "poor", "fair", "good", "very good", "excellent"],
+        ["muy malo", "malo", "regular", "bueno", "muy bueno"],
+        ["XS", "S", "M", "L", "XL", "XXL"],
+        ["Jan", "Feb", "Mar", "Apr", "Dec"],
+        ["very low", "low", "medium", "high", "very high"],
+    ],
+)
+def test_common_scales_of_words_are_put_in_order(order, rng):
+    assert known_order(rng.permutation(order).tolist()) == order
+
+
+def test_words_that_are_not_all_of_one_scale_have_no_known_order():
+    assert known_order(["good", "bad", "red"]) is None
+    assert known_order(["Good", "good ", "bad"]) is None  # two forms of one level
+
+
+def moods(rng):
+    code = rng.integers(5, size=1000)
+    return pd.DataFrame({"x": code + rng.normal(scale=0.7, size=1000), "mood": np.array(MOODS)[code]})
+
+
+def test_a_model_of_a_common_scale_needs_no_classes(rng):
+    model = oq.TableModel(oq.PACC()).fit(moods(rng), "mood")
+    assert model.classes_.tolist() == MOODS
+    assert model.quality_["better_order"] is None
+
+
+def test_an_order_that_contradicts_the_data_is_questioned(rng, tmp_path, capsys):
+    path = written(moods(rng), tmp_path / "train.csv")
+    given = "Happy,Neutral,VeryUnhappy,VeryHappy,Unhappy"
+    fit = ["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]
+    assert main([*fit, "--classes", given]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "order: contradicted by the data" in out
+    assert ", ".join(MOODS) in out or ", ".join(MOODS[::-1]) in out
+
+
+def test_groups_are_sorted_both_ways_and_found_by_a_part_of_their_name(rng, tmp_path, capsys):
+    train = moods(rng)
+    path = tmp_path / "m.oq"
+    oq.TableModel(oq.PACC()).fit(train, "mood").save(path)
+    shops = {"Kindle Paperwhite": 4, "Echo (Black)": 1, "Echo (White)": 0}
+    parts = [train[train["mood"] == MOODS[mood]].assign(shop=shop) for shop, mood in shops.items()]
+    new = str(written(pd.concat(parts), tmp_path / "new.csv"))
+
+    def groups(*options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert main(["predict", str(path), new, "--by", "shop", "--json", *options]) == 0
+        return [one["group"] for one in json.loads(capsys.readouterr().out)["groups"]]
+
+    assert groups("--sort=-mean") == ["Echo (White)", "Echo (Black)", "Kindle Paperwhite"]
+    assert groups("--sort", "mean") == groups("--sort=-mean")[::-1]
+    assert groups("--worst", "1") == ["Echo (White)", "(other)"]
+    assert groups("--best", "2") == ["Kindle Paperwhite", "Echo (Black)", "(other)"]
+    assert main(["predict", str(path), new, "--by", "shop", "--best", "1", "--top", "2"]) == 2
+    capsys.readouterr()
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "(white)"]) == 0
+    assert "The mean position of Kindle Paperwhite" in capsys.readouterr().out
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "echo"]) == 2
+    assert "2 of the 3 groups of 'shop' contain 'echo': 'Echo (Black)', 'Echo (White)'" in capsys.readouterr().err
+    assert main(["compare", str(path), new, "--by", "shop", "paper", "Kindle"]) == 2
+    assert "expected different groups" in capsys.readouterr().err
+
+
+def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request(rng, tmp_path, capsys):
+    frame = moods(rng).assign(shop=rng.choice(["North Pole", "north  pole", "NORTH POLE", "South", "West"], size=1000))
+    tidy = frame.assign(shop=frame["shop"].replace({"north  pole": "North Pole", "NORTH POLE": "North Pole"}))
+    with pytest.warns(UserWarning, match=r"5 groups of 'shop' are 3 .*'NORTH POLE'.* Use tidy_groups=True"):
+        assert oq.TableModel(oq.PACC()).fit(frame, "mood", by="shop").n_groups_ == 5
+    model = oq.TableModel(oq.PACC()).fit(frame, "mood", by="shop", tidy_groups=True)
+    assert model.n_groups_ == 3
+    path = tmp_path / "m.oq"
+    model.save(path)
+
+    def answer(frame, *options):
+        new = str(written(frame, tmp_path / "new.csv"))
+        assert main(["predict", str(path), new, "--by", "shop", "--json", *options]) == 0
+        return json.loads(capsys.readouterr().out)["groups"]
+
+    found, expected = answer(frame, "--tidy-groups"), answer(tidy)
+    assert [one["n_items"] for one in found] == [one["n_items"] for one in expected]
+    assert_allclose([one["prevalences"] for one in found], [one["prevalences"] for one in expected], atol=1e-9)
+    assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
+
+
+def test_a_large_but_uncertain_gain_is_not_called_no_better():
+    few = compared_with("CC", np.array([-0.1, 0.05, -0.12, 0.03]), 0.2)
+    assert few["said"] == "not shown to be better"
+    assert verdict([few], 4) == (
+        "On your 4 groups this model is not shown to be better than counting (CC). Its error is smaller, but 4 groups "
+        "are too few."
+    )
+    assert compared_with("CC", np.array([-0.01, 0.008, -0.012, 0.013]), 0.2)["said"] == "no better"
+
+
+@pytest.mark.parametrize("cell", ["1e40", "1e300"])
+def test_a_huge_number_is_called_an_outlier(cell, rng, tmp_path, capsys):
+    frame = moods(rng).astype({"x": object})
+    frame.loc[7, "x"] = cell
+    path = written(frame, tmp_path / "train.csv")
+    assert main(["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]) == 2
+    assert "line 9: expected a number below 1e+30, not an outlier, in column 'x'" in capsys.readouterr().err

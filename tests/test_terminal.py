@@ -1,5 +1,7 @@
 """Tables in the terminal, and the words in them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import ordinalq as oq
 from ordinalq._utils import text as terminal
 from ordinalq._utils.text import nearest, plain, shortened
 from ordinalq.cli import display
+from ordinalq.inference.predict import estimate
 from ordinalq.samples.keys import Keys
 
 
@@ -72,3 +75,39 @@ def test_no_number_of_small_groups_is_cut(capsys, monkeypatch, fit, told):
     # What is not in doubt takes no room.
     assert "too few items" not in text
     assert ("doubtful" in text) == told
+
+
+FEW = oq.inference.IntervalOptions(n_replicates=40)
+SCALES = {
+    "stars": [1, 2, 3, 4, 5],
+    "moods": ["VeryUnhappy", "Unhappy", "Neutral", "Happy", "VeryHappy"],
+    "NPS": list(range(11)),
+    "energies": [500, 800, 1250, 2000, 3200, 5000, 8000, 12500, 20000, 32000],
+    "sentences": [f"a rather long answer, number {i}" for i in range(30)],
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("scale", SCALES)
+def test_tables_of_estimates_fit_the_terminal_and_show_every_class_and_bound(scale, width, rng, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    classes = SCALES[scale]
+    n = len(classes)
+    S = rng.dirichlet(np.ones(n), size=30 * n) + 0.2 * np.repeat(np.eye(n), 30, axis=0)
+    q = oq.PACC().fit_scores(S / S.sum(axis=1, keepdims=True), np.repeat(classes, 30), classes=classes)
+    groups = np.repeat([f"Amazon Fire HD 8 Tablet, {i}" for i in range(3)], 100)
+    samples = oq.Samples.from_groups(groups)
+    found = estimate(q, q.summarize(rng.dirichlet(np.ones(n), size=300), samples), 0.95, FEW)
+    display.prevalences(found)
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    text = " ".join(out.split())
+    assert all(str(label) in text for label in classes)
+    digits = 0 if scale == "energies" else 2
+    for b in range(3):
+        ends = (found.bounds.mean_lower[b], found.bounds.mean_upper[b])
+        assert f"({ends[0]:.{digits}f} to {ends[1]:.{digits}f})" in text
+    if scale != "sentences":  # its classes are in several tables
+        shares = [f"{100 * p:.0f}" for p in found.prevalences[0]]
+        assert re.search(r"( %)? ".join([f" {shares[0]}", *shares[1:]]), text)

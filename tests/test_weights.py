@@ -446,8 +446,10 @@ def test_weights_of_a_table(rng, tmp_path):
     assert_allclose(found.upper, by_values.upper)
     repeated = new.loc[new.index.repeat(new["w"])]
     counted = model.predict_groups(new, "shop", sample_weight="w", weight_type="frequency")
-    assert_allclose(counted.prevalences, model.predict_groups(repeated, "shop").prevalences)
-    assert_allclose(model.predict(new, sample_weight="w"), model.predict(repeated))
+    with pytest.warns(UserWarning, match=r"fitted with the weights 'w'.* Use sample_weight='w'"):
+        assert_allclose(counted.prevalences, model.predict_groups(repeated, "shop").prevalences)
+    ones = np.ones(len(repeated))
+    assert_allclose(model.predict(new, sample_weight="w"), model.predict(repeated, sample_weight=ones))
     assert model.diagnose(new, sample_weight="w", weight_type="frequency").n_items == len(repeated)
     with pytest.raises(ValueError, match="'v'"):
         model.predict_groups(new, "shop", sample_weight="v")
@@ -461,7 +463,6 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
     frame, new = table(rng), table(rng)
     frame.to_csv(tmp_path / "train.csv", index=False)
     new.to_csv(tmp_path / "new.csv", index=False)
-    new.loc[new.index.repeat(new["w"])].to_csv(tmp_path / "repeated.csv", index=False)
     model = tmp_path / "model.oq"
 
     def run(*arguments):
@@ -476,7 +477,11 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
     options = ["--target", "stars", "--features", "x", "--method", "PACC", "--weight", "w", "--out", model]
     assert run("fit", tmp_path / "train.csv", *options)[0] == 0
     one = groups(tmp_path / "new.csv", "--weight", "w", "--weight-type", "frequency")
-    other = groups(tmp_path / "repeated.csv")
+    new.loc[new.index.repeat(new["w"])].assign(w=1).to_csv(tmp_path / "repeated.csv", index=False)
+    other = groups(tmp_path / "repeated.csv", "--weight", "w", "--weight-type", "frequency")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert "are estimated without weights. Use --weight w." in run("predict", model, tmp_path / "new.csv")[2]
     assert [row["n_items"] for row in one] == [row["n_items"] for row in other]
     assert_allclose([row["prevalences"] for row in one], [row["prevalences"] for row in other], atol=1e-5)
     assert groups(tmp_path / "new.csv", "--weight", "w")[0]["n_effective"] < one[0]["n_items"]
@@ -492,4 +497,5 @@ def test_weights_on_the_command_line(rng, tmp_path, capsys):
     assert (
         "plan does not support --weight" in run("plan", model, tmp_path / "new.csv", "--by", "shop", "--weight", "w")[2]
     )
-    assert "--weight-type must be one of" in run("predict", model, tmp_path / "new.csv", "--weight-type", "count")[2]
+    wrong = ["--weight", "w", "--weight-type", "count"]
+    assert "--weight-type must be one of" in run("predict", model, tmp_path / "new.csv", *wrong)[2]

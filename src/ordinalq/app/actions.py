@@ -71,7 +71,7 @@ async def read(request: Request, site: Site, walk: Walk) -> Response:
         raise Refused("there is no table yet.")
     encoding = forms.choice(fields, "encoding", forms.ENCODINGS, "utf-8")
     quoting = forms.choice(fields, "quoting", list(forms.QUOTING), "auto")
-    changed = table._replace(encoding=encoding, quoting=quoting)
+    changed = table._replace(encoding=encoding, quoting=quoting, sheet=forms.one(fields, "sheet")[:100] or None)
     if which == "table":
         await labelled_table(site, walk, changed)
     else:
@@ -85,6 +85,8 @@ async def fit(request: Request, site: Site, walk: Walk) -> Response:
     if walk.table is None or walk.preview is None:
         raise Refused("choose a labelled table first.")
     choices = forms.choices_of(fields, walk.preview)
+    if walk.choices is not None and walk.choices.target == choices.target:
+        choices = choices._replace(class_values=walk.choices.class_values)
     arguments = {"table": walk.table, "choices": choices, "folder": walk.folder}
     await begin(site, walk, "Learning from your labels", work.fit, arguments, "model", "fitted", step="/model")
     walk.choices = choices
@@ -201,6 +203,7 @@ FILES = {
     "model.oq": "application/zip",
     "errors.svg": "image/svg+xml",
     "estimates.csv": "text/csv; charset=utf-8",
+    "estimates.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "estimates.parquet": "application/vnd.apache.parquet",
     "to_label.csv": "text/csv; charset=utf-8",
     "comparison.csv": "text/csv; charset=utf-8",

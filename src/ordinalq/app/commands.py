@@ -15,7 +15,9 @@ def fit_command(table: Table, choices: Choices, model: str) -> str:
     for option in ("text", "features", "categories", "classes"):
         how += _listed(f"--{option}", getattr(choices, option))
     how += _given(method=choices.method, budget=choices.budget)
+    how += _listed("--class-values", [f"{value:g}" for value in choices.class_values])
     how += ["--skip-unlabelled"] if choices.skip_unlabelled else []
+    how += ["--tidy-groups"] if choices.tidy_groups else []
     return shlex.join(["ordinalq", "fit", table.shown, *how, "--out", model, *_reading(table)])
 
 
@@ -41,6 +43,7 @@ def all_commands(table: Table | None, choices: Choices | None, sample: Table, as
 def _asked(asked: Asked) -> list[str]:
     words = ["--by", asked.by[0]] if len(asked.by) == 1 else _listed("--by", asked.by)
     words += _given(labels=asked.labels, weight=asked.weight, interval=f"{asked.level:g}")
+    words += ["--tidy-groups"] if asked.tidy_groups else []
     return [*words, "--estimand", asked.options.estimand]
 
 
@@ -58,4 +61,5 @@ def _listed(option: str, names: Sequence[str]) -> list[str]:
 
 def _reading(table: Table) -> list[str]:
     encoding, quoting = table.encoding, table.quoting
-    return _given(encoding=None if encoding == "utf-8" else encoding, quoting=None if quoting == "auto" else quoting)
+    words = _given(encoding=None if encoding == "utf-8" else encoding, quoting=None if quoting == "auto" else quoting)
+    return [*words, *_given(sheet=table.sheet)]

@@ -67,12 +67,17 @@ def likely_target(preview: TablePreview) -> str:
     return next((column.name for column in (*named, *reversed(numbers), *reversed(able))), "")
 
 
+def likely_weight(preview: TablePreview) -> str:
+    """Return the column that probably holds weights, "" if there is none."""
+    return next((column.name for column in preview.columns if column.reason == "a weight"), "")
+
+
 def uses(column: ColumnPreview) -> list[str]:
     """Return what a column can be used as, what it looks like first."""
     if column.kind == NESTED:
         return [OUT]
     found = column.kind or OUT
-    return list(dict.fromkeys([found, *FORCED, OUT]))
+    return list(dict.fromkeys([OUT if column.reason else found, found, *FORCED, OUT]))
 
 
 def used(column: ColumnPreview, last: Choices | None) -> str:
@@ -99,10 +104,11 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
         if column.name not in (target, by, weight)
     }
     kinds = {column.name: column.kind or OUT for column in preview.columns}
+    usual = {column.name: uses(column)[0] for column in preview.columns}
     text: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    if any(use != kinds[name] for name, use in wanted.items()):
+    if any(use != usual[name] for name, use in wanted.items()):
         text = tuple(name for name, use in wanted.items() if use == "text")
         features = tuple(name for name, use in wanted.items() if use not in ("text", OUT))
         categories = tuple(name for name, use in wanted.items() if use == "category" and kinds[name] != use)
@@ -123,6 +129,7 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
         method,
         budget,
         skip_unlabelled=bool(one(fields, "skip")),
+        tidy_groups=bool(one(fields, "tidy")),
     )
 
 
@@ -137,21 +144,27 @@ def _classes(fields: Fields, column: ColumnPreview | None) -> tuple[str, ...]:
     return () if column is not None and column.is_numeric and given == known else tuple(given)
 
 
-def periods_of(preview: TablePreview) -> list[tuple[str, list[str]]]:
-    """Return the columns of dates, each with what `by` calls its periods."""
-    dates = [column.name for column in preview.columns if column.kind == "date"]
-    return [(name, [f"{name}:{period}" for period in PERIODS]) for name in dates]
+def periods_of(preview: TablePreview) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the columns of dates, each with what `by` calls its periods, and the periods."""
+    found = []
+    for column in preview.columns:
+        kind, _, style = column.kind.partition(":")
+        if kind == "date":
+            end = f":{style}" if style else ""
+            found.append((column.name, [(f"{column.name}:{period}{end}", period) for period in PERIODS]))
+    return found
 
 
 def asked_of(fields: Fields, preview: TablePreview) -> Asked:
     """Return what is asked of a table."""
-    groups = [*columns_of(preview), *(by for _, names in periods_of(preview) for by in names)]
+    groups = [*columns_of(preview), *(by for _, names in periods_of(preview) for by, _ in names)]
     by = tuple(filter(None, (choice(fields, name, ["", *groups], "") for name in ("by", "and"))))
     if len({with_period(one)[0] for one in by}) < len(by):
         raise Refused("choose two different columns of groups, or one.")
     labels, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("labels", "weight"))
     level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
-    return Asked(by, labels, weight, level, choice(fields, "estimand", ("", *ESTIMANDS), ""))
+    estimand = choice(fields, "estimand", ("", *ESTIMANDS), "")
+    return Asked(by, labels, weight, level, estimand, bool(one(fields, "tidy")))
 
 
 def rows_of(fields: Fields, n_rows: int) -> list[int]:

@@ -40,6 +40,7 @@ class Site:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
+        self._environment.filters["sentence"] = sentence
         # Small shares have a digit more.
         self._environment.filters["percent"] = lambda p: percent(p, 2 if 0 < p < 0.001 else 1)
 
@@ -52,6 +53,16 @@ class Site:
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
         return HTMLResponse(self.render(template, **values), status)
+
+
+def sentence(text: str) -> str:
+    """Return a message with a capital, unless it begins with the name of a file, which is shown as it is.
+
+    >>> sentence("choose a file first."), sentence("my reviews.csv, line 3: expected 2 columns, got 1.")
+    ('Choose a file first.', 'my reviews.csv, line 3: expected 2 columns, got 1.')
+    """
+    is_file = "." in text.partition(": ")[0].partition(", line ")[0].rstrip(".")
+    return text if is_file else text[:1].upper() + text[1:]
 
 
 def go(walk: Walk, step: str = "") -> Response:
@@ -106,6 +117,7 @@ async def table(request: Request, site: Site, walk: Walk) -> Response:
             "used": forms.used,
             "target": target,
             "by": by,
+            "weight": forms.likely_weight(walk.preview) if last is None else last.weight or "",
             "methods": catalog(),
             "budgets": BUDGETS,
             "n_classes": (MIN_CLASSES, MAX_LABELS),

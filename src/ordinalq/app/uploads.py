@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from ordinalq._utils.text import plain
 from ordinalq.app.work import Table
-from ordinalq.io.files import ENDINGS, packing
+from ordinalq.io.files import BINARY, ENDINGS, packing
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30
@@ -66,9 +66,9 @@ def ending_of(name: str) -> str:
     """
     packed = packing(name)
     last = name.lower().removesuffix(packed).rpartition(".")[2]
-    if last not in (*ENDINGS, MODEL) or (packed and last in ("parquet", "pq", MODEL)):
+    if last not in (*ENDINGS, MODEL) or (packed and ENDINGS.get(last, MODEL) in (*BINARY, MODEL)):
         raise Refused(
-            f"{shown_name(name)}: expected a file .csv, .tsv, .jsonl or .parquet (text also packed, as .gz).", 415
+            f"{shown_name(name)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also as .gz).", 415
         )
     return f".{last}{packed}"
 

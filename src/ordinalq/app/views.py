@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
     def of(cls, query: Any, classes: Array) -> "Wanted":
         """Read it from the address; what is no choice is ignored."""
         sort = query.get("sort", "")
-        known = ["items", "mean", *(str(label) for label in classes)]
+        known = ["items", "mean", "-mean", *(str(label) for label in classes)]
         least = query.get("least", "1")
         number = int(least) if least.isdecimal() and len(least) < 10 else 1
         return cls(sort if sort in known else "", query.get("find", "")[:200], max(number, 1))

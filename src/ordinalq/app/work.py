@@ -30,7 +30,7 @@ from ordinalq.tables.fit import build_quantifier, fit_table
 from ordinalq.tables.grouping import names_of
 from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.tables.label_plan import plan_labels, rows_to_label
-from ordinalq.tables.model import sentences, unit
+from ordinalq.tables.model import row_counts, sentences, unit
 from ordinalq.tables.model_file import ModelInfo, load_model_and_info, read_info, save_model
 from ordinalq.tables.predict import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import ReturnedLabels, TablePreview, preview_table
@@ -50,11 +50,12 @@ class Table(NamedTuple):
     shown: str
     encoding: str = "utf-8"
     quoting: str = "auto"
+    sheet: str | None = None
     returned: "tuple[tuple[Table, str], ...]" = ()
 
     def open(self) -> Read:
         """Open it; errors call it as the user does."""
-        table = open_table(self.path, None, self.encoding, self.quoting)
+        table = open_table(self.path, None, self.encoding, self.quoting, sheet=self.sheet)
         table.name = table.files[0].name = self.shown
         for labels, target in self.returned:
             table.files[0].fill(ReturnedLabels(labels.open(), target))
@@ -74,6 +75,8 @@ class Choices(NamedTuple):
     method: str | None = None
     budget: str | None = None
     skip_unlabelled: bool = False
+    tidy_groups: bool = False
+    class_values: tuple[float, ...] = ()
 
 
 class Asked(NamedTuple):
@@ -84,6 +87,7 @@ class Asked(NamedTuple):
     weight: str | None = None
     level: float = 0.95
     estimand: str = ""
+    tidy_groups: bool = False
 
     @property
     def in_time(self) -> bool:
@@ -100,7 +104,8 @@ class Fitted(NamedTuple):
     """A model, and what is known of it.
 
     `quality` has what is said of the classifier, a word and a sentence each, as on the command line; `errors` (n, n)
-    has the part of each class (column) that is taken for each; `training` is what the default says of itself.
+    has the part of each class (column) that is taken for each; `training` is what the default says of itself;
+    `unused` has the reason of each column that is not used, `rows` the counts of unusual rows.
     """
 
     info: ModelInfo
@@ -110,6 +115,8 @@ class Fitted(NamedTuple):
     quality: tuple[tuple[str, str], ...]
     errors: Floats | None
     training: Training | None
+    unused: dict[str, str]
+    rows: str
 
 
 class Answer(NamedTuple):
@@ -128,6 +135,12 @@ class Planned(NamedTuple):
 
     needed: LabelsNeeded
     n_rows: int
+
+    @property
+    def typical(self) -> float:
+        """Median width with 100 labels in each group, NaN if it is not known."""
+        widths = self.needed.width_of_hundred
+        return float(np.nanmedian(widths)) if widths is not None and np.isfinite(widths).any() else np.nan
 
 
 class Compared(NamedTuple):
@@ -148,7 +161,7 @@ def preview(table: Table, whole: bool) -> TablePreview:
 
 def fit(table: Table, choices: Choices, folder: Path) -> tuple[Path, Fitted]:
     """Fit a model, and write it and the picture of its errors."""
-    how = choices._asdict() | {"classes": choices.classes or None}
+    how = choices._asdict() | {"classes": choices.classes or None, "class_values": choices.class_values or None}
     method, budget = how.pop("method"), how.pop("budget")
     parameters = {} if budget is None else {"budget": budget}
     quantifier = build_quantifier(method, parameters, groups=choices.by is not None, n_jobs=1)
@@ -176,6 +189,8 @@ def _looked(model: Any, info: ModelInfo, picture: Path) -> Fitted:
         tuple(sentences(known.get("quality_"), info.classes, unit(info.target, info.classes))),
         errors,
         getattr(quantifier, "training_", None),
+        known.get("unused_", {}),
+        row_counts(model) if "n_empty_" in known else "",
     )
 
 
@@ -195,13 +210,15 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, names_of(by))
     tell("", 0, 10, 8)
-    summary = summarize_table(loaded, table.open(), by=by, labels=asked.labels, weight=asked.weight)
+    how: dict[str, Any] = {"labels": asked.labels, "weight": asked.weight, "tidy_groups": asked.tidy_groups}
+    summary = summarize_table(loaded, table.open(), by=by, **how)
     tell("estimating, with intervals", 8, 10, 2)
     estimates = estimate(quantifier, summary, asked.level, asked.options)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
-    for kind in ("csv", "parquet"):
-        write_table(estimates.frame(), folder / f"estimates.{kind}", kind, csv_safe=True)
+    for kind, ending in (("csv", "csv"), ("parquet", "parquet"), ("excel", "xlsx")):
+        shown: dict[str, Any] = {"csv_safe": True, "percent": estimates.prevalence_columns}
+        write_table(estimates.frame(), folder / f"estimates.{ending}", kind, **shown)
     smoothing = quantifier.smoothing()
     return Answer(
         estimates,
@@ -366,7 +383,10 @@ def _spectrum(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choi
         seen = rng.choice(n, size=PER_NIGHT, p=p / p.sum())
         found += [[f"2024-03-{10 + night}", *row] for row in _observed(seen, rng)]
     _write(new, ("night", *columns), found, rng)
-    return Choices("energy"), "night:day"
+    # The mean of a bin is near the geometric mean of its edges.
+    upper = (*EDGES[1:], 20_000)
+    means = tuple(round((low * high) ** 0.5) for low, high in zip(EDGES, upper, strict=True))
+    return Choices("energy", class_values=tuple(map(float, means))), "night:day"
 
 
 def _observed(bins: Any, rng: np.random.Generator) -> list[list[str]]:

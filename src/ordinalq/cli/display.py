@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq._utils.text import GAP, MAX_ROWS, Bold, cut, percent, plain, screen, shortened, table
-from ordinalq.cli.options import QUIET, say
+from ordinalq._utils.text import GAP, MAX_ROWS, MIN_WIDTH, Bold, cut, first_of, percent, plain, screen, shortened, table
+from ordinalq.cli.options import QUIET, in_options, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,12 @@ MAX_CHARTS = 6
 # Beside the number of items of a group that has one.
 SINGLE = " *"
 
+# Columns of a kind that `fit` names; --json has all.
+COLUMNS = 10
+# Characters of a word before what it announces.
+WORD = 11
+# Reasons of columns that have another use.
+ROLES = ("the target", "the group", "the weight")
 # Seconds after which one wants to know that something goes on.
 PATIENCE = 2.0
 # Characters of what is being done beside a bar.
@@ -34,41 +40,83 @@ DESCRIPTION = 30
 
 
 def prevalences(estimates: "Estimates") -> None:
-    """Print one row per group, in per cent."""
-    names = [str(label) for label in estimates.classes]
+    """Print one row per group, in per cent, as wide as the terminal allows; nothing is cut but names of groups."""
     shown = estimates.take(slice(MAX_ROWS))
     bounds, marks = shown.bounds, _marks(estimates)
-    ends, middles = [], []
     groups = key_columns(shown.keys, len(shown))
-    for b in range(len(shown)):
-        mean = f"{shown.mean[b]:.2f}"
-        if bounds is not None:
-            mean += f" ({bounds.mean_lower[b]:.2f} to {bounds.mean_upper[b]:.2f})"
-        ends.append((f"{shown.n_items[b]:,}{SINGLE if shown.n_items[b] == 1 else ''}", mean, *marks[b : b + 1]))
-    # What is left beside 8 characters of the first name, the others, the items, the mean class and the fit.
-    said = ["items", estimates.scale.name, *(["fit"] if marks else [])]
-    beside = [*list(groups.items())[1:], *zip(said, zip(*ends, strict=True), strict=False)]
-    room = screen().width - 8 - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
-    # Signs give way before classes do.
-    for sign in (" %", ""):
-        middles = [[f"{100 * p:.0f}{sign}" for p in row] for row in shown.prevalences]
-        widths = np.cumsum([GAP + max(map(len, column)) for column in zip(names, *middles, strict=True)])
-        if widths[-1] <= room:
-            break
-    hidden = [] if widths[-1] <= room else ["..."]
-    kept = max(1, int((widths <= room - GAP - len("...")).sum())) if hidden else len(names)
-    keys = zip(*groups.values(), strict=True)
-    rows = [
-        [*key, n, *cells[:kept], *hidden, *last] for key, (n, *last), cells in zip(keys, ends, middles, strict=True)
-    ]
-    headers = [*groups, said[0], *names[:kept], *hidden, *said[1:]]
-    table(headers, rows, left=len(groups), total=len(estimates), hint="; --out writes all, --top 20 shows the largest")
+    # Energies of thousands need no digits after the point.
+    digits = 2 if (largest := np.abs(shown.mean).max(initial=0.0)) < 100 else 1 if largest < 1000 else 0
+    means = [f"{mean:.{digits}f}" for mean in shown.mean]
+    if bounds is not None:
+        ends = zip(means, bounds.mean_lower, bounds.mean_upper, strict=True)
+        means = [f"{mean} ({low:.{digits}f} to {high:.{digits}f})" for mean, low, high in ends]
+    items = {"items": [f"{n:,}{SINGLE if n == 1 else ''}" for n in shown.n_items]}
+    last = {estimates.scale.name: means, **({"fit": marks[: len(shown)]} if marks else {})}
+    beside = [*list(groups.items())[1:], *items.items(), *last.items()]
+    # What is left beside 8 characters of the first name and all other columns.
+    room = screen().width - MIN_WIDTH - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
+    classes, sign, legend = _class_columns(estimates, shown.prevalences, room)
+    apart = sum(GAP + max(map(len, [name, *cells])) for name, cells in classes.items()) > room
+    how: dict[str, Any] = {"left": len(groups), "total": len(estimates)}
+    how["hint"] = "; --out writes all, --top 20 shows the largest"
+    if apart:
+        _print({**groups, **items, **last}, **how)
+        say("")
+        for part in _parts(classes, screen().width - len(groups) * (MIN_WIDTH + GAP)):
+            _print({**groups, **part}, **how)
+    else:
+        _print({**groups, **items, **classes, **last}, **how)
     if estimates.provenance is not None and estimates.provenance.estimand == "population":
         say("estimates of the populations behind the rows, not of these rows alone")
+    if legend:
+        sentences(f"classes: {legend}")
     if not sign:
-        say("shares of the classes in per cent")
+        say("prevalences of the classes in per cent")
     if estimates.keys is not None and (shown.n_items == 1).any():
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
+
+
+def _print(columns: Mapping[str, Sequence[str]], **how: Any) -> None:
+    table([*columns], [*zip(*columns.values(), strict=True)], **how)
+
+
+def _class_columns(estimates: "Estimates", P: Any, room: int) -> tuple[dict[str, list[str]], str, str]:
+    """Return the widest columns of prevalences (B, n) that fit, the sign of percentages, and a legend.
+
+    Signs give way first, then the distance between classes, then their names, which a legend explains. If nothing fits
+    the narrowest columns are returned.
+    """
+    names = [plain(str(label)) for label in estimates.classes]
+    numbers = [str(i) for i in range(1, len(names) + 1)]
+    legend = ", ".join(map(" = ".join, zip(numbers, names, strict=True)))
+    kinds = [(names, " %", False), (names, "", False), (names, "", True), (numbers, "", False), (numbers, "", True)]
+    if max(map(len, names)) <= max(map(len, numbers)):
+        kinds = kinds[:3]
+    for heads, sign, tight in kinds:
+        cells = [[f"{100 * p:.0f}{sign}" for p in column] for column in P.T]
+        columns = dict(zip(heads, cells, strict=True))
+        if tight:
+            width = max(map(len, [*heads, *(cell for column in cells for cell in column)]))
+            lines = [" ".join(cell.rjust(width) for cell in line) for line in (heads, *zip(*cells, strict=True))]
+            columns = {lines[0]: lines[1:]}
+        if sum(GAP + max(map(len, [head, *column])) for head, column in columns.items()) <= room:
+            break
+    else:
+        columns = dict(zip(heads, cells, strict=True))
+    return columns, sign, legend if heads is numbers else ""
+
+
+def _parts(columns: Mapping[str, list[str]], room: int) -> Iterator[dict[str, list[str]]]:
+    """Yield columns in parts that fit."""
+    part: dict[str, list[str]] = {}
+    used = 0
+    for name, cells in columns.items():
+        width = GAP + max(map(len, [name, *cells]))
+        if part and used + width > room:
+            yield part
+            part, used = {}, 0
+        part[name], used = cells, used + width
+    yield part
 
 
 def sentences(text: str) -> None:
@@ -79,6 +127,29 @@ def sentences(text: str) -> None:
         how: dict[str, Any] = {"break_on_hyphens": False, "subsequent_indent": margin and margin + "  "}
         for part in textwrap.wrap(plain(line), screen().width, **how) or [""]:
             say(part)
+
+
+def labelled(word: str, text: str) -> None:
+    """Print a word and the text that it announces, broken at words next to it."""
+    width = max(20, screen().width - WORD)
+    for i, line in enumerate(textwrap.wrap(plain(text), width, break_on_hyphens=False) or [""]):
+        say(f"{'' if i else word + ':':<{WORD}}{line}")
+
+
+def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
+    """Print the columns that a model uses by kind, and those that it does not use by reason."""
+    roles: dict[str, list[str]] = {}
+    for name, kind in used.items():
+        roles.setdefault(kind.partition(":")[0], []).append(name)
+    if not unused:
+        labelled("columns", "; ".join(f"{first_of(names, COLUMNS)} ({kind})" for kind, names in roles.items()))
+        return
+    for name, reason in unused.items():
+        text = in_options(reason, {"by": "--by"})
+        roles.setdefault(text if reason in ROLES else f"not used: {text}", []).append(name)
+    table(
+        ("columns", "used as"), [(first_of(names, COLUMNS), role) for role, names in roles.items()], left=2, wrap=True
+    )
 
 
 def counted(n: int, what: str) -> str:
@@ -157,7 +228,7 @@ def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
     if known:
         first, *others = [f"{off:.2f}" for off in known.values()]
         said = [f"{first} {unit} per item {of[0]}", *map(" ".join, zip(others, of[1:], strict=True))]
-        sentences(f"expected:  off by {', '.join(said)}")
+        labelled("expected", f"off by {', '.join(said)}")
 
 
 def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
@@ -237,15 +308,19 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     if estimates.fit is None or not tested:
         return
     marked = tested - int((estimates.fit == "good").sum())
-    groups = "the table" if len(estimates) == 1 else f"{marked:,} of {counted(tested, 'group')} with enough items"
+    like = "the training groups" if knows_groups else "a mixture of the training classes"
+    groups = f"{counted(tested, 'group')} with enough items"
+    if len(estimates) == 1:
+        who = "the table"
+    else:
+        who = f"{marked:,} of {groups}" if marked else f"{'all ' * (tested > 1)}{groups}"
+    single = len(estimates) == 1 or (marked or tested) == 1
     if not marked:
         caveat = "" if knows_groups or estimates.basis is not None else " (no proof: see fit --by)"
-        text = "fit: good" if len(estimates) == 1 else f"fit: doubtful in {groups}{caveat}"
-        sentences(text)
+        sentences(f"fit: {who} look{'s' * single} like {like}{caveat}")
         return
-    why = "unlike the training groups" if knows_groups else "unlike any mixture of the training classes"
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
-    sentences(f"fit: doubtful or bad in {groups}, {why}: {remedy}")
+    sentences(f"fit: {who} {'does' if single else 'do'} not look like {like}: {remedy}")
 
 
 def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":

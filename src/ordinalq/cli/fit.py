@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalq._utils.text import first_of
 from ordinalq.cli.options import (
     EncodingOption,
     FormatOption,
@@ -16,7 +15,9 @@ from ordinalq.cli.options import (
     MaxSpoolOption,
     ModelArgument,
     QuotingOption,
+    SheetOption,
     SkipOption,
+    TidyOption,
     TrustOption,
     WeightOption,
     WeightTypeOption,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from ordinalq.io.table import Table
     from ordinalq.tables.model import TableModel
     from ordinalq.tables.model_file import ModelInfo
-
-# Columns that `fit` names; `info --json` has all.
-COLUMNS = 30
 
 
 @app.command()
@@ -59,11 +57,14 @@ def methods(json: JsonOption = False) -> None:
 def fit(
     table: Annotated[
         list[Path],
-        typer.Argument(help="Labelled table: .csv, .tsv, .jsonl or .parquet, a folder, a pattern; - is stdin."),
+        typer.Argument(
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder or pattern; - is stdin."
+        ),
     ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
     by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
+    tidy_groups: TidyOption = False,
     method: Annotated[
         str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
     ] = None,
@@ -98,9 +99,11 @@ def fit(
     n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
     format: FormatOption = None,  # noqa: A002
+    sheet: SheetOption = None,
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show method, parameters and weights of models.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
@@ -110,7 +113,7 @@ def fit(
     from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
-    file = open_table(table, format, encoding, quoting, max_spool)
+    file = open_table(table, format, encoding, quoting, max_spool, sheet)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
@@ -139,14 +142,17 @@ def fit(
             random_state=random_state,
             weight=weight,
             weight_type=weight_type,
+            tidy_groups=tidy_groups,
         )
     info = model_file.save_model(model, out, overwrite=force)
     if json:
         say_json({"model": str(out), **_fitted(model, info)})
         return
-    _say_fitted(model, info, out)
+    _say_fitted(model, info, out, verbose=verbose)
     if by is None and (group := _likely_group(file, target, listed(text))):
-        display.sentences(f"groups:    {group!r} may be a group of rows; fit --by {group} learns how groups differ")
+        display.labelled("groups", f"{group!r} may be a group of rows; fit --by {group} learns how groups differ")
+    how = "" if by is None else f" --by {by}"
+    display.labelled("next", f"ordinalq predict {out} NEW_TABLE{how} --interval 0.95")
 
 
 def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
@@ -167,39 +173,46 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "method": info.method,
         "n_items": model.n_items_,
         "n_skipped": model.n_skipped_,
+        "n_empty": model.n_empty_,
+        "n_duplicates": model.n_duplicates_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         **(model.quality_ or {"accuracy": None}),
         "absent": absent(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,
+        "unused": model.unused_,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
         # What the default says of itself.
         **({"training": asdict(model.fitted().training_)} if hasattr(model.fitted(), "training_") else {}),
     }
 
 
-def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path) -> None:
+def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: bool) -> None:
+    """Print the columns, the quality and the expected error; with `verbose` also methods and parameters."""
     from ordinalq.cli import display
     from ordinalq.cli.display import counted, percentages, smoothing_of
-    from ordinalq.tables.model import sentences, unit
+    from ordinalq.tables.model import row_counts, sentences, unit
 
+    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
+    say(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
+    if counts := row_counts(model):
+        display.labelled("rows", counts)
+    display.columns(info.columns, model.unused_)
+    display.labelled("training", percentages(info.p_train, info.classes))
+    what, training = unit(model.target_, info.classes), getattr(model.fitted(), "training_", None)
+    for word, text in sentences(model.quality_, info.classes, what):
+        display.labelled(word, text)
+    if training is not None:
+        display.expected(training.expected, len(info.classes), what)
     smoothing, strength = smoothing_of(model.fitted()), ""
     if smoothing is not None:
         value = "of each sample" if smoothing.value is None else _short(smoothing.value)
         strength = f", {smoothing.parameter} {value}"
-    groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
-    say(f"{out}: {info.method} on {counted(model.n_items_, 'item')}{groups}{strength}")
-    if model.n_skipped_:
-        say(f"left out:  {model.n_skipped_:,} rows without {model.target_!r}")
-    say(f"columns:   {first_of([f'{name} ({kind})' for name, kind in info.columns.items()], COLUMNS)}")
-    say(f"training:  {percentages(info.p_train, info.classes)}")
-    what = unit(model.target_, info.classes)
-    for word, text in sentences(model.quality_, info.classes, what):
-        display.sentences(f"{word + ':':<11}{text}")
-    if (training := getattr(model.fitted(), "training_", None)) is not None:
+    if verbose or training is None:
+        display.labelled("method", f"{info.method}{strength}")
+    if verbose and training is not None:
         display.sentences(f"chosen:    {training}")
-        display.expected(training.expected, len(info.classes), what)
 
 
 @app.command()
@@ -223,6 +236,7 @@ def evaluate(
     random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     trust: TrustOption = "",
     format: FormatOption = None,  # noqa: A002
+    sheet: SheetOption = None,
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
@@ -235,7 +249,7 @@ def evaluate(
     from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
 
-    file = open_table(table, format, encoding, quoting, max_spool)
+    file = open_table(table, format, encoding, quoting, max_spool, sheet)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
     what = unit(target or info.target, info.classes)

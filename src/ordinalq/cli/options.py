@@ -25,7 +25,13 @@ DataOption = Annotated[
     Path | None, typer.Option("--data", help="File or folder with a local copy; default: the folder ORDINALQ_DATA.")
 ]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet; default: by the ending of the name.")
+    str | None, typer.Option("--format", help="csv, tsv, excel, jsonl or parquet; default: by the extension.")
+]
+TidyOption = Annotated[
+    bool, typer.Option("--tidy-groups", help="Merge groups whose names differ only in case and blanks.")
+]
+SheetOption = Annotated[
+    str | None, typer.Option("--sheet", help="Sheet of an .xlsx or .ods file; default: the first that has cells.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as cp1252.")]
 QuotingOption = Annotated[

@@ -23,6 +23,8 @@ from ordinalq.cli.options import (
     MaxSpoolOption,
     ModelArgument,
     QuotingOption,
+    SheetOption,
+    TidyOption,
     TrustOption,
     WeightOption,
     WeightTypeOption,
@@ -62,6 +64,7 @@ class Job:
     by: Annotated[
         str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
     ] = None
+    tidy_groups: TidyOption = False
     estimand: Annotated[
         str | None,
         typer.Option(
@@ -96,6 +99,7 @@ class Job:
     random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
+    sheet: SheetOption = None
     encoding: EncodingOption = "utf-8"
     quoting: QuotingOption = "auto"
     max_spool: MaxSpoolOption = 8.0
@@ -161,7 +165,7 @@ class Job:
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
-        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool)
+        return open_table(path, self.format, self.encoding, self.quoting, self.max_spool, self.sheet)
 
     @cached_property
     def _loaded(self) -> "tuple[Any, ModelInfo]":
@@ -208,6 +212,7 @@ class Job:
             self.weight,
             self.weight_type,
             self.file.format,
+            self.sheet,
             self.encoding,
             self.quoting,
             self.trust,
@@ -349,15 +354,20 @@ def predict(
     job: Job,
     more: MoreArgument = None,
     sort: Annotated[
-        str | None, typer.Option(help="Groups with most 'items' first, or by 'mean' class, or by the share of a class.")
+        str | None,
+        typer.Option(help="Largest first by 'items', 'mean' or the prevalence of a class; --sort=-mean: lowest first."),
     ] = None,
     top: Annotated[int | None, typer.Option(help="Show this many groups, and all others as one.")] = None,
+    best: Annotated[int | None, typer.Option(help="Show this many groups with the highest mean class.")] = None,
+    worst: Annotated[int | None, typer.Option(help="Show this many groups with the lowest mean class.")] = None,
     min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows join the others.")] = None,
     interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Table to write: .csv, .tsv, .jsonl, .parquet; no ending: a folder of Parquet files."
+            "--out",
+            "-o",
+            help="Table to write: .csv, .tsv, .xlsx, .jsonl, .parquet; no extension: a folder of Parquet.",
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
@@ -384,10 +394,14 @@ def predict(
     job = job.and_files(more)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
+    if best is not None or worst is not None:
+        if sum(option is not None for option in (sort, top, best, worst)) > 1:
+            raise ValueError("--best and --worst are for one of them, without --sort and --top.")
+        sort, top = ("mean", best) if worst is None else ("-mean", worst)
     selection = {"sort": sort, "top": top, "min_items": min_items}
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
-        raise ValueError("--sort, --top and --min-items are for groups: give --by COLUMN.")
+        raise ValueError("--sort, --top, --best, --worst and --min-items are for groups: give --by COLUMN.")
     # Whether there is a change needs intervals, and asks about the rows to come, too.
     in_time = job.in_time and not selects
     plan, interval = (
@@ -460,7 +474,7 @@ def _answer(
     selects = any(option is not None for option in selection.values())
     if where.engine == "local":
         with job.reading() as how:
-            summary = summarize_table(job.loaded, job.file, finished=finished, **how)
+            summary = summarize_table(job.loaded, job.file, finished=finished, tidy_groups=job.tidy_groups, **how)
     else:
         if not quantifier.traits.uses_sample_means and (selects or diagnose):
             raise ValueError(
@@ -513,7 +527,8 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
                 writing.write_table(part.frame(), folder / f"part-{number:05d}.parquet", "parquet")
         elif out is not None:
             table = files.enter_context(writing.replacing(out))
-            writing.write_table(estimates.frame(), table, writing.table_format(out), csv_safe=job.csv_safe)
+            how: dict[str, Any] = {"csv_safe": job.csv_safe, "percent": estimates.prevalence_columns}
+            writing.write_table(estimates.frame(), table, writing.table_format(out), **how)
         if plot is not None:
             from ordinalq.plot import trend
 
@@ -574,7 +589,7 @@ def compare(
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
     kind = writing.picture_format(job.output(plot)) if plot else ""
     with job.reading() as how:
-        summary = summarize_table(job.loaded, job.file, **how)
+        summary = summarize_table(job.loaded, job.file, tidy_groups=job.tidy_groups, **how)
     # All groups of the table determine their common offset.
     drift = drift_of(job.quantifier, summary, job.stated_drift)
     estimates = estimate(job.quantifier, chosen(summary, groups), interval, plan, drift)
@@ -621,7 +636,7 @@ def plan(
     ] = None,
     group: Annotated[str | None, typer.Option(help="With --rows: the group to draw from.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .jsonl or .parquet.")
+        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .xlsx, .jsonl or .parquet.")
     ] = None,
 ) -> None:
     """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
@@ -716,6 +731,11 @@ def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:
     }
 
 
+def _what(needed: "LabelsNeeded") -> str:
+    """Return the name of the quantity whose interval is planned."""
+    return needed.quantity if needed.is_of_mean else f"prevalence of class {needed.quantity}"
+
+
 def _say_needed(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
@@ -723,6 +743,9 @@ def _say_needed(needed: "LabelsNeeded") -> None:
     from ordinalq._utils.text import MAX_ROWS, table
     from ordinalq.cli.display import key_columns
 
+    if needed.width_of_hundred is not None and np.isfinite(needed.width_of_hundred).any():
+        first = f"100 labels in each group: {percent(needed.level)} intervals of the {_what(needed)} would be"
+        say(f"{first} {np.nanmedian(needed.width_of_hundred):.2f} wide (median of the groups)")
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
     rows = [
@@ -737,7 +760,7 @@ def _say_needed(needed: "LabelsNeeded") -> None:
         for b in range(min(len(needed.labels), MAX_ROWS))
     ]
     table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
-    what = needed.quantity if needed.is_of_mean else f"share of class {needed.quantity}"
+    what = _what(needed)
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
     say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")

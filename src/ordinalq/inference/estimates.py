@@ -291,6 +291,11 @@ class Estimates:
         level = bounds.level if level is None else check_level(level)
         return joint_region(self.classes, self.prevalences, E, bounds, sizes, level, given)
 
+    @property
+    def prevalence_columns(self) -> list[str]:
+        """Names of the columns of :meth:`frame` that hold prevalences and their bounds."""
+        return [f"{label}{end}" for label in self.classes for end in ("", "_lower", "_upper")]
+
     def frame(self) -> Any:
         """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
 
@@ -420,15 +425,19 @@ def _json(estimates: Estimates) -> dict[str, Any]:
 
 
 def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats, values: Floats) -> Index:
-    """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand."""
+    """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand.
+
+    A minus before the name, as in "-mean", sorts by rising values.
+    """
     names = ["items", "mean", *(str(label) for label in classes)]
-    if str(by) not in names:
-        raise ValueError(f"sort must be 'items', 'mean' or a class ({', '.join(names[2:])}), got {by!r}.")
-    which = names.index(str(by))
-    if which == 0:
-        return np.argsort(-n_items, kind="stable")
-    amounts = mean_class(P, values) if which == 1 else P[:, which - 2]
-    return np.argsort(-amounts, kind="stable")
+    rising = str(by) not in names and str(by)[:1] == "-"
+    name = str(by)[1:] if rising else str(by)
+    if name not in names:
+        listed = ", ".join(names[2:])
+        raise ValueError(f"sort must be 'items', 'mean' or a class ({listed}), or '-mean' and so on, got {by!r}.")
+    which = names.index(name)
+    amounts = n_items if which == 0 else mean_class(P, values) if which == 1 else P[:, which - 2]
+    return np.argsort(amounts if rising else -amounts, kind="stable")
 
 
 def check_names(classes: Array, groups: Sequence[str]) -> None:

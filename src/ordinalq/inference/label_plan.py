@@ -21,6 +21,8 @@ from ordinalq.samples.summary import Summary
 
 # Quantities that are means over the classes.
 MEANS = ("mean class", "mean position")
+# Labels of each group whose effect is told, whatever width is asked for.
+HUNDRED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,8 @@ class LabelsNeeded:
         where even all items are not enough.
     basis : ndarray (B,) of str
         What the interval will rest on, see :class:`ordinalq.inference.IntervalOptions`.
+    width_of_hundred : ndarray (B,) or None
+        Width of the interval with 100 more labels, or with all items of a smaller group.
     """
 
     asked: float
@@ -58,6 +62,7 @@ class LabelsNeeded:
     now: Floats
     width: Floats
     basis: npt.NDArray[np.str_]
+    width_of_hundred: Floats | None = None
 
     @property
     def is_of_mean(self) -> bool:
@@ -71,8 +76,9 @@ class LabelsNeeded:
 
     def take(self, rows: Any, keys: Keys | None = None) -> "LabelsNeeded":
         """Return some groups, or all in another order; `keys` replace theirs."""
-        names = ("n_items", "n_labelled", "labels", "now", "width", "basis")
-        arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        names = ("n_items", "n_labelled", "labels", "now", "width", "basis", "width_of_hundred")
+        known = [name for name in names if getattr(self, name) is not None]
+        arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in known}
         if keys is None and self.keys is not None:
             keys = self.keys[rows]
         return replace(self, keys=keys, **arrays)
@@ -186,6 +192,7 @@ def labels_needed(
         now,
         widths(labels, drift),
         basis,
+        widths(np.minimum(HUNDRED, most), drift),
     )
 
 

@@ -73,6 +73,10 @@ def _first(names: Sequence[Any]) -> str:
 # Cells of a table as numbers, dates and words; an error names the row that cannot be read so.
 
 
+# A larger number is a mistake: its square is beyond what is computed with.
+OUTLIER = 1e30
+
+
 # What a frame must be where a model reads it.
 FRAME = "a pandas or polars frame, because the model knows its columns"
 
@@ -176,6 +180,7 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         missing = np.isnan(values) & gaps(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
     refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
+    refuse(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
     return values
 
 
@@ -308,12 +313,13 @@ def column_kinds(
     text: Sequence[str] = (),
     categories: Sequence[str] = (),
     dates: Mapping[str, str] | None = None,
+    unused: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the kind of each column of a training table: what the caller says, or else what its values look like.
 
     The caller knows those that are `text` or `categories`, and the formats of `dates`, such as "%m/%d/%Y". Columns
     without any value, and strings that are neither text nor category because nearly each occurs once (identifiers,
-    links), get no kind, which is logged.
+    links), get no kind. The reason is logged, or stored in `unused` by the name of the column.
     """
     dates = dict(dates or {})
     texts, groups = set(text), set(categories)
@@ -327,8 +333,14 @@ def column_kinds(
             kinds[name] = f"date:{dates[name]}"
         elif _all_numbers(frame[name]):
             kinds[name] = "number"
-        elif kind := _kind(frame, name):
-            kinds[name] = kind
+        else:
+            kind, reason = _kind(frame, name)
+            if kind:
+                kinds[name] = kind
+            elif unused is None:
+                logger.warning("column %r is left out: %s", name, reason)
+            else:
+                unused[name] = reason.partition(";")[0]
     return kinds
 
 
@@ -342,30 +354,28 @@ def _all_numbers(column: "pd.Series[Any]") -> bool:
     return len(column) > 0 and is_words(column) and not np.isnan(parsed_numbers(column)).any()
 
 
-def _kind(frame: pd.DataFrame, name: str) -> str:
-    """Return the kind of a column by its values, "" if it is of no use, which is logged."""
+def _kind(frame: pd.DataFrame, name: str) -> tuple[str, str]:
+    """Return the kind of a column by its values, or "" and the reason for which it has none."""
     column = frame[name]
     if not column.notna().any():
-        logger.warning("column %r is left out: it has no value at all", name)
-        return ""
+        return "", "it has no value at all"
     if pd.api.types.is_datetime64_any_dtype(column):
-        return "date"
+        return "date", ""
     if pd.api.types.is_bool_dtype(column):
-        return "category"
+        return "category", ""
     if pd.api.types.is_numeric_dtype(column):
-        return "number"
+        return "number", ""
     if not np.isnan(parsed_numbers(column)[column.notna().to_numpy()]).any():
-        return "number"
+        return "number", ""
     values = column.dropna()
     if values.dtype == object and values.map(lambda value: isinstance(value, bool)).all():
-        return "category"
+        return "category", ""
     words = _words(values)
     if not len(words):
-        logger.warning("column %r is left out: it has no value at all, but words such as %s", name, values.iloc[0])
-        return ""
+        return "", f"it has no value at all, but words such as {str(values.iloc[0])[:60]}"
     unreadable = pd.Series(parsed_numbers(values.loc[words.index] if values.index.is_unique else words)).isna()
     if not unreadable.any():
-        return "number"
+        return "number", ""
     if (part := float((~unreadable).mean())) >= MOSTLY:
         at = int(unreadable.to_numpy().argmax())
         raise ValueError(
@@ -373,24 +383,20 @@ def _kind(frame: pd.DataFrame, name: str) -> str:
             f"its rows, got {short(words.iloc[at])}; correct it, or name the column in categories=[...]."
         )
     if re.fullmatch(ISO_DATE, words.iloc[0]) and words.str.fullmatch(ISO_DATE).all():
-        return "date"
+        return "date", ""
     if style := _date_style(words, name):
-        return style
+        return style, ""
     distinct = words.nunique()
     if distinct <= MAX_CATEGORIES:
-        return "category"
+        return "category", ""
     if words.map(lambda word: len(word.split())).mean() >= MIN_WORDS:
-        return "text"
+        return "text", ""
     if distinct <= MAX_DISTINCT * len(words):
-        return "category"
-    logger.warning(
-        "column %r is left out: it has %d different values in %d rows and is no text; name it in text=[...] or "
-        "categories=[...] to keep it",
-        name,
-        frame[name].nunique(),
-        len(frame),
+        return "category", ""
+    return "", (
+        f"it has {frame[name].nunique()} different values in {len(frame)} rows and is no text; name it in text=[...] "
+        "or categories=[...] to keep it"
     )
-    return ""
 
 
 def _words(values: "pd.Series[Any]") -> "pd.Series[Any]":

@@ -4,6 +4,7 @@ A cell is text or, if empty, missing; what it means is decided once for the whol
 that no portion of a file is read differently from another. Columns that are known to hold numbers are read as such.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from pyarrow import csv as arrow_csv
 from ordinalq.io.columns import MAX_COLUMNS, MISSING_WORDS, check_names, require_columns
 from ordinalq.io.files import (
     BLOCK,
+    EXCEL_STARTS,
     MAX_ROW,
     Block,
     Dialect,
@@ -25,6 +27,7 @@ from ordinalq.io.files import (
     Wanted,
     endless,
     exact_rows,
+    excel_problem,
     first_row,
     row_lines,
     rows_end,
@@ -33,12 +36,15 @@ from ordinalq.io.files import (
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
 HEADER = 1 << 16
 SAMPLE = 1 << 22
+# A first line that names the separator.
+SEPARATOR = re.compile(rb'"?sep=([;,\t|])"?\r?\n', re.IGNORECASE)
 
 
 class Delimited:
     """A table in a CSV or TSV file.
 
-    Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma. Whether quotes protect
+    Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma, or as a first line such
+    as "sep=;" states. Whether quotes protect
     what is in a cell is said by :func:`ordinalq.io.table.open_table`.
     """
 
@@ -99,12 +105,20 @@ class Delimited:
             block += more
         if not block:
             raise ValueError(f"{self.source.name}: expected a header and rows, but the file is empty.")
+        if block.startswith(EXCEL_STARTS):
+            raise ValueError(excel_problem(self.source))
         self._check_text(block, 1, b"")
+        # Excel writes the separator into a line before the names.
+        declared = SEPARATOR.match(block)
+        if declared is not None:
+            block = block[declared.end() :]
         first = block[: end if (end := block.find(b"\n")) >= 0 else len(block)]
         separator = "\t"
         if not self.tabs:
             # As spreadsheets write it where the comma is in the numbers.
             separator = ";" if b";" in first and b"," not in first else ","
+        if declared is not None:
+            separator = declared[1].decode()
         if (n_cells := first.count(separator.encode()) + 1) > MAX_COLUMNS:
             raise ValueError(f"{self.source.name}, line 1: expected at most {MAX_COLUMNS:,} columns, got {n_cells:,}.")
         dialect = Dialect(separator, self._is_quoted(block, separator))
@@ -121,7 +135,7 @@ class Delimited:
         if not any(names):
             raise ValueError(f"{self.source.name}, line 1: expected the names of the columns, got an empty line.")
         check_names(names, f"{self.source.name}, line 1")
-        return _Head(names, dialect), n_lines, block[n_bytes:]
+        return _Head(names, dialect), n_lines + (declared is not None), block[n_bytes:]
 
     def _is_quoted(self, block: bytes, separator: str) -> bool:
         if self.quoting != "auto":

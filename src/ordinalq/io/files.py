@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 CHUNK = 1 << 20
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "excel")
 # The format of a table by its file extension.
 ENDINGS = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"}
+ENDINGS |= {"xlsx": "excel", "xlsm": "excel", "ods": "excel"}
+# Formats whose files are not text.
+BINARY = ("parquet", "excel")
+# First bytes of files that Excel has written: zip archives, and the older compound files.
+EXCEL_STARTS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 # Gigabytes of standard input or a pipe that are copied to a temporary file.
 MAX_SPOOL = 8.0
 # A row of more bytes is a quoted cell that does not end, or no table.
@@ -97,7 +102,7 @@ class Source:
         self.path = Path(name)
         weakref.finalize(self, self.path.unlink, missing_ok=True)
         with open(handle, "wb") as file:
-            has_lines, line = format != "parquet" and not self.packing, 0
+            has_lines, line = format not in BINARY and not self.packing, 0
             while block := stream.read(CHUNK):
                 line = len(block) - end if (end := max(map(block.rfind, LINE_ENDS)) + 1) else line + len(block)
                 if has_lines and line > MAX_ROW:
@@ -181,12 +186,21 @@ def check_encoding(encoding: str) -> str:
     return encoding
 
 
+def excel_problem(source: Source) -> str:
+    """Return the message about a file of Excel whose name is that of a text file."""
+    return (
+        f"{source.name}: expected text, got a file of Excel. Save it as CSV in Excel, or give it the extension .xlsx."
+    )
+
+
 def encoding_problem(source: Source, encoding: str) -> str:
     """Find the first line that is not in the encoding."""
     with open_binary(source.path, source.packing) as binary:
-        start = binary.read(2)
+        start = binary.read(4)
+    if start in EXCEL_STARTS:
+        return excel_problem(source)
     with open_binary(source.path, source.packing) as binary:
-        if start in (b"\xff\xfe", b"\xfe\xff"):
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return f"{source.name}: expected {encoding} text, got UTF-16: save it as UTF-8, or give its encoding."
         for number, line in enumerate(binary, start=1):
             try:

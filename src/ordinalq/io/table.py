@@ -20,6 +20,7 @@ from ordinalq._utils.progress import along
 from ordinalq._utils.validation import check_choice, check_real
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import (
+    BINARY,
     ENDINGS,
     FORMATS,
     MAX_SPOOL,
@@ -40,6 +41,7 @@ with require_extra("tables", "reading tables"):
     import pyarrow as pa
 
     from ordinalq.io.csv import Delimited
+    from ordinalq.io.excel import Spreadsheet
     from ordinalq.io.jsonl import JsonLines
     from ordinalq.io.parquet import Parquet
 
@@ -72,7 +74,14 @@ class Filling(Protocol):
 class TableFile:
     """One of the files of a table; columns in `fixed` have one value in all rows, and are not in the file."""
 
-    def __init__(self, source: Source, format: str, encoding: str, quoting: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        source: Source,
+        format: str,  # noqa: A002
+        encoding: str,
+        quoting: str,
+        sheet: str | None = None,
+    ) -> None:
         self.name = source.name
         self.format = format
         self.fixed: dict[str, Fixed] = {}
@@ -80,9 +89,13 @@ class TableFile:
         self._absent: set[str] = set()
         self._source = source
         self._encoding = encoding
-        self._reader: Delimited | JsonLines | Parquet
+        self._reader: Delimited | JsonLines | Parquet | Spreadsheet
+        if sheet is not None and format != "excel":
+            raise ValueError(f"{self.name}: sheet is for .xlsx and .ods files, got a {format} file.")
         if format == "parquet":
             self._reader = Parquet(source, PORTION_ROWS, PORTION_BYTES)
+        elif format == "excel":
+            self._reader = Spreadsheet(source, sheet)
         elif format == "jsonl":
             self._reader = JsonLines(source, encoding)
         else:
@@ -125,7 +138,7 @@ class TableFile:
     @property
     def again(self) -> bool:
         """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
-        return self.format == "parquet" or (is_utf8(self._encoding) and not self._source.packing)
+        return self.format in BINARY or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
         """Return a block as it is sent to another process: without its text, where that can be read `again`."""
@@ -171,7 +184,7 @@ class TableFile:
             for name, column in zip(rows.column_names, rows.columns, strict=True) if native else ():
                 if name in native and column.null_count and frame[name].dtype.kind in "fO":
                     frame[name] = column.to_pandas(types_mapper=nullable)
-        frame.index = pd.Index(part.lines[start:stop], name="row" if self.format == "parquet" else "line")
+        frame.index = pd.Index(part.lines[start:stop], name="row" if self.format in BINARY else "line")
         for name, (value, kind) in self.fixed.items():
             if wanted.columns is None or name in wanted.columns:
                 frame[name] = pd.Series([value] * len(frame), dtype=kind, index=frame.index)
@@ -205,6 +218,7 @@ def open_file(
     encoding: str = "utf-8",
     quoting: str = "auto",
     max_spool: float = MAX_SPOOL,
+    sheet: str | None = None,
 ) -> TableFile:
     """Return the table in a single file, see :func:`ordinalq.io.table.open_table`."""
     check_encoding(encoding)
@@ -219,10 +233,10 @@ def open_file(
         if format is None:
             shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
-                f"{shown}: expected a file .csv, .tsv, .jsonl or .parquet (text also {', '.join(PACKED)}); "
-                "give its format otherwise, such as format='csv'."
+                f"{shown}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
+                f"{', '.join(PACKED)}); give its format otherwise, such as format='csv'."
             )
-    return TableFile(Source(path, format, max_spool), format, encoding, quoting)
+    return TableFile(Source(path, format, max_spool), format, encoding, quoting, sheet)
 
 
 def format_of(name: str) -> str | None:
@@ -262,19 +276,20 @@ def open_table(
     encoding: str = "utf-8",
     quoting: str = "auto",
     max_spool: float = MAX_SPOOL,
+    sheet: str | None = None,
 ) -> "Table":
     """Return the table in a file or in many, which are looked at only to see that they are there.
 
     Parameters
     ----------
     path : str or Path, or list of these
-        Its ending says the format (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``; text also packed, with ``.gz``,
-        ``.bz2``, ``.xz`` or ``.zst``). "-" is the standard input; what comes from there or from a pipe is first copied
-        to a temporary file. A folder stands for all files in and below it, except those that begin with "." or "_"; a
-        pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of any depth. Folders with
-        names such as "year=2024" are a column of that name. Files are read in the order of their names, and must have
-        the same columns.
-    format : {"csv", "tsv", "jsonl", "parquet"}, default=None
+        Its ending says the format (``.csv``, ``.tsv``, ``.xlsx``, ``.ods``, ``.jsonl``, ``.parquet``; text also
+        packed, with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``). "-" is the standard input; what comes from there or from
+        a pipe is first copied to a temporary file. A folder stands for all files in and below it, except those that
+        begin with "." or "_"; a pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of
+        any depth. Folders with names such as "year=2024" are a column of that name. Files are read in the order of
+        their names, and must have the same columns.
+    format : {"csv", "tsv", "jsonl", "parquet", "excel"}, default=None
         Needed if the ending does not tell the format.
     encoding : str, default="utf-8"
         Encoding of text files.
@@ -284,6 +299,8 @@ def open_table(
         cells.
     max_spool : float, default=8
         Gigabytes of standard input or of a pipe that are copied at most.
+    sheet : str, default=None
+        Name of a sheet of an Excel or OpenDocument file; None reads the first sheet that has cells.
     """
     given = [path] if isinstance(path, str | Path) else list(path)
     if not given:
@@ -294,7 +311,7 @@ def open_table(
     paths = [file for file, _ in found]
     if twice := [file for file, times in Counter(paths).items() if times > 1]:
         raise ValueError(f"{twice[0]}: expected each file once, got it twice.")
-    files = [open_file(file, format, encoding, quoting, max_spool) for file in paths]
+    files = [open_file(file, format, encoding, quoting, max_spool, sheet) for file in paths]
     formats = {file.format for file in files}
     if len(formats) > 1:
         first, other = files[0], next(file for file in files if file.format != files[0].format)
@@ -423,7 +440,7 @@ def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, s
         inside = [file.relative_to(text) for file in files]
         files = [file for file, inner in zip(files, inside, strict=True) if not _is_hidden(inner)]
         files = [file for file in files if (format_of(file.name) if format is None else format) is not None]
-        what = "expected a folder with .csv, .tsv, .jsonl or .parquet files, got none"
+        what = "expected a folder with .csv, .tsv, .xlsx, .ods, .jsonl or .parquet files, got none"
     elif PATTERN.search(text):
         files = [file for name in glob.glob(text, recursive=True) if (file := Path(name)).is_file()]
         what = "no file matches the pattern"

@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.extras import require_extra
 from ordinalq.io.columns import is_words
 from ordinalq.io.files import ENDINGS
 
@@ -20,6 +21,8 @@ from ordinalq.io.files import ENDINGS
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 PICTURES = ("png", "svg", "pdf")
+# Formats of numbers in Excel by the kind of a column.
+STYLES = {"f": "0.00", "i": "#,##0", "u": "#,##0"}
 # The files of a table in a folder.
 PART = re.compile(r"part-\d{5}\.parquet")
 
@@ -83,8 +86,11 @@ def check_output(path: Path, *inputs: Path) -> Path:
 def table_format(path: Path) -> str:
     """Return the format of a table to write, by the ending of its name."""
     ending = path.suffix.lower().removeprefix(".")
-    if ending not in ENDINGS:
-        raise ValueError(f"{path}: expected a name that ends with .csv, .tsv, .jsonl or .parquet.")
+    if ending not in ENDINGS or ending in ("ods", "xlsm"):
+        raise ValueError(f"{path}: expected a name that ends with .csv, .tsv, .xlsx, .jsonl or .parquet.")
+    if ENDINGS[ending] == "excel":
+        with require_extra("excel", "writing .xlsx files"):
+            import xlsxwriter  # noqa: F401
     return ENDINGS[ending]
 
 
@@ -96,13 +102,18 @@ def picture_format(path: Path) -> str:
     return ending
 
 
-def write_table(frame: pd.DataFrame, path: Path, kind: str, *, csv_safe: bool = False) -> None:
+def write_table(
+    frame: pd.DataFrame, path: Path, kind: str, *, csv_safe: bool = False, percent: Collection[str] = ()
+) -> None:
     """Write a table in one of the formats of `ordinalq.io.table`; missing values are empty cells, or null.
 
     In CSV and TSV files, text that a spreadsheet would take for a formula gets a quote before it if `csv_safe`.
-    Otherwise a warning is issued.
+    Otherwise a warning is issued. In Excel files text is never a formula, and the columns `percent` are shown in per
+    cent.
     """
-    if kind == "parquet":
+    if kind == "excel":
+        _write_excel(frame, path, set(percent))
+    elif kind == "parquet":
         frame.to_parquet(path, index=False)
     elif kind == "jsonl":
         frame.to_json(path, orient="records", lines=True, force_ascii=False, double_precision=15, date_format="iso")
@@ -110,6 +121,30 @@ def write_table(frame: pd.DataFrame, path: Path, kind: str, *, csv_safe: bool = 
         _without_formulas(frame, csv_safe).to_csv(
             path, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n"
         )
+
+
+def _write_excel(frame: pd.DataFrame, path: Path, percent: Collection[str]) -> None:
+    """Write a sheet with number formats, a fixed first row and columns as wide as their cells."""
+    import xlsxwriter
+
+    safe = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(str(path), {**safe, "nan_inf_to_errors": True}) as book:
+        sheet = book.add_worksheet("estimates")
+        sheet.freeze_panes(1, 0)
+        bold = book.add_format({"bold": True})
+        for j, name in enumerate(frame.columns):
+            column = frame.iloc[:, j]
+            style = "0.0%" if name in percent else STYLES.get(column.dtype.kind)
+            shown = book.add_format({"num_format": style} if style else {})
+            sheet.write_string(0, j, str(name), bold)
+            for i, value in enumerate(column.tolist(), 1):
+                if value is None or pd.isna(value):
+                    continue
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    sheet.write_string(i, j, value.isoformat() if hasattr(value, "isoformat") else str(value), shown)
+                else:
+                    sheet.write_number(i, j, value, shown)
+        sheet.autofit(max_width=400)
 
 
 def _without_formulas(frame: pd.DataFrame, csv_safe: bool) -> pd.DataFrame:
@@ -151,7 +186,7 @@ def check_folder(path: Path) -> Path:
             raise FileExistsError(f"{path}: expected a new folder, or one of an earlier table, but it has {strange!r}.")
         return path
     if path.exists():
-        raise FileExistsError(f"{path}: expected a name that ends with .csv, .tsv, .jsonl or .parquet, or a folder.")
+        raise FileExistsError(f"{path}: expected a name with .csv, .tsv, .xlsx, .jsonl or .parquet, or a folder.")
     return check_output(path)
 
 

@@ -11,7 +11,7 @@ from ordinalq._utils.validation import Counts, Floats, check_integer
 from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
-from ordinalq.plot.distributions import Distributions, Values, array, distributions
+from ordinalq.plot.distributions import WARNING, Distributions, Values, array, distributions
 from ordinalq.plot.style import Axes
 from ordinalq.samples.keys import Keys, named, numbered
 
@@ -84,6 +84,7 @@ def trend(
     figure = style.new_figure((width, 4.6 + style.name_height(ticks, width))) if figure is None else figure
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
     _line(top, x, mean_class(given.P, given.scale.numbers), ends, style.LOOKS[0])
+    _warn(top, x, mean_class(given.P, given.scale.numbers), given)
     _finish_means(top, xlabel, getattr(estimate, "level", None), given.scale.name)
     if own:
         style.sign(figure, estimate)
@@ -125,6 +126,16 @@ def _line(ax: "Axes", x: Any, means: Floats, ends: Floats | None, look: style.Lo
         ax.fill_between(x, *ends, color=color, alpha=0.18, linewidth=0, zorder=2)
     size = 5 if len(x) <= 40 else 2.5
     ax.plot(x, means, color=color, marker=marker, linestyle=dashes, markersize=size, zorder=3, label=label or None)
+
+
+def _warn(ax: "Axes", x: Any, means: Floats, given: Distributions) -> None:
+    """Mark periods whose fit is doubtful or bad."""
+    marked = np.flatnonzero(np.array(given.is_marked) & (np.asarray(x) >= 0))
+    if len(marked):
+        look: dict[str, Any] = {"marker": "X", "s": 40, "color": style.ink(), "zorder": 5}
+        ax.scatter(np.asarray(x)[marked], means[marked], label=WARNING, **look)
+        if ax.get_legend() is None:
+            ax.legend(handles=[style.handle(WARNING, style.ink(), "X")], fontsize="x-small", frameon=False)
 
 
 def _finish_means(ax: "Axes", xlabel: str, level: float | None, name: str) -> None:
@@ -169,16 +180,21 @@ def _several(given: Distributions, keys: Keys, ends: Floats | None, figure: Any,
     width = min(max(4.6 + 0.32 * len(names), 5.6), 10.0)
     figure = style.new_figure((width, 3.4 + style.name_height(names, width))) if figure is None else figure
     ax: Axes = figure.subplots()
-    means, shown = mean_class(given.P, given.scale.numbers), min(len(series), MAX_SERIES)
-    for k, name in enumerate(shortened([plain(label) for label in series.labels()[:shown]], style.NAME_LENGTH)):
+    means = mean_class(given.P, given.scale.numbers)
+    sizes = np.bincount(codes, weights=given.n_items, minlength=len(series))
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:MAX_SERIES])
+    labels = [plain(series.labels()[k]) for k in shown]
+    for k, look, name in zip(shown, style.LOOKS, shortened(labels, style.NAME_LENGTH), strict=False):
         rows = np.flatnonzero((codes == k) & (x >= 0))
-        _line(ax, x[rows], means[rows], None if ends is None else ends[:, rows], style.LOOKS[k], name)
+        _line(ax, x[rows], means[rows], None if ends is None else ends[:, rows], look, name)
+    _warn(ax, np.where(np.isin(codes, shown), x, -1), means, given)
     _finish_means(ax, xlabel, given.level, given.scale.name)
     style.literal(ax.legend(title=plain(cut(keys.names[0], style.NAME_LENGTH)), **style.BESIDE).get_texts())
     ax.set_xlim(-0.6, len(names) - 0.4)
     style.name_classes(ax, names, width=width - 2)
-    if shown < len(series):
-        note = ax.set_xlabel(f"the first {shown} of {len(series)}", fontsize="small", color=style.SOFT)
+    if len(shown) < len(series):
+        what = "the first" if given.n_items is None else "those with most items,"
+        note = ax.set_xlabel(f"{what} {len(shown)} of {len(series):,}", fontsize="small", color=style.SOFT)
         style.literal([note])
     return np.array([ax], dtype=np.object_)
 

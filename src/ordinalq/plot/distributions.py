@@ -19,8 +19,11 @@ from ordinalq.samples.labels import Scale, class_scale
 
 
 Values = npt.ArrayLike
+# Results of the fit test that are a warning; its text, and the mark of a group that has it.
+UNLIKE = {"doubtful", "bad"}
+WARNING, MARK = "fit doubtful or bad: unlike the training items", "! "
 # The parts of Distributions that have one entry per distribution.
-OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means")
+OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means", "fit")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Distributions:
     """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
 
     ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are what is said of the mean
-    class of each, ``class_values`` (n,) are those of the estimates; each of them may be None.
+    class of each, ``class_values`` (n,) are those of the estimates, ``fit`` has "doubtful" or "bad" for those that are
+    unlike the training items; each of them may be None.
     """
 
     P: Floats
@@ -41,6 +45,12 @@ class Distributions:
     level: float | None
     means: list[str] | None = None
     class_values: Floats | None = None
+    fit: list[str] | None = None
+
+    @property
+    def is_marked(self) -> list[bool]:
+        """Whether each distribution is marked with a warning, (B,)."""
+        return [False] * len(self.P) if self.fit is None else [fit in UNLIKE for fit in self.fit]
 
     @property
     def scale(self) -> Scale:
@@ -92,10 +102,11 @@ def distributions(
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
-    means = values = None
+    means = values = fit = None
     if hasattr(estimate, "prevalences"):
         known: Estimates = estimate  # type: ignore[assignment]
         means, values = _means(known), known.class_values
+        fit = None if known.fit is None else known.fit.tolist()
         classes = known.classes.tolist() if classes is None else classes
         groups = known.keys.labels() if groups is None and known.keys is not None else groups
         n_items = known.n_items if n_items is None else n_items
@@ -125,7 +136,8 @@ def distributions(
         raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
     sizes = None if n_items is None else array("n_items", n_items)
     titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
-    return Distributions(P, labels, titles, **others, n_items=sizes, level=level, means=means, class_values=values)
+    told: dict[str, Any] = {**others, "means": means, "class_values": values, "fit": fit}
+    return Distributions(P, labels, titles, n_items=sizes, level=level, **told)
 
 
 def _means(estimates: "Estimates") -> list[str]:
@@ -231,6 +243,7 @@ MOST_NUMBERS = 12
 MEAN: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "x-small", "color": style.SOFT}
 # A share below this is drawn as none: its interval must not be what one sees first.
 NOTHING = 0.005
+NEAR_ZERO = "of estimates near 0"
 
 
 def distribution(
@@ -298,7 +311,7 @@ def distribution(
     if given.are_shares and not log:
         style.percent_axis(ax)
     mean = "" if given.means is None or edges is not None else f"{given.scale.name} {given.means[0]}"
-    told = "\n".join(filter(None, [plain(title), mean]))
+    told = "\n".join(filter(None, [plain(title), mean, WARNING if given.is_marked[0] else ""]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
@@ -388,7 +401,8 @@ def groups(
     legend: dict[str, Any] = {}
     for i, (ax, title) in enumerate(zip(grid, _titles(given, width), strict=False)):
         legend |= _draw(ax, given, i)
-        style.literal([ax.set_title(title, fontsize="small", loc="left", color=style.ink(), pad=3)])
+        color = style.VERMILION if given.is_marked[i] else style.ink()
+        style.literal([ax.set_title(title, fontsize="small", loc="left", color=color, pad=3)])
         if given.means is not None:
             ax.text(0.5, 0.98, f"mean {given.means[i]}", transform=ax.transAxes, **MEAN)
         ax.tick_params(labelsize="small")
@@ -403,9 +417,11 @@ def groups(
     figure.supylabel(_quantity(given), fontsize="medium")
     if len(legend) > 1:
         place: dict[str, Any] = {"loc": "outside upper right", "ncols": 3, "frameon": False, "fontsize": "small"}
+        # The signature of the figure stands in the line of the title.
+        place |= {"title": " ", "title_fontsize": 6}
         figure.legend(list(legend.values()), list(legend), **place)
-    which = "first" if every.n_items is None else "largest"
-    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P), which)
+    which = "first" if every.n_items is None else "largest"  # in their order
+    _name_groups(figure, cut(xlabel, style.NAME_LENGTH), k, len(every.P), which, warns=any(given.is_marked))
     return np.asarray(grid[:k], dtype=np.object_)
 
 
@@ -506,7 +522,9 @@ def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
         )
         for ends in (given.lower[i], given.upper[i]):
             ax.scatter(x[shown], ends[shown], s=36 if n <= 10 else 16, marker="_", color=style.ink(), zorder=4)
-        legend[label] = drawn
+        legend[label] = style.handle(label, style.ink(), dashes="-")
+        if not shown.all():
+            legend[NEAR_ZERO] = style.handle(NEAR_ZERO, style.SOFT, dashes="-")
     if given.truth is not None:
         look: dict[str, Any] = {"markerfacecolor": style.ORANGE, "markeredgecolor": style.ink(), "markeredgewidth": 0.8}
         legend["truth"] = ax.plot(x, given.truth[i], "D", markersize=5, zorder=5, **look)[0]
@@ -535,20 +553,21 @@ def _new_figure(given: Distributions, columns: int, width: float) -> Any:
 def _titles(given: Distributions, width: float) -> list[str]:
     """Return the names of the groups, cut to a width in inches, and their sizes."""
     sizes = [""] * len(given.P) if given.n_items is None else [f" ({size:,.0f})" for size in given.n_items]
-    room = max(int(width / style.LETTER_SMALL) - max(map(len, sizes)) - 2, 4)
-    return [name + size for name, size in zip(shortened(given.groups, room), sizes, strict=True)]
+    marks = [MARK if marked else "" for marked in given.is_marked]
+    room = max(int(width / style.LETTER_SMALL) - max(map(len, sizes)) - max(map(len, marks)) - 2, 4)
+    names = shortened(given.groups, room)
+    return [mark + name + size for mark, name, size in zip(marks, names, sizes, strict=True)]
 
 
-def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str) -> None:
-    """Write below the pictures what the classes are, and how many groups are not shown."""
-    if shown < total:
-        part = f"the {which} {shown} of {total} groups"
-        label = figure.supxlabel(
-            f"{xlabel} ({part})" if xlabel else part, fontsize="small", color=style.SOFT, x=0.99, ha="right"
-        )
-        style.literal([label])
-    elif xlabel:
-        style.literal([figure.supxlabel(xlabel, fontsize="medium")])
+def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str, *, warns: bool) -> None:
+    """Write below the pictures what the classes are, how many groups are not shown, and what a mark means."""
+    part = f"the {which} {shown} of {total:,} groups, in their order" if shown < total else ""
+    first = f"{xlabel} ({part})" if xlabel and part else xlabel or part
+    lines = [first, f"{MARK}{WARNING}" if warns else ""]
+    if any(lines):
+        look: dict[str, Any] = {"fontsize": "small", "color": style.SOFT, "x": 0.99, "ha": "right"} if part else {}
+        look = look or {"fontsize": "medium" if not warns else "small"}
+        style.literal([figure.supxlabel("\n".join(filter(None, lines)), **look)])
 
 
 def _points(ax: "Axes", given: Distributions, high: float) -> None:

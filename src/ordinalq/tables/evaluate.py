@@ -42,6 +42,9 @@ WORDS = {
 }
 # A difference counts where it would be seen by chance in fewer cases.
 SIGNIFICANT = 0.05
+# A difference of this part of the other's error is large; if it is not significant there are too few groups.
+LARGE = 0.1
+UNCERTAIN = "not shown to be better"
 ROUNDING = 1e-9
 
 
@@ -69,7 +72,7 @@ def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Esti
     table.loc[0, ["covered", "mean_class_covered", "width"]] = _covered(found, samples)
     model, *others = estimates
     e = {name: sample_errors(P, samples, "nmd", values) for name, P in estimates.items()}
-    compared = [compared_with(name, e[model] - e[name]) for name in others]
+    compared = [compared_with(name, e[model] - e[name], float(e[name].mean())) for name in others]
     table.attrs |= {
         "level": found.level,
         "mean_name": found.scale.name,
@@ -100,14 +103,19 @@ def _covered(found: Estimates, samples: Samples) -> tuple[float, float, float]:
     return float(classes.mean()), float(means.mean()), float((bounds.upper - bounds.lower).mean())
 
 
-def compared_with(name: str, difference: Floats) -> dict[str, Any]:
-    """Return a paired t-test of the differences (B,) of errors: the model's minus the other's."""
+def compared_with(name: str, difference: Floats, other: float = np.inf) -> dict[str, Any]:
+    """Return a paired t-test of the differences (B,) of errors: the model's minus the other's.
+
+    `other` is the mean error of the other. A difference of a tenth of it that is not significant is called uncertain.
+    """
     B, mean = len(difference), float(difference.mean())
     error = float(difference.std(ddof=1) / np.sqrt(B)) if B > 1 else np.nan
     p_value = np.nan
     if B > 1:
         p_value = float(2 * stdtr(B - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
     said = "no better" if not p_value < SIGNIFICANT else "better" if mean < 0 else "worse"
+    if said == "no better" and mean < -LARGE * other:
+        said = UNCERTAIN
     return {"other": name, "difference": mean, "standard_error": error, "p_value": p_value, "said": said}
 
 
@@ -121,12 +129,13 @@ def verdict(compared: Sequence[Mapping[str, Any]], n_groups: int) -> str:
         return "A single group does not tell whether this model is better than assuming that nothing changed."
     by_word = {
         word: [WORDS.get(one["other"], one["other"]) for one in compared if one["said"] == word]
-        for word in ("better", "no better", "worse")
+        for word in ("better", UNCERTAIN, "no better", "worse")
     }
     parts = [f"{word} than {listed(names)}" for word, names in by_word.items() if names]
     word = ", but " if by_word["better"] else ", and "
     joined = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{word}{parts[-1]}"
-    return f"On your {n_groups:,} groups this model is {joined}."
+    few = f" Its error is smaller, but {n_groups:,} groups are too few." if by_word[UNCERTAIN] else ""
+    return f"On your {n_groups:,} groups this model is {joined}.{few}"
 
 
 logger = logging.getLogger("ordinalq")
@@ -239,7 +248,7 @@ def _labelled(
     columns = list(dict.fromkeys([*needed, target, *by]))
     file.require(needed, columns)
     names = [str(label) for label in quantifier.classes_.tolist()]
-    frame, y, _ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
+    frame, y, *_ = labelled_rows(file.read(columns), target, names, skip_unlabelled)
     classes, codes = encode_labels(y, parsed_classes(quantifier.classes_, y), name=target)
     return frame, classes, codes
 

@@ -92,6 +92,7 @@ def fit_table(
     random_state: int = 0,
     weight: str | None = None,
     weight_type: str = "survey",
+    tidy_groups: bool = False,
 ) -> TableModel:
     """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
 
@@ -109,6 +110,7 @@ def fit_table(
     else:
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
     how: dict[str, Any] = {"sample_weight": weight, "weight_type": weight_type, "skip_unlabelled": skip_unlabelled}
+    how["tidy_groups"] = tidy_groups
     tell("", 1, 10, 9)
     model.fit(frame, target, by=by, classes=classes, class_values=class_values, **how)
     tell("", 10, 10)

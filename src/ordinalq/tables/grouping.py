@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,11 +28,14 @@ from ordinalq.samples.keys import PERIODS, UNNAMED, Column, Keys, with_period
 from ordinalq.samples.labels import MAX_LABELS, check_label_count
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
+from ordinalq.tables.scales import known_order
 
 # The key of all rows as one group.
 WHOLE = "all"
 # The format of what is no file.
 FRAME = "frame"
+# Names of more groups are not compared unless they are to be merged, which takes a second for a million.
+MOST_CHECKED = 100_000
 # A longer name is that of a wrong column.
 MAX_NAME = 100_000
 
@@ -148,6 +152,45 @@ class Grouping:
         return np.argsort(codes), Keys(columns)
 
 
+def spellings(keys: Keys, n_items: Any) -> Index:
+    """Return for each group the position of the largest group of the same name but for case and blanks, (B,)."""
+    largest: dict[str, int] = {}
+    folded = [" ".join(label.casefold().split()) for label in keys.labels()]
+    for b, name in enumerate(folded):
+        if name not in largest or n_items[b] > n_items[largest[name]]:
+            largest[name] = b
+    return np.array([largest[name] for name in folded], dtype=np.intp)
+
+
+def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> Index:
+    """Return the new number of each group (B,): those of the same name but for case and blanks are merged.
+
+    Without `tidy_groups` every group keeps its number, and a warning counts the groups that would be merged.
+    """
+    if len(keys) > MOST_CHECKED and not tidy_groups:
+        return np.arange(len(keys))
+    target = spellings(keys, n_items)
+    kept = np.unique(target)
+    if len(kept) < len(target) and not tidy_groups:
+        labels, b = keys.labels(), int(np.flatnonzero(target != np.arange(len(target)))[0])
+        warnings.warn(
+            f"the {len(target):,} groups of {keys.name!r} are {len(kept):,} if case and blanks do not count, such as "
+            f"{labels[target[b]]!r} and {labels[b]!r}. Use tidy_groups=True to merge them.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return np.searchsorted(kept, target) if tidy_groups else np.arange(len(target))
+
+
+def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
+    """Return the summary of merged groups, see :func:`tidied`; they have the name of the largest of them."""
+    assert summary.keys is not None
+    rows = tidied(summary.keys, summary.n_items, tidy_groups)
+    if rows.max(initial=-1) + 1 == len(rows):
+        return summary
+    return summary.regrouped(rows, summary.keys[np.unique(spellings(summary.keys, summary.n_items))])
+
+
 def as_list(by: By) -> list[str]:
     """Return the columns of groups; no two may be the same."""
     found = [by] if isinstance(by, str) else list(by)
@@ -220,10 +263,11 @@ def check_by(by: Sequence[str], target: str) -> None:
 
 def labelled_rows(
     frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool
-) -> tuple[pd.DataFrame, Array, int]:
-    """Return the rows that have a label in the column `target`, their labels as numbers or words, how many have none.
+) -> tuple[pd.DataFrame, Array, int, Sequence[Any] | None]:
+    """Return the rows that have a label, their labels as numbers or words, how many have none, and the classes.
 
-    Rows without a label are an error, or skipped. The classes are in ascending order; numbers need none.
+    Labels are in the column `target`. Rows without a label are an error, or skipped. The classes are in ascending
+    order; numbers and words of common scales need none.
     """
     words = as_words(frame[target])
     gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
@@ -241,6 +285,8 @@ def labelled_rows(
     rows = frame[~missing]
     rows.attrs |= frame.attrs
     kept = np.array([word for word in words if word not in gaps], dtype=object)
+    if classes is None and len(distinct := set(kept.tolist())) <= MAX_LABELS:
+        classes = known_order(distinct)
     y = _label_values(rows, target, classes, kept)
     if classes is not None:
         known = set(parsed_classes(classes, y).tolist())
@@ -251,7 +297,7 @@ def labelled_rows(
                 f"{place(rows, rows.index[at])}: column {target!r} has a label that is not among the "
                 f"classes {', '.join(map(str, classes))}: {short(kept[at])}."
             )
-    return rows, y, int(missing.sum())
+    return rows, y, int(missing.sum()), classes
 
 
 def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,12 +31,22 @@ from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import Keys, is_polars
 from ordinalq.samples.labels import encode_labels
-from ordinalq.samples.samples import Samples
+from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
 from ordinalq.solvers.solution import distributions
-from ordinalq.tables.grouping import By, Grouping, check_by, known_labels, labelled_rows, names_of, parsed_classes
+from ordinalq.tables.grouping import (
+    By,
+    Grouping,
+    check_by,
+    known_labels,
+    labelled_rows,
+    names_of,
+    parsed_classes,
+    tidied,
+)
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
+from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
 
@@ -83,6 +94,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         return frame
 
 
+# Column of the labels next to text, which no other column is named.
+LABEL = "\0label"
 # Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
 BETWEEN = "\n"
 
@@ -138,6 +151,8 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
 RARE = 30
+# Numbers of classes whose orders are compared: with fewer any order is as good, with more there are too many orders.
+MIN_ORDERED, MAX_ORDERED = 4, 7
 # Part of the items that a model of the learning curve learns from; the folds learn from twice as many.
 PART = 0.4
 # e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
@@ -171,8 +186,38 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
         "median": names[median],
         "median_distance": float(np.abs(median - codes).mean()),
         "rare": {names[i]: int(counts[i]) for i in range(n) if counts[i] < RARE},
+        "better_order": _better_order(class_means(S[scored], y) if len(np.unique(y)) == n else None, names),
         "twice": _with_twice_as_many(quantifier, X, codes, groups, float((votes == y).mean())),
     }
+
+
+def _better_order(confusion: Floats | None, names: Sequence[str]) -> list[str] | None:
+    """Return an order in which neighbours are confused more often, None if the given order is not contradicted.
+
+    The mean distance of the classes that are taken for one another is compared with its mean over all orders, which
+    are tried one by one. An order is contradicted if it is no better than an order at random.
+
+    Parameters
+    ----------
+    confusion : ndarray (n, n) or None
+        Mean scores of the held-out items of each class (column); None if a class has none.
+    names : list of str
+        Classes in the given order.
+    """
+    n = len(names)
+    if confusion is None or not MIN_ORDERED <= n <= MAX_ORDERED:
+        return None
+    C = confusion + confusion.T
+    orders = np.array([order for order in permutations(range(n)) if order[0] < order[-1]])
+    ranks = np.argsort(orders, axis=1)
+    costs = sum(C[i, j] * np.abs(ranks[:, i] - ranks[:, j]) for i in range(n) for j in range(i))
+    given = sum(C[i, j] * (i - j) for i in range(n) for j in range(i))
+    if given < np.mean(costs):
+        return None
+    best = orders[int(np.argmin(costs))].tolist()
+    # An order and its reverse are confused in the same way.
+    flipped = np.corrcoef(best, np.arange(n))[0, 1] < 0
+    return [names[i] for i in (best[::-1] if flipped else best)]
 
 
 def _with_twice_as_many(
@@ -240,6 +285,11 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
             more = f"may raise the accuracy to about {percent(found['twice'], 0)}"
             hardly = "would hardly change the accuracy"
             said.append(("labels", f"twice as many {more if gain >= 0.01 else hardly}"))
+        if found.get("better_order"):
+            fits = f"Check it; {', '.join(found['better_order'])} would fit better"
+            said.append(
+                ("order", f"contradicted by the data: neighbouring classes are hardly taken for one another. {fits}")
+            )
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
@@ -271,8 +321,9 @@ class TableModel(BaseEstimator):
     quantifier : Quantifier, default=None
         Unfitted; None stands for ``AutoQuantifier()``.
     text, features, categories : list of str, default=()
-        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. All
-        but the target if neither `text` nor `features` name any.
+        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. If
+        neither `text` nor `features` name any, all columns are used except the target, groups, weights, identifiers,
+        dates and counts of votes. Other columns next to text are used only if they lower the error on held-out rows.
     dates : dict of str to str, default=None
         Formats of columns of dates, such as ``{"day": "%m/%d/%Y"}``; ISO 8601 needs none.
 
@@ -288,8 +339,14 @@ class TableModel(BaseEstimator):
         Column of the labels.
     quality_ : dict or None
         How good the classifier is, see :func:`ordinalq.tables.model.quality`.
+    unused_ : dict of str to str
+        Columns that are not used, each with the reason. Empty if columns were named.
     n_items_, n_skipped_, n_groups_ : int
         Training items, rows without a label that were left out, and training groups (None: not named).
+    n_empty_, n_duplicates_ : int
+        Training items without any text, and those whose text and label are those of an earlier row.
+    weight_ : str or None
+        Column of weights.
 
     Examples
     --------
@@ -334,6 +391,7 @@ class TableModel(BaseEstimator):
         skip_unlabelled: bool = False,
         sample_weight: str | None = None,
         weight_type: str = "survey",
+        tidy_groups: bool = False,
     ) -> Self:
         """Fit encoder and quantifier on a labelled table.
 
@@ -348,7 +406,7 @@ class TableModel(BaseEstimator):
             item of the group, and the quantifier learns how groups differ. They are not learned from unless they are
             named as columns to use; rows without a group are one group.
         classes : list, default=None
-            Labels in ascending order; numbers need none.
+            Labels in ascending order; numbers and words of common scales, such as "unhappy" to "happy", need none.
         class_values : list or dict, default=None
             Value of each class, over which mean classes are taken, see :meth:`ordinalq.PACC.fit`.
         skip_unlabelled : bool, default=False
@@ -357,6 +415,8 @@ class TableModel(BaseEstimator):
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.fit`.
+        tidy_groups : bool, default=False
+            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
         """
         if not isinstance(target, str):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
@@ -365,24 +425,37 @@ class TableModel(BaseEstimator):
         require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
         check_by(names_of(by), target)
         require_columns(frame.columns, names_of(by), where(frame))
-        unused = {target, *names_of(by), sample_weight, *UNNAMED}
-        columns = asked or [str(name) for name in frame.columns if name not in unused]
-        rows, y, self.n_skipped_ = labelled_rows(frame, target, classes, skip_unlabelled)
+        columns, self.unused_ = asked, {}
+        if not asked:
+            roles = {target: "the target", **dict.fromkeys(names_of(by), "the group")}
+            self.unused_ = roles if sample_weight is None else {**roles, sample_weight: "the weight"}
+            columns = [str(name) for name in frame.columns if name not in (*self.unused_, *UNNAMED)]
+        rows, y, self.n_skipped_, classes = labelled_rows(frame, target, classes, skip_unlabelled)
         w = None if sample_weight is None else cells.weights(rows, sample_weight)
         if w is not None and (kept := w > 0).any():
             rows, y, w = rows[kept], y[kept], w[kept]
-        kinds = column_kinds(rows, columns, text=self.text, categories=self.categories, dates=self.dates)
+        named: dict[str, Any] = {"text": self.text, "categories": self.categories, "dates": self.dates}
+        kinds = column_kinds(rows, columns, **named, unused=None if asked else self.unused_)
+        if not asked:
+            kinds = self._without_unused(rows, kinds)
         quantifier: Quantifier = clone(AutoQuantifier() if self.quantifier is None else self.quantifier, safe=False)
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
+        groups = None
+        if by is not None:
+            keys, codes = Keys.of(Grouping(by).values(rows))
+            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[codes]
+        if not asked:
+            kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
         table = self.columns_.fit_transform(rows)
+        self.weight_ = sample_weight
+        self.n_empty_, self.n_duplicates_ = _count_texts(table, kinds, y)
         self.encoder_ = unfitted_encoder(table, kinds)
         tell("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
-        keys, groups = (None, None) if by is None else Keys.of(Grouping(by).values(rows))
         tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
@@ -392,7 +465,7 @@ class TableModel(BaseEstimator):
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
-        self.n_groups_ = None if keys is None else len(keys)
+        self.n_groups_ = None if groups is None else len(np.unique(groups))
         tell("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
         tell("", 20, 20)
@@ -410,6 +483,30 @@ class TableModel(BaseEstimator):
         if both:
             raise ValueError(f"column {min(both)!r} must be either text or category, or a date, not two of them.")
         return list(dict.fromkeys(named)) if self.text or self.features else []
+
+    def _without_unused(self, rows: pd.DataFrame, kinds: dict[str, str]) -> dict[str, str]:
+        """Return the kinds of the columns to use by default; the others go to `unused_`."""
+        asked = {*self.categories, *(self.dates or ())}
+        reasons = {name: unused_reason(name, kind, rows[name]) for name, kind in kinds.items() if name not in asked}
+        if "text" in kinds.values():
+            reasons |= {name: "may be a group of rows" for name in likely_groups(kinds) if name not in asked}
+        self.unused_ |= {name: reason for name, reason in reasons.items() if reason}
+        return {name: kind for name, kind in kinds.items() if name not in self.unused_}
+
+    def _without_useless(
+        self, rows: pd.DataFrame, kinds: dict[str, str], y: Any, classes: Sequence[Any] | None, groups: Codes | None
+    ) -> dict[str, str]:
+        """Return the kinds of the text columns if the other columns do not lower the held-out error."""
+        texts = {name: kind for name, kind in kinds.items() if kind == "text"}
+        asked = {*self.categories, *(self.dates or ())}
+        others = [name for name in kinds if name not in texts and name not in asked]
+        if not texts or not others:
+            return kinds
+        codes = encode_labels(y, parsed_classes(classes, y))[1]
+        if others_help(rows, kinds, codes, groups):
+            return kinds
+        self.unused_ |= dict.fromkeys(others, "does not lower the held-out error of the text")
+        return {name: kind for name, kind in kinds.items() if name not in others}
 
     def fitted(self) -> Quantifier:
         """Return the quantifier that answers."""
@@ -510,6 +607,38 @@ class TableModel(BaseEstimator):
         save_model(self, path, overwrite=overwrite)
 
 
+def _count_texts(table: pd.DataFrame, kinds: Mapping[str, str], y: Any) -> tuple[int, int]:
+    """Return how many rows have no text, and how many repeat the text and the label of an earlier row."""
+    texts = table[[name for name, kind in kinds.items() if kind == "text"]]
+    if texts.shape[1] == 0:
+        return 0, 0
+    empty = texts.apply(lambda column: column.str.strip() == "").all(axis=1).to_numpy(dtype=bool)
+    repeated = texts.assign(**{LABEL: y}).duplicated().to_numpy(dtype=bool)
+    return int(empty.sum()), int((repeated & ~empty).sum())
+
+
+def row_counts(model: TableModel) -> str:
+    """Return the counts of rows without label, without text, and of duplicates in one line, "" if there are none."""
+    counts = (
+        (model.n_skipped_, f"without {model.target_!r} (not used)"),
+        (model.n_empty_, "without text"),
+        (model.n_duplicates_, "with the text and label of an earlier row"),
+    )
+    return ", ".join(f"{n:,} {what}" for n, what in counts if n)
+
+
+def warn_of_weights(model: Any, sample_weight: Any) -> None:
+    """Warn if a model was fitted with weights and is asked about rows without them."""
+    known = getattr(model, "weight_", None)
+    if known is not None and sample_weight is None:
+        warnings.warn(
+            f"the model was fitted with the weights {known!r}, but the rows are estimated without weights. Use "
+            f"sample_weight={known!r}.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _summary(
     model: TableModel,
     frame: Any,
@@ -521,6 +650,7 @@ def _summary(
 ) -> Summary:
     """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
     quantifier = model.fitted()
+    warn_of_weights(model, sample_weight)
     groups = _group_values(quantifier, frame, by)
     if isinstance(labels, str):
         require_columns(frame.columns, [labels], "the table")

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.text import nearest
+from ordinalq._utils.text import first_of, nearest
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.io.table import Table
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
-from ordinalq.tables.grouping import WHOLE, By, Grouping
+from ordinalq.tables.grouping import WHOLE, By, Grouping, tidied_summary
+from ordinalq.tables.model import warn_of_weights
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
 MIN_PER_CLASS = 10
@@ -28,6 +29,7 @@ def summarize_table(
     label_inclusion: str | None = None,
     weight: str | None = None,
     weight_type: str = "survey",
+    tidy_groups: bool = False,
     **how: Any,
 ) -> Summary:
     """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in portions.
@@ -40,32 +42,64 @@ def summarize_table(
 
     The column `labels` has labels of some rows, a random draw of each group, and gaps; `label_inclusion` is the column
     of the probabilities with which these rows were drawn; `weight` is a column of weights of the kind `weight_type`.
-    See :meth:`ordinalq.PACC.predict_groups`. Number of workers and the like are those of
+    See :meth:`ordinalq.PACC.predict_groups`. With `tidy_groups`, groups whose names differ only in case and blanks are
+    merged; a warning counts them otherwise. Number of workers and the like are those of
     :func:`ordinalq.tables.aggregate.read_summary`.
     """
+    warn_of_weights(model, weight)
     groups = Grouping(by, file.format)
     more: dict[str, Any] = {"weight": weight, "weight_type": weight_type, "label_inclusion": label_inclusion}
     summary = read_summary(Reading(model, groups, labels, **more), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
-    return groups.typed(summary)
+    return tidied_summary(groups.typed(summary), tidy_groups)
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
-    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b"."""
+    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b".
+
+    A group is also found by a part of its name that no other name has, in any case.
+    """
     assert summary.keys is not None
     positions = {label: row for row, label in enumerate(summary.keys.labels())}
     if len(summary.keys.columns) > 1:
         tight = {label.replace(AND, ","): label for label in positions}
         names = [name if name in positions else tight.get(name, name) for name in names]
-    for name in names:
-        if name not in positions:
-            known = f"none of the {len(positions):,} groups of {summary.keys.name!r} is {name!r}"
-            raise ValueError(f"{known}{nearest(name, positions) or '; there are ' + ', '.join([*positions][:5])}")
-    picked = np.array([positions[name] for name in names])
+    picked = np.array([positions[_found(name, list(positions), summary.keys.name)] for name in names])
+    if len(set(picked.tolist())) < len(picked):
+        raise ValueError(f"expected different groups, but two of {', '.join(map(repr, names))} are the same.")
     rows = np.full(len(summary), -1, dtype=np.intp)
     rows[picked] = np.arange(len(picked))
     return summary.regrouped(rows, summary.keys[picked])
+
+
+def _found(name: str, labels: Sequence[str], column: str) -> str:
+    """Return the group that a name or a part of it stands for.
+
+    >>> _found("paper", ["Kindle Paperwhite", "Echo"], "product")
+    'Kindle Paperwhite'
+    """
+    folded = name.casefold()
+    for matches in (
+        lambda one: one == name,
+        lambda one: one.casefold() == folded,
+        lambda one: folded in one.casefold(),
+    ):
+        found = [label for label in labels if matches(label)]
+        if len(found) == 1:
+            return found[0]
+    if found:
+        raise ValueError(f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}")
+    words = folded.split()
+    near = [label for label in labels if any(word in label.casefold() for word in words)] if len(words) > 1 else []
+    hint = nearest(name, labels) or (
+        f"; some of its words are in {_some(near)}" if near else f"; there are {_some(labels)}"
+    )
+    raise ValueError(f"none of the {len(labels):,} groups of {column!r} is {name!r}{hint}")
+
+
+def _some(labels: Sequence[str]) -> str:
+    return first_of([repr(label) for label in labels])
 
 
 class Diagnoses(NamedTuple):

@@ -1,6 +1,5 @@
 """Preview of a table, and labels that users return."""
 
-import re
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -10,9 +9,9 @@ import pandas as pd
 from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_words, require_columns, short
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
+from ordinalq.tables.predictors import LIKE_GROUP, unused_reason
+from ordinalq.tables.scales import known_order
 
-# Names of columns that hold groups.
-LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
 # Rows and characters of a cell that are shown.
 SHOWN_ROWS = 20
 SHOWN_CELL = 200
@@ -27,19 +26,26 @@ class ColumnPreview(NamedTuple):
     """A column of a table.
 
     Its kind is one of :mod:`ordinalq.io.columns`, "" for a column of no use, such as identifiers, "nested" for one
-    of lists. The words are its values with how often each occurs, in the order of numbers if all are, else of their
-    appearance; none where they are too many for classes. They are of the whole table if it was read as a whole.
+    of lists. `reason` states why it is not learned from by default, "" if it is. The words are its values with how
+    often each occurs, in the order of numbers or of a common scale if all are, else of their appearance; none where
+    they are too many for classes. They are of the whole table if it was read as a whole.
     """
 
     name: str
     kind: str
     words: tuple[tuple[str, int], ...]
     n_missing: int  # cells without a value, or with a word such as NA
+    reason: str = ""
 
     @property
     def is_numeric(self) -> bool:
         """Whether the values are numbers, whose order is known."""
         return all(_number(word) is not None for word, _ in self.words)
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the order of the values is known: they are numbers, or words of a common scale."""
+        return self.is_numeric or known_order([word for word, _ in self.words]) is not None
 
     @property
     def may_be_target(self) -> bool:
@@ -70,6 +76,7 @@ def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
     """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion."""
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     rows: tuple[tuple[str, ...], ...] = ()
     names: list[str] = []
     n_rows = 0
@@ -77,6 +84,7 @@ def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
         if not n_rows:
             names = [str(name) for name in frame.columns if name not in UNNAMED]
             kinds = {name: _kind(frame, name) for name in names}
+            reasons = {name: unused_reason(name, kinds[name], frame[name]) for name in names}
             rows = tuple(
                 tuple(_shown(value) for value in row) for row in frame[names].head(SHOWN_ROWS).to_numpy(object)
             )
@@ -88,7 +96,7 @@ def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
                 counters[name] = None if more is None or len(both := counter + more) > ENOUGH else both
         if not whole:
             break
-    columns = tuple(_column(name, kinds[name], counters[name]) for name in names)
+    columns = tuple(_column(name, kinds[name], counters[name])._replace(reason=reasons[name]) for name in names)
     return TablePreview(columns, rows, n_rows if whole else None)
 
 
@@ -128,6 +136,8 @@ def _column(name: str, kind: str, counter: "Counter[str | None] | None") -> Colu
     values = [(word, count) for word, count in counter.items() if word is not None]
     if all(_number(word) is not None for word, _ in values):
         values.sort(key=lambda pair: float(pair[0]))
+    elif len(values) <= MAX_LABELS and (order := known_order([word for word, _ in values])) is not None:
+        values.sort(key=lambda pair: order.index(pair[0]))
     return ColumnPreview(name, kind, tuple(values) if len(values) <= MAX_LABELS else (), missing)
 
 

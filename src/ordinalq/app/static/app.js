@@ -130,6 +130,14 @@
     });
   });
 
+  // A message is shown where the user is looking, whatever place the address names.
+  const alert = document.querySelector("main [role=alert]");
+  if (alert) {
+    window.addEventListener("load", function () {
+      window.setTimeout(function () { alert.scrollIntoView({ block: "center" }); }, 50);
+    });
+  }
+
   // Everything on paper.
   window.addEventListener("beforeprint", function () {
     all("details").forEach(function (one) { if (!one.classList.contains("command")) { one.open = true; } });

@@ -1,0 +1,191 @@
+"""Sheets of Excel and OpenDocument files, read as a whole with python-calamine.
+
+Cells become words as in CSV files, so that a sheet and its CSV export give the same model.
+"""
+
+import datetime as dt
+import logging
+import re
+import zipfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ordinalq._utils.extras import require_extra
+from ordinalq._utils.text import first_of, nearest
+from ordinalq.io.columns import check_names, require_columns
+from ordinalq.io.files import Block, Part, Source, Wanted
+
+logger = logging.getLogger("ordinalq")
+
+# Largest file that is read, unpacked, and most cells of the rectangle of a sheet, which takes 40 bytes each.
+MAX_UNPACKED = 1 << 30
+MAX_CELLS = 50_000_000
+
+CHUNK, OVERLAP = 1 << 22, 32
+# The place of a cell in a sheet of Excel.
+PLACE = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
+# Rows and cells of a sheet of OpenDocument, which may stand for several.
+ROW = b"<table:table-row"
+ROW_TIMES = re.compile(rb'^[^>]*number-rows-repeated="([0-9]+)"')
+CELL = re.compile(rb"<table:(?:covered-)?table-cell([^>]*)>")
+CELL_TIMES = re.compile(rb'number-columns-repeated="([0-9]+)"')
+
+ADVICE = "Save it as CSV in Excel."
+
+
+class Sheet(NamedTuple):
+    """The names of the columns, the cells as words, and the number of each row in the sheet."""
+
+    names: list[str]
+    table: pa.Table
+    rows: list[int]
+
+
+class Spreadsheet:
+    """A table in a sheet of an Excel (.xlsx) or OpenDocument (.ods) file: the named sheet, or the first with cells."""
+
+    def __init__(self, source: Source, sheet: str | None = None) -> None:
+        self.source = source
+        self.sheet = sheet
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        return self._read().names
+
+    def blocks(self, wanted: Wanted) -> Iterator[Block]:
+        """Yield all rows as one block."""
+        found = self._read()
+        require_columns(found.names, wanted.columns or (), self.source.name)
+        if found.rows:
+            yield Block(0, 1, found.rows[0], found.rows[-1] - found.rows[0] + 1, self.source.n_bytes)
+
+    def parts(self, block: Block, wanted: Wanted) -> Iterator[Part]:
+        """Yield the rows of the sheet."""
+        found = self._read()
+        yield Part(found.table if wanted.columns is None else found.table.select(list(wanted.columns)), found.rows)
+
+    def _read(self) -> Sheet:
+        path = self.source.path
+        return _sheet(path, path.stat().st_mtime_ns, self.source.name, self.sheet)
+
+
+@lru_cache(maxsize=2)
+def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
+    """Return the content of a sheet; a file is read once as long as it does not change."""
+    with require_extra("excel", "reading .xlsx and .ods files"):
+        import python_calamine as calamine
+
+    try:
+        _check_size(path, name)
+        with calamine.CalamineWorkbook.from_path(path) as book:
+            cells, first = _cells(book, name, sheet)
+    except calamine.PasswordError as error:
+        raise ValueError(f"{name}: the file is protected by a password. {ADVICE}") from error
+    except (calamine.CalamineError, zipfile.BadZipFile, OSError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {ADVICE}") from error
+    names = [_word(cell) or "" for cell in cells[0]] if cells else []
+    if not any(names):
+        raise ValueError(f"{name}: expected the names of the columns in the first row, got an empty sheet.")
+    check_names(names, name)
+    kept = [j for j, column in enumerate(names) if column]
+    rows = [(first + i, row) for i, row in enumerate(cells) if i and any(cell != "" for cell in row)]
+    columns = [pa.array([_word(row[j]) for _, row in rows], type=pa.string()) for j in kept]
+    named = [names[j] for j in kept]
+    return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows])
+
+
+def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int]:
+    """Return the rows of a sheet from the first that is not empty, and the number of this one."""
+    if sheet is not None and sheet not in book.sheet_names:
+        there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
+        raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
+    filled = [found for one in book.sheet_names if (found := book.get_sheet_by_name(one)).height]
+    if sheet is None and len(filled) > 1:
+        logger.warning(
+            "%s: sheet %r is read; sheet='NAME' reads another of %s",
+            name,
+            filled[0].name,
+            first_of([one.name for one in filled]),
+        )
+    chosen = book.get_sheet_by_name(sheet) if sheet is not None else next(iter(filled), None)
+    if chosen is None or chosen.start is None:
+        return [], 1
+    row, column = chosen.start
+    return [line[column:] for line in chosen.to_python(skip_empty_area=False)[row:]], row + 1
+
+
+def _word(cell: Any) -> str | None:
+    """Return a cell as a CSV file has it, None if it is empty.
+
+    >>> [_word(cell) for cell in (5.0, 1.25, " a ", "", True, dt.date(2024, 1, 31), dt.datetime(2024, 1, 31, 12, 30))]
+    ['5', '1.25', 'a', None, 'True', '2024-01-31', '2024-01-31T12:30:00']
+    """
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, dt.date | dt.time):  # a datetime is a date
+        return cell.isoformat().removesuffix("T00:00:00")
+    return str(cell).strip() or None
+
+
+def _check_size(path: Path, name: str) -> None:
+    """Raise ValueError if a file would take too much memory: calamine makes room for all cells of a rectangle."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > MAX_UNPACKED:
+            raise ValueError(f"{name}: expected at most {MAX_UNPACKED >> 30} GB of unpacked cells, got more. {ADVICE}")
+        for member in members:
+            if member.filename.startswith("xl/worksheets/") and member.filename.endswith(".xml"):
+                n_rows, n_columns = _size_of_sheet(archive, member)
+            elif member.filename == "content.xml":
+                n_rows, n_columns = _size_of_content(archive.read(member))
+            else:
+                continue
+            if n_rows * n_columns > MAX_CELLS:
+                size = f"{n_rows:,} rows and {n_columns:,} columns"
+                raise ValueError(f"{name}: expected at most {MAX_CELLS:,} cells in a sheet, got {size}. {ADVICE}")
+
+
+def _size_of_sheet(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, int]:
+    """Return rows and columns of the rectangle with all cells of a sheet of Excel."""
+    n_rows = n_columns = 0
+    rest = b""
+    with archive.open(member) as stream:
+        while chunk := stream.read(CHUNK):
+            places = set(PLACE.findall(rest + chunk))
+            n_rows = max([n_rows, *(int(row) for _, row in places)])
+            n_columns = max([n_columns, *(_number(letters) for letters in {letters for letters, _ in places})])
+            rest = chunk[-OVERLAP:]
+    return n_rows, n_columns
+
+
+def _number(letters: bytes) -> int:
+    """Return the number of a column from its letters.
+
+    >>> _number(b"A"), _number(b"AB")
+    (1, 28)
+    """
+    found = 0
+    for letter in letters:
+        found = 26 * found + letter - ord("A") + 1
+    return found
+
+
+def _size_of_content(content: bytes) -> tuple[int, int]:
+    """Return rows and columns of a rectangle that holds the cells of all sheets of OpenDocument."""
+    n_rows = total = n_columns = 0
+    for piece in content.split(ROW)[1:]:
+        times = ROW_TIMES.match(piece)
+        total += int(times[1]) if times else 1
+        width = 0
+        for cell in CELL.finditer(piece):
+            repeated = CELL_TIMES.search(cell[1])
+            width += int(repeated[1]) if repeated else 1
+            if b"value-type" in cell[1]:
+                n_rows, n_columns = total, max(n_columns, width)
+    return n_rows, n_columns
