@@ -70,9 +70,7 @@ class Job:
             "comparisons and periods population.",
         ),
     ] = None
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels of some rows, drawn at random.")
-    ] = None
+    labels: Annotated[str | None, typer.Option(help="Column with labels of some rows, drawn at random.")] = None
     basis: Annotated[
         str,
         typer.Option(
