@@ -245,14 +245,15 @@ class Drift:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Return the offset that :meth:`to_json` wrote."""
         try:
-            known = {name: values[name] for name in cls.__annotations__}
-            arrays = {name: np.array(known[name], dtype=np.float64) for name in ("offset", "root")}
-            strengths = (float(known["strengths"][0]), float(known["strengths"][1]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            offset, root = (np.array(values[name], dtype=np.float64) for name in ("offset", "root"))
+            p, size, selection = (float(values[name]) for name in ("p_value", "size", "selection_p_value"))
+            c, stated = (float(values["strengths"][0]), float(values["strengths"][1])), bool(values["is_stated"])
+            counts = int(values["n_groups"]), int(values["n_labelled"])
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise ValueError(f"drift must be the result of Drift.to_json, got {str(values)[:60]!r}.") from error
-        if not (np.isfinite(arrays["offset"]).all() and np.isfinite(arrays["root"]).all()):
-            raise ValueError("offset and root must be finite.")
-        return cls(**(known | arrays | {"strengths": strengths}))
+        if offset.ndim != 1 or root.ndim != 2 or not (np.isfinite(offset).all() and np.isfinite(root).all()):
+            raise ValueError("drift must have a finite offset (n + d,) and root (n + d, k).")
+        return cls(offset, root, p, size, c, stated, *counts, selection_p_value=selection)
 
 
 def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = None) -> Drift:

@@ -156,8 +156,8 @@ class Estimates:
 
     @property
     def verdict(self) -> str:
-        """State whether all groups together differ from the training groups; empty if no common offset was found."""
-        if self.drift is None or self.moved is None:
+        """State whether all groups together differ from the training groups; empty without a common offset."""
+        if self.drift is None or self.moved is None or self.drift.n_groups < 2:
             return ""
         change = float((self.moved @ self.scale.numbers).mean())
         text = f"{self.drift} The common offset moves the {self.scale.name} by {change:+.3f} on average"
