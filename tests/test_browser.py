@@ -146,7 +146,7 @@ def walked(chromium, program, tmp_path_factory):
     browser.wait_for("Compare selected groups")
     browser.click("input[aria-label='compare grinder X']")
     browser.click("input[aria-label='compare kettle X']")
-    browser.click("text=Compare the groups")
+    browser.click("text=Compare selected groups")
     browser.wait_for("Comparison")
     browser.wait(lambda: loaded(browser), "the pictures")
     save(browser, "Download report", "report.html", folder)
