@@ -146,7 +146,7 @@ def walked(chromium, program, tmp_path_factory):
     browser.wait_for("Compare selected groups")
     browser.click("input[aria-label='compare grinder X']")
     browser.click("input[aria-label='compare kettle X']")
-    browser.click("text=Compare the groups")
+    browser.click("text=Compare selected groups")
     browser.wait_for("Comparison")
     browser.wait(lambda: loaded(browser), "the pictures")
     save(browser, "Download report", "report.html", folder)
@@ -304,7 +304,7 @@ def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_pat
 
 
 def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
-    frame = pd.DataFrame({"size": range(90), "grade": ["good", "bad", "fair"] * 30})
+    frame = pd.DataFrame({"size": range(90), "grade": ["gold", "bronze", "silver"] * 30})
     frame.to_csv(tmp_path / "grades.csv", index=False)
 
     def order():
@@ -314,13 +314,13 @@ def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
 
     browser.keys("#labelled", tmp_path / "grades.csv")
     browser.wait_for("Put these words in order")
-    assert order() == ["good", "bad", "fair"]
-    browser.run("document.querySelector(\"[aria-label='good later']\").focus()")
+    assert order() == ["gold", "bronze", "silver"]
+    browser.run("document.querySelector(\"[aria-label='gold later']\").focus()")
     browser.press(" ", " ")
-    assert order() == ["bad", "fair", "good"]
-    assert browser.text("[data-classes=grade] [data-told]") == "good is now number 3 of 3"
+    assert order() == ["bronze", "silver", "gold"]
+    assert browser.text("[data-classes=grade] [data-told]") == "gold is now number 3 of 3"
     browser.run(DRAG, "[data-classes=grade] li:nth-child(3)", "[data-classes=grade] li:nth-child(1)")
-    assert order() == ["good", "bad", "fair"]
+    assert order() == ["gold", "bronze", "silver"]
     sent = "return [...document.querySelectorAll('[data-classes=grade] input[name=class]')].map(e => e.value)"
     assert browser.run(sent) == ["0", "1", "2"]
 

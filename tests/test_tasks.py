@@ -42,7 +42,7 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
     for command in commands:
         assert main(command.split()) == 0, command
         assert capsys.readouterr().out, command
-    for name in ("quick.oq", "stars.csv", "stars.png", "lamp.png", "trend.png", "to_label.csv"):
+    for name in ("quick.oq", "stars.xlsx", "stars.png", "lamp.png", "trend.png", "to_label.csv"):
         assert (tmp_path / name).stat().st_size > 100
 
 
