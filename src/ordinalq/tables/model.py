@@ -442,7 +442,7 @@ class TableModel(BaseEstimator):
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
         _check_kinds(kinds, target, quantifier, where(frame))
-        groups = None
+        keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
             groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[codes]
