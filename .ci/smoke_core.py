@@ -32,7 +32,7 @@ estimates = quantifier.predict_groups(X, months, level=0.9)
 assert estimates.frame().shape[0] == 3
 assert (estimates.lower <= estimates.upper).all()
 assert "2024-01" in str(estimates.compare("2024-01", "2024-02"))
-assert "mean class" in str(estimates.trend())
+assert "3 groups" in str(estimates.trend())
 diagnosis = quantifier.diagnose(X)
 assert "600 items" in str(diagnosis)
 auto = oq.AutoQuantifier(budget="fast").fit(X, stars)

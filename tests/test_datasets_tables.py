@@ -254,9 +254,9 @@ def test_columns_of_the_same_name_are_refused(table):
 def test_tables_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
         oq.datasets.make_dataset(tmp_path / "absent.csv", "y")
-    (tmp_path / "table.xlsx").write_text("")
+    (tmp_path / "table.docx").write_text("")
     with pytest.raises(ValueError, match=r"expected a file \.csv"):
-        oq.datasets.make_dataset(tmp_path / "table.xlsx", "y")
+        oq.datasets.make_dataset(tmp_path / "table.docx", "y")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(ValueError, match=r"broken\.parquet: not a readable parquet file"):
         oq.datasets.make_dataset(tmp_path / "broken.parquet", "y")

@@ -85,7 +85,10 @@ def test_full_fried_has_the_configurations_of_the_paper():
     trials = [trial.method for unit in units for trial in unit.trials]
     assert sum(method in paper for method in trials) == 540
     # The default is fitted once, the others are on the scores of every forest.
-    assert [method for method in trials if method not in paper] == ["AutoQuantifier", *["AdjustedML", "GroupBLP"] * 12]
+    assert [method for method in trials if method not in paper] == [
+        "AutoQuantifier",
+        *["AdjustedML", "GroupBLP", "KDEy"] * 12,
+    ]
     assert sum(isinstance(unit, ScoredUnit) for unit in units) == 12
     # Nine binary forests for each of OQT and ARC and each classifier configuration: 216.
     assert sum(9 for unit in units if isinstance(unit, ItemUnit) and unit.trials[0].method in paper) == 216
@@ -94,7 +97,7 @@ def test_full_fried_has_the_configurations_of_the_paper():
 def test_methods_beyond_the_paper_stand_beside_its_own(tmp_path):
     config = CONFIG.replace('"PACC", "HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]', '"OPACC", "beyond"]')
     loaded = load_config(write_experiment(tmp_path, config, n_items=300))
-    assert loaded.methods == ("CC", "OPACC", "AutoQuantifier", "AdjustedML", "GroupBLP")
+    assert loaded.methods == ("CC", "OPACC", "AutoQuantifier", "AdjustedML", "GroupBLP", "KDEy")
     outcome = run(loaded, tmp_path / "results", n_jobs=1)
     assert set(outcome.validation["method"]) == set(loaded.methods)
     assert not outcome.validation["message"].any()

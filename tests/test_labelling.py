@@ -285,7 +285,7 @@ def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, c
     assert learned_groups(model.fitted())
     assert type(model.fitted().classifier).__name__ == "CrossFitted"
     run(*fit, "--out", tmp_path / "logistic.oq")
-    assert "GroupBLP on 2,400 items in 40 groups" in capsys.readouterr().out
+    assert "fitted on 2,400 items in 40 groups" in capsys.readouterr().out
 
 
 def test_labels_are_no_groups(tables, tmp_path, capsys):

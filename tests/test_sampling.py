@@ -78,7 +78,7 @@ def test_fit_learns_from_some_rows(folder, tmp_path, capsys, caplog):
     fit = ["fit", folder / "parts", "--target", "stars", "--features", "x", "--method", "PACC"]
     fit = [*map(str, fit), "--out", str(tmp_path / "m.oq"), "--max-items"]
     assert main([*fit, "600"]) == 0
-    assert "PACC on 600 items" in capsys.readouterr().out
+    assert "fitted on 600 items" in capsys.readouterr().out
     assert "learned from 600 of 4,000 rows, 15 % of each of 3 values of 'stars'" in caplog.text
     assert main([*fit, "2"]) == 2
     assert "--max-items must be at least the number of groups, 3, got 2" in capsys.readouterr().err

@@ -177,9 +177,9 @@ def labels_needed(
     now = widths(np.zeros(len(summary)), drift)
     labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, most)
     if not alone.all() and labels.any():
-        # Labels of all groups also tell of the common offset, so that fewer are needed.
+        # Labels of all groups also determine the common offset, so that other numbers are needed.
         drift = drift_of(quantifier, _expected(quantifier, summary, estimates.prevalences, labels))
-        labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, labels)
+        labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, most)
     basis = np.where(alone, "labels", "model")
     return LabelsNeeded(
         width,

@@ -327,8 +327,8 @@ class KDEy(_LikelihoodMethod):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, 300)
     >>> S = rng.dirichlet([1, 1, 1], 300) / 2 + np.eye(3)[y] / 2
-    >>> KDEy().fit_scores(S, y).predict_scores(S, [np.flatnonzero(y > 0)]).round(1)
-    array([[0. , 0.5, 0.5]])
+    >>> KDEy().fit_scores(S, y).predict_scores(S, [np.flatnonzero(y == 1)]).round(1)
+    array([[0., 1., 0.]])
     """
 
     paper_name = ""

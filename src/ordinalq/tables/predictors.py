@@ -71,7 +71,7 @@ def unused_reason(name: str, kind: str, column: "pd.Series[Any]") -> str:
         return "a date"
     if kind in ("number", "category") and parts & IDENTIFIERS:
         return "an identifier"
-    if kind != "number":
+    if kind != "number" or np.iscomplexobj(column):
         return ""
     if parts & TIMES:
         return "a date"
