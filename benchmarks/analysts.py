@@ -47,7 +47,7 @@ def amazon():
 
 
 def synthetic(n_products=16, n_items=60):
-    """Return made-up reviews in the columns of :func:`amazon`."""
+    """Return synthetic reviews in the columns of :func:`amazon`."""
     rng = np.random.default_rng(0)
     words = np.array(["awful", "poor", "usual", "good", "superb"])
     product = np.repeat([f"product {i:02d}" for i in range(n_products)], n_items)

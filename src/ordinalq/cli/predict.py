@@ -628,8 +628,13 @@ def _is_table(name: str) -> bool:
 def plan(
     job: Job,
     more: MoreArgument = None,
-    width: Annotated[float, typer.Option(help="Width of the interval to reach: in classes, or in shares.")] = 0.05,
-    quantity: Annotated[str, typer.Option(help="Whose interval: that of the 'mean' class, or of a class.")] = "mean",
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help="Width of the interval to reach. Default: 0.3 of the distance between classes, or 0.1 for a class."
+        ),
+    ] = None,
+    quantity: Annotated[str, typer.Option(help="Quantity of the interval: 'mean' class, or a class.")] = "mean",
     interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
     rows: Annotated[
         int | None, typer.Option(help="Draw exactly this many rows from all groups, or from --group; needs --out.")
@@ -648,7 +653,7 @@ def plan(
 
     job = job.and_files(more)
     made = job.options()
-    check_real("width", width, low=0, open_low=True)
+    width = _usual_width(job, quantity) if width is None else check_real("width", width, low=0, open_low=True)
     check_level(interval)
     if out is not None:
         if str(job.table) == "-":
@@ -658,6 +663,8 @@ def plan(
     for option in ("weight", "label_inclusion"):
         if getattr(job, option) is not None:
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
+    if job.tidy_groups:
+        raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:
         raise ValueError("--group needs --rows.")
     if rows is not None:
@@ -678,6 +685,16 @@ def plan(
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+
+
+def _usual_width(job: Job, quantity: str) -> float:
+    """Return a width that some dozens of labels reach: of the mean class, or of the prevalence of a class."""
+    from ordinalq.inference.model import scale_of
+
+    if quantity != "mean":
+        return 0.1
+    numbers = scale_of(job.quantifier).numbers
+    return 0.3 * float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
 
 
 def _draw_rows(

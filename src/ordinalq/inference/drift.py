@@ -56,7 +56,7 @@ FEWEST_GROUPS = 10
 # The groups differ as a whole if chance alone has a smaller probability, and the offset is at least this many standard
 # deviations of the groups: many groups show offsets that are too small to matter.
 LEVEL, NOTABLE = 0.05, 0.2
-# Variance of an offset that is no drift, over that of the groups: models of folds and of all items give other scores.
+# Variance of an offset that is not drift, over that of the groups: models of folds and of all items give other scores.
 OTHER_SCORES = 0.003
 # Labelled items are not a random draw if chance has a smaller probability.
 NOT_RANDOM = 0.001

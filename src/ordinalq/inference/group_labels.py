@@ -2,7 +2,7 @@
 
 With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group
 show theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning
-on the first gives a prior of this very group, and the second works as without labels. Omega, the covariance of the
+on the first gives a prior of this group, and the second works as without labels. Omega, the covariance of the
 items within the group, follows its shares: (labelled counts + nu p_hat + mu) / (m + nu + 1), where p_hat is the
 estimate without labels and nu the number of items that it is worth, so that few labels do not judge themselves.
 
@@ -140,7 +140,7 @@ def _condition(
 
 
 def within_groups(model: GroupModel, state: State, labels: GroupLabels, p: Floats, E: Floats) -> Floats:
-    """Return Omega of each group, (b, k, k): covariance of cumulative one-hot classes and of the looks of its items."""
+    """Return Omega of each group, (b, k, k): covariance of cumulative one-hot classes and of residuals of its items."""
     worth = np.trace(model.B) / np.maximum(np.trace(E, axis1=1, axis2=2), np.finfo(float).tiny)
     # More items than could be labelled would not change the shares any more.
     worth = np.minimum(worth, MOST_LABELS)[:, None]

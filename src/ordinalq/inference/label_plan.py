@@ -21,7 +21,7 @@ from ordinalq.samples.summary import Summary
 
 # Quantities that are means over the classes.
 MEANS = ("mean class", "mean position")
-# Labels of each group whose effect is told, whatever width is asked for.
+# Labels per group for which the width is stated in addition.
 HUNDRED = 100
 
 
@@ -164,7 +164,7 @@ def labels_needed(
         rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
         if len(rows):
             found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
-        # Methods that collect nothing need not know of a context.
+        # Methods that collect nothing need no context.
         context: dict[str, Any] = {} if drift is None else {"context": drift}
         closed = None if alone.all() else quantifier.infer(expected, options, level, **context).bounds
         if closed is not None:

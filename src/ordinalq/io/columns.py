@@ -193,7 +193,7 @@ def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
 
 
 def weights(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the weights in a column of a table or a portion of one, (N,): finite numbers >= 0."""
+    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0."""
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")

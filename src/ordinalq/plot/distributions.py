@@ -560,7 +560,7 @@ def _titles(given: Distributions, width: float) -> list[str]:
 
 
 def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str, *, warns: bool) -> None:
-    """Write below the pictures what the classes are, how many groups are not shown, and what a mark means."""
+    """Write the quantity, the number of groups not shown and the meaning of marks below the figure."""
     part = f"the {which} {shown} of {total:,} groups, in their order" if shown < total else ""
     first = f"{xlabel} ({part})" if xlabel and part else xlabel or part
     lines = [first, f"{MARK}{WARNING}" if warns else ""]

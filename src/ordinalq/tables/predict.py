@@ -40,7 +40,7 @@ def summarize_table(
     group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
     with a zone in UTC). None takes all rows as one group, "all".
 
-    The column `labels` has labels of some rows, a random draw of each group, and gaps; `label_inclusion` is the column
+    The column `labels` has labels of some rows, a random draw, and missing values; `label_inclusion` is the column
     of the probabilities with which these rows were drawn; `weight` is a column of weights of the kind `weight_type`.
     See :meth:`ordinalq.PACC.predict_groups`. With `tidy_groups`, groups whose names differ only in case and blanks are
     merged; a warning counts them otherwise. Number of workers and the like are those of
