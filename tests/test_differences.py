@@ -1,4 +1,4 @@
-"""difference_matrix and jaggedness."""
+"""Difference matrices and jaggedness of distributions on the simplex."""
 
 import numpy as np
 import pytest

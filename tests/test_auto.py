@@ -1,4 +1,4 @@
-"""The default: what `train` chooses, fits and says."""
+"""AutoQuantifier: the models that it chooses and fits, and the errors that it states."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Errors per sample, the signed-rank test, and which methods are bold."""
+"""Metrics: errors per sample, the signed-rank test, and which methods are bold."""
 
 import numpy as np
 import pytest
