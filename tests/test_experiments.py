@@ -238,6 +238,8 @@ def test_a_change_of_a_method_keeps_the_results_of_others(tmp_path, monkeypatch)
     monkeypatch.setattr(store, "_source", lambda name: source(name) + b"#" * name.endswith("solvers.quadratic"))
     changed = {label for label, key in keys().items() if before[label] != key}
     assert changed >= {label for label in before if label[1] != "scores"}
+    monkeypatch.setattr(store, "_source", lambda name: source(name) + b"#" * name.endswith("experiments.units"))
+    assert all(before[label] != key for label, key in keys().items())
 
 
 @pytest.mark.parametrize(

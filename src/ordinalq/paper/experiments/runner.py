@@ -332,7 +332,7 @@ class _Run:
 
     def _key(self, unit: Unit, kind: str) -> str:
         """Return the hash of everything that determines a part of a unit."""
-        about = unit.describe(kind) | self.common | {"code": code_hash(unit.modules(kind))}
+        about = unit.describe(kind) | self.common | {"code": code_hash(unit.modules(kind), [Unit.__module__])}
         used = {} if kind == "scores" else {one.method: self.outside[one.method] for one in unit.trials if one.path}
         return key_of(about | ({"outside": used} if used else {}))
 

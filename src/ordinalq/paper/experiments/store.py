@@ -197,8 +197,11 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("ordinalq", *PACKAGES)}
 
 
-def code_hash(modules: Iterable[str]) -> str:
-    """Return a hash of the source of some modules of the package and of all that they import from it."""
+def code_hash(modules: Iterable[str], alone: Iterable[str] = ()) -> str:
+    """Return a hash of the source of modules of the package and of all that they import from it.
+
+    Modules in `alone` count without their imports.
+    """
     found: set[str] = set()
     left = list(modules)
     while left:
@@ -207,7 +210,7 @@ def code_hash(modules: Iterable[str]) -> str:
             found.add(name)
             left += _imported(name)
     digest = hashlib.sha256()
-    for name in sorted(found):
+    for name in sorted(found | set(alone)):
         digest.update(_source(name))
     return digest.hexdigest()[:DIGITS]
 

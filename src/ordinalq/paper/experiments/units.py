@@ -108,7 +108,7 @@ def _dataset(config: Config, data: str | Path | None) -> Dataset:
 
 # Units
 
-# Modules that fit classifiers and judge methods. The data themselves are a part of every key.
+# Modules that fit classifiers and compare methods. The data themselves are a part of every key.
 COMPUTING = ("ordinalq.classifiers.registry", "ordinalq.model_selection.engine", "ordinalq.quantifiers.counting")
 
 
