@@ -387,6 +387,18 @@ def test_an_order_that_contradicts_the_data_is_questioned(rng, tmp_path, capsys)
     assert ", ".join(MOODS) in out or ", ".join(MOODS[::-1]) in out
 
 
+@pytest.mark.parametrize("given", [sorted(MOODS), [MOODS[-1], *MOODS[:-1]]], ids=["alphabetical", "last first"])
+def test_likely_mistakes_in_the_order_are_questioned(given, rng):
+    model = oq.TableModel(oq.PACC()).fit(moods(rng), "mood", classes=given)
+    assert model.quality_["better_order"] in (MOODS, MOODS[::-1])
+
+
+def test_a_right_order_of_rare_and_frequent_classes_is_not_questioned(rng):
+    code = rng.choice(5, size=4000, p=[0.02, 0.02, 0.05, 0.21, 0.7])
+    frame = pd.DataFrame({"x": code + rng.normal(scale=2.0, size=4000), "stars": code + 1})
+    assert oq.TableModel(oq.PACC()).fit(frame, "stars").quality_["better_order"] is None
+
+
 def test_groups_are_sorted_both_ways_and_found_by_a_part_of_their_name(rng, tmp_path, capsys):
     train = moods(rng)
     path = tmp_path / "m.oq"

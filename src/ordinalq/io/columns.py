@@ -4,6 +4,7 @@ A column is a "text", a "number", a "date" or a "category". The kinds are found 
 table must be readable in the same way. Dates are ISO 8601, or of another format that the kind names: "date:%m/%d/%Y".
 """
 
+import difflib
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,9 +50,11 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
         named = [name for name in present if name not in UNNAMED]
         dated = [name for name in missing if name.rpartition(":")[0] in known]
         periods = f"; periods of a column of dates are {', '.join(PERIODS)}, as in date:month" if dated else ""
+        near = difflib.get_close_matches(missing[0], named, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
-            f"{len(named)} columns: {_first(named)}{periods}."
+            f"{len(named)} columns: {_first(named)}{periods}.{hint}"
         )
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalq._utils.progress import tell
 from ordinalq._utils.text import percent
-from ordinalq._utils.validation import Codes, Floats
+from ordinalq._utils.validation import Codes, Floats, Index
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimates import Estimates, check_names
@@ -186,35 +186,49 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
         "median": names[median],
         "median_distance": float(np.abs(median - codes).mean()),
         "rare": {names[i]: int(counts[i]) for i in range(n) if counts[i] < RARE},
-        "better_order": _better_order(class_means(S[scored], y) if len(np.unique(y)) == n else None, names),
+        "better_order": _better_order(S[scored], y, names),
         "twice": _with_twice_as_many(quantifier, X, codes, groups, float((votes == y).mean())),
     }
 
 
-def _better_order(confusion: Floats | None, names: Sequence[str]) -> list[str] | None:
+def _better_order(S: Floats, codes: Codes, names: Sequence[str]) -> list[str] | None:
     """Return an order in which neighbours are confused more often, None if the given order is not contradicted.
 
-    The mean distance of the classes that are taken for one another is compared with its mean over all orders, which
-    are tried one by one. An order is contradicted if it is no better than an order at random.
+    Confusions are held-out scores in each class over their mean, so that frequent classes do not dominate. The cost of
+    an order is the mean distance of classes that are taken for one another. The best order of each half of the items
+    is applied to the other half. The given order is contradicted if both times the best one costs much less, and is
+    itself better than orders at random.
 
     Parameters
     ----------
-    confusion : ndarray (n, n) or None
-        Mean scores of the held-out items of each class (column); None if a class has none.
+    S : ndarray (N, n)
+        Held-out scores.
+    codes : ndarray (N,)
+        Classes of the items.
     names : list of str
         Classes in the given order.
     """
     n = len(names)
-    if confusion is None or not MIN_ORDERED <= n <= MAX_ORDERED:
+    if not MIN_ORDERED <= n <= MAX_ORDERED or np.bincount(codes, minlength=n).min() < RARE:
         return None
-    C = confusion + confusion.T
     orders = np.array([order for order in permutations(range(n)) if order[0] < order[-1]])
     ranks = np.argsort(orders, axis=1)
-    costs = sum(C[i, j] * np.abs(ranks[:, i] - ranks[:, j]) for i in range(n) for j in range(i))
-    given = sum(C[i, j] * (i - j) for i in range(n) for j in range(i))
-    if given < np.mean(costs):
-        return None
-    best = orders[int(np.argmin(costs))].tolist()
+
+    def costs(rows: Index) -> Floats:
+        M = class_means(S[rows], codes[rows])
+        C = M / M.mean(axis=1, keepdims=True)
+        C = C + C.T
+        return np.asarray(sum(C[i, j] * np.abs(ranks[:, i] - ranks[:, j]) for i in range(n) for j in range(i)))
+
+    # Both halves have items of every class.
+    by_class = np.argsort(codes, kind="stable")
+    halves = [costs(by_class[start::2]) for start in (0, 1)]
+    for here, there in (halves, halves[::-1]):
+        chosen = there[here.argmin()]
+        gained, possible = there[0] - chosen, there.mean() - there.min()
+        if there.mean() - chosen < possible / 2 or gained < possible / 2:
+            return None
+    best = orders[int(np.argmin(halves[0] + halves[1]))].tolist()
     # An order and its reverse are confused in the same way.
     flipped = np.corrcoef(best, np.arange(n))[0, 1] < 0
     return [names[i] for i in (best[::-1] if flipped else best)]
