@@ -415,6 +415,46 @@ def test_a_sheet_that_would_fill_the_memory_is_refused(tmp_path):
         open_table(path).columns()
 
 
+WIDE = '<c r="A1"><v>1</v></c><c r="XFD1"><v>1</v></c>'
+
+
+@pytest.mark.parametrize(
+    ("sheet", "member"),
+    [
+        (
+            '<row r="1"><c r="A1"><v>1</v></c></row><row><c s="0" r="XFD1048576"><v>1</v></c></row>',
+            "worksheets/sheet1.xml",
+        ),
+        ("<row r='1'><c r='A1'><v>1</v></c><c s='>' r = 'xfd1048576'><v>1</v></c></row>", "worksheets/sheet1.xml"),
+        (f'<row r="1">{WIDE}</row><row r="1048576"><c><v>1</v></c></row>', "worksheets/sheet1.xml"),
+        ('<row r="1"><c r="A1"><v>1</v></c><c r="XFD1048576"><v>1</v></c></row>', "elsewhere/sheet1.data"),
+        ('<x:row r="1"><x:c r="A1"><x:v>1</x:v></x:c><x:c r="XFD1048576"/></x:row>', "worksheets/sheet1.xml"),
+    ],
+)
+def test_the_size_of_a_sheet_is_found_however_its_cells_are_written(sheet, member, tmp_path):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
+    x = "x:" if "<x:" in sheet else ""
+    space = f'xmlns{x and ":x"}="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    body = f"<{x}worksheet {space}><{x}sheetData>{sheet}</{x}sheetData></{x}worksheet>"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            if name == "xl/worksheets/sheet1.xml":
+                new.writestr(f"xl/{member}", body)
+            else:
+                new.writestr(name, old.read(name).replace(b"worksheets/sheet1.xml", member.encode()))
+    with pytest.raises(ValueError, match=r"got 1,048,576 rows and 16,384 columns"):
+        open_table(changed).columns()
+
+
+def test_a_damaged_sheet_is_refused(tmp_path):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"</sheetData>", b"</sheet>"))
+    with pytest.raises(ValueError, match=r"u\.xlsx: not a readable Excel or OpenDocument file \(mismatched tag"):
+        open_table(changed).columns()
+
+
 def test_results_in_excel_have_number_formats_and_no_formulas(tmp_path):
     frame = pd.DataFrame({"product": ["=1+1", None], "n_items": [1200, 3], "5": [0.25, 1], "mean_class": [4.5, np.nan]})
     path = tmp_path / "r.xlsx"
