@@ -21,7 +21,9 @@ import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
+from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
+from ordinalq.tables.grouping import tidied
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
 from ordinalq.tables.scales import known_order
@@ -434,6 +436,16 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert [one["n_items"] for one in found] == [one["n_items"] for one in expected]
     assert_allclose([one["prevalences"] for one in found], [one["prevalences"] for one in expected], atol=1e-9)
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
+
+
+def test_groups_by_two_columns_are_merged_only_if_both_names_agree():
+    values = {"city": ["A", "A, b", "a", "A"], "shop": ["b, c", "c", "B,  C", "d"]}
+    keys, codes = Keys.of(values)
+    rows, kept = tidied(keys, np.ones(len(keys)), True)
+    assert (len(keys), len(kept)) == (4, 3)
+    new = rows[codes]
+    assert new[0] == new[2]
+    assert len(set(new.tolist())) == 3
 
 
 def test_a_large_but_uncertain_gain_is_not_called_no_better():

@@ -445,7 +445,7 @@ class TableModel(BaseEstimator):
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
-            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[codes]
+            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[0][codes]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
