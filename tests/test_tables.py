@@ -26,6 +26,7 @@ from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 from ordinalq.tables.grouping import tidied
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
+from ordinalq.tables.predictors import likely_groups, unused_reason
 from ordinalq.tables.scales import known_order
 
 
@@ -316,6 +317,44 @@ def test_identifiers_dates_votes_and_weights_are_not_learned_from_unless_they_ar
     named = oq.TableModel(quantifier, text=["comment"], features=["day", "numHelpful"]).fit(survey, "stars")
     assert named.kinds_ == {"comment": "text", "day": "date", "numHelpful": "number"}
     assert named.unused_ == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("consumer_price_index", [101.2, 99.8, 104.1, 110.0], ""),
+        ("heat_index", [80, 80, 95, 95], ""),
+        ("index", [7, 3, 12, 5], "an identifier"),
+        ("Weight (kg)", [71, 64.5, 90, 82], ""),
+        ("body weight", [71, 64.5, 90, 82], ""),
+        ("weight", [71, 64.5, 90, 82], "a weight"),
+        ("wt", [0.5, 1.5, 1, 1], "a weight"),
+        ("post_wgt", [0.5, 1.5, 1, 1], "a weight"),
+        ("survey_weight", [1200, 800, 950, 1100], "a weight"),
+    ],
+)
+def test_a_measured_column_is_not_taken_for_an_identifier_or_a_weight(name, values, reason):
+    assert unused_reason(name, "number", pd.Series(values)) == reason
+
+
+def test_names_of_groups_are_found_by_their_words():
+    names = [
+        "restored",
+        "history",
+        "capacity",
+        "shop",
+        "productId",
+        "storeid",
+        "subcategory",
+        "reviews.brand",
+        "Cities",
+    ]
+    assert likely_groups(dict.fromkeys(names, "category")) == names[3:]
+
+
+def test_do_not_know_has_no_place_between_disagree_and_agree():
+    assert known_order(["stimme nicht zu", "weiß nicht", "stimme zu"]) is None
+    assert known_order(["stimme zu", "weder noch", "stimme nicht zu"]) == ["stimme nicht zu", "weder noch", "stimme zu"]
 
 
 def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, rng):
