@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -367,7 +368,7 @@ def test_a_sheet_is_read_from_its_first_cell_and_without_empty_rows(tmp_path, ca
     assert frame.columns.tolist() == ["stars", "text", "ok"]
     assert frame.astype(object).where(frame.notna(), None).to_numpy().tolist() == [
         ["5", "good", None],
-        ["1.5", None, "True"],
+        ["1.5", None, "TRUE"],
     ]
     assert frame.index.tolist() == [4, 6]  # as Excel numbers them
     assert "sheet 'Data' is read" in caplog.text
@@ -444,6 +445,36 @@ def test_the_size_of_a_sheet_is_found_however_its_cells_are_written(sheet, membe
                 new.writestr(name, old.read(name).replace(b"worksheets/sheet1.xml", member.encode()))
     with pytest.raises(ValueError, match=r"got 1,048,576 rows and 16,384 columns"):
         open_table(changed).columns()
+
+
+def test_columns_without_a_name_are_counted(tmp_path, caplog):
+    cells = {(0, 0): "Report of May", (1, 0): "stars", (1, 1): "text", (1, 2): "shop", (2, 0): 5, (2, 1): "good"}
+    assert open_table(sheets(tmp_path / "t.xlsx", Data=cells)).columns() == ["Report of May"]
+    assert "t.xlsx: 2 of the columns have values but no name in row 1 and are not read" in caplog.text
+
+
+def test_formulas_without_a_stored_result_are_counted(tmp_path, caplog):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars", (1, 0): 5}), tmp_path / "u.xlsx"
+    cells = [
+        '<row r="1"><c r="A1" t="str"><v>stars</v></c></row>',
+        '<row r="2"><c r="A2"><f>1+1</f><v>2</v></c></row>',
+        '<row r="3"><c r="A3"><f>1+2</f><v></v></c></row>',
+        '<row r="4"><c r="A4"><f>1+3</f></c></row>',
+        '<row r="5"><c r="A5" t="str"><f>""</f><v></v></c></row>',
+        '<row r="6"><c r="A6"><v>4</v></c></row>',
+    ]
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = re.sub(
+                    rb"<sheetData>.*</sheetData>", f"<sheetData>{''.join(cells)}</sheetData>".encode(), content
+                )
+            new.writestr(name, content)
+    assert open_table(path).columns() == ["stars"]
+    assert "formulas" not in caplog.text
+    assert [word for word in open_table(changed).read()["stars"] if isinstance(word, str)] == ["2", "4"]
+    assert "u.xlsx: 2 formulas have no stored result" in caplog.text
 
 
 def test_a_damaged_sheet_is_refused(tmp_path):

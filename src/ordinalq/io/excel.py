@@ -7,7 +7,7 @@ import datetime as dt
 import logging
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,6 +96,15 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
     check_names(names, name)
     kept = [j for j, column in enumerate(names) if column]
     rows = [(first + i, row) for i, row in enumerate(cells) if i and any(cell != "" for cell in row)]
+    unnamed = sum(1 for j, column in enumerate(names) if not column and any(row[j] != "" for _, row in rows))
+    if unnamed:
+        logger.warning(
+            "%s: %d of the columns have values but no name in row %d and are not read; if the names are in a later "
+            "row, delete the rows above it",
+            name,
+            unnamed,
+            first,
+        )
     columns = [pa.array([_word(row[j]) for _, row in rows], type=pa.string()) for j in kept]
     named = [names[j] for j in kept]
     return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows])
@@ -125,8 +134,10 @@ def _word(cell: Any) -> str | None:
     """Return a cell as a CSV file has it, None if it is empty.
 
     >>> [_word(cell) for cell in (5.0, 1.25, " a ", "", True, dt.date(2024, 1, 31), dt.datetime(2024, 1, 31, 12, 30))]
-    ['5', '1.25', 'a', None, 'True', '2024-01-31', '2024-01-31T12:30:00']
+    ['5', '1.25', 'a', None, 'TRUE', '2024-01-31', '2024-01-31T12:30:00']
     """
+    if isinstance(cell, bool):
+        return str(cell).upper()
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
     if isinstance(cell, dt.date | dt.time):  # a datetime is a date
@@ -144,7 +155,15 @@ def _check_size(path: Path, name: str) -> None:
             if member.filename == "content.xml":
                 n_rows, n_columns = _size_of_content(_chunks(archive, member))
             elif _is_sheet(_chunks(archive, member)):
-                n_rows, n_columns = _size_of_sheet(_chunks(archive, member))
+                n_rows, n_columns, n_unknown = _size_of_sheet(_chunks(archive, member))
+                if n_unknown:
+                    logger.warning(
+                        "%s: %d formulas have no stored result (%s) and are read as missing values; open the file in "
+                        "Excel and save it",
+                        name,
+                        n_unknown,
+                        member.filename,
+                    )
             else:
                 continue
             if n_rows * n_columns > MAX_CELLS:
@@ -169,34 +188,48 @@ def _is_sheet(chunks: Iterator[bytes]) -> bool:
     return False
 
 
-def _parse(chunks: Iterator[bytes], start: Callable[[str, dict[str, str]], None]) -> None:
-    """Call `start` with the name and the attributes of each element."""
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = start
+def _parse(chunks: Iterator[bytes], parser: expat.XMLParserType) -> None:
+    """Parse a member."""
     for chunk in chunks:
         parser.Parse(chunk)
     parser.Parse(b"", True)
 
 
-def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int]:
-    """Return rows and columns of the rectangle with all cells of a sheet of Excel.
+def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int, int]:
+    """Return rows and columns of the rectangle with all cells of a sheet of Excel, and formulas without a result.
 
     Rows and cells without a place follow the one before.
     """
-    row = column = n_rows = n_columns = 0
+    row = column = n_rows = n_columns = n_formulas = n_results = 0
+    is_text = has_formula = False
+    parser = expat.ParserCreate()
 
     def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal row, column, n_rows, n_columns
+        nonlocal row, column, n_rows, n_columns, n_formulas, is_text, has_formula
         kind = element.rpartition(":")[2]
-        if kind == "row":
-            row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
-        elif kind == "c":
+        if kind == "c":
             at = _place(attributes.get("r", ""))
             row, column = at[0] or row, at[1] or column + 1
             n_rows, n_columns = max(n_rows, row), max(n_columns, column)
+            # A result that is a text may be empty.
+            is_text, has_formula = attributes.get("t") == "str", False
+            parser.CharacterDataHandler = None
+        elif kind == "row":
+            row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
+        elif kind == "f" and not is_text and not has_formula:
+            has_formula = True
+            n_formulas += 1
+        elif kind == "v" and has_formula:
+            parser.CharacterDataHandler = result
 
-    _parse(chunks, start)
-    return n_rows, n_columns
+    def result(_text: str) -> None:
+        nonlocal n_results
+        n_results += 1
+        parser.CharacterDataHandler = None
+
+    parser.StartElementHandler = start
+    _parse(chunks, parser)
+    return n_rows, n_columns, n_formulas - n_results
 
 
 def _place(word: str) -> tuple[int, int]:
@@ -239,7 +272,9 @@ def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int]:
             if any("value" in name or name == "table:formula" for name in attributes):
                 n_rows, n_columns = total, max(n_columns, width)
 
-    _parse(chunks, start)
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    _parse(chunks, parser)
     return n_rows, n_columns
 
 
