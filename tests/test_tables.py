@@ -477,6 +477,17 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
 
 
+def test_predict_groups_of_a_frame_merges_spellings_as_files_do(rng):
+    frame = moods(rng).assign(shop=rng.choice(["North", "north ", "zoo"], size=1000))
+    model = oq.TableModel(oq.PACC()).fit(frame.drop(columns="shop"), "mood")
+    with pytest.warns(UserWarning, match=r"3 groups of 'shop' are 2 .* Use tidy_groups=True"):
+        assert len(model.predict_groups(frame, by="shop")) == 3
+    found = model.predict_groups(frame, by="shop", tidy_groups=True, level=0.9)
+    expected = model.predict_groups(frame.assign(shop=frame["shop"].str.strip().str.title()), by="shop", level=0.9)
+    assert found.n_items.tolist() == expected.n_items.tolist()
+    assert_allclose(found.prevalences, expected.prevalences, atol=1e-9)
+
+
 def test_groups_by_two_columns_are_merged_only_if_both_names_agree():
     values = {"city": ["A", "A, b", "a", "A"], "shop": ["b, c", "c", "B,  C", "d"]}
     keys, codes = Keys.of(values)

@@ -43,6 +43,7 @@ from ordinalq.tables.grouping import (
     names_of,
     parsed_classes,
     tidied,
+    tidied_summary,
 )
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
@@ -540,6 +541,7 @@ class TableModel(BaseEstimator):
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
+        tidy_groups: bool = False,
     ) -> Estimates:
         """Estimate the class distribution of each group of rows.
 
@@ -564,9 +566,13 @@ class TableModel(BaseEstimator):
             Weights of the rows, or their column.
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+        tidy_groups : bool, default=False
+            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
+        if summary.keys is not None:
+            summary = tidied_summary(summary, tidy_groups)
         found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
