@@ -26,7 +26,7 @@ from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 from ordinalq.tables.grouping import tidied
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
-from ordinalq.tables.predictors import likely_groups, unused_reason
+from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 
@@ -360,6 +360,12 @@ def test_do_not_know_has_no_place_between_disagree_and_agree():
 def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, rng):
     told = survey[["comment", "stars"]].assign(recommends=survey["stars"] + 0.5 * rng.normal(size=600) > 3)
     assert oq.TableModel(oq.PCC()).fit(told, "stars").kinds_ == {"comment": "text", "recommends": "category"}
+
+
+def test_columns_next_to_text_that_cannot_be_compared_are_named_in_a_warning(caplog):
+    few = pd.DataFrame({"comment": ["one two", "three four"], "height": [1.5, 2.5]})
+    assert others_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
+    assert "columns next to text are used without a comparison of held-out errors: 'height'" in caplog.text
 
 
 def test_fit_lists_used_and_unused_columns_and_counts_of_rows(survey, tmp_path, capsys):

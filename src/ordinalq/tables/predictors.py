@@ -1,5 +1,6 @@
 """Columns of a table that a model learns from by default, and reasons for leaving out the others."""
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,8 @@ from ordinalq.classifiers.cross_fitting import make_folds
 from ordinalq.classifiers.registry import NEWTON
 from ordinalq.io.columns import parsed_numbers, typed
 from ordinalq.io.encoder import table_encoder
+
+logger = logging.getLogger("ordinalq")
 
 # Parts of names of columns. Names such as "reviews.numHelpful" have the parts reviews, num and helpful.
 # fmt: off
@@ -132,7 +135,8 @@ def others_help(table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, gro
     """Return whether other columns than text lower the error on held-out rows.
 
     Logistic regressions of text alone and of text with all other columns are compared by their log loss on the same
-    folds of at most 3,000 rows. Folds keep groups together.
+    folds of at most 3,000 rows. Folds keep groups together. If a table is too small for this, the columns are used and
+    a warning is logged.
 
     Parameters
     ----------
@@ -152,7 +156,9 @@ def others_help(table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, gro
         words = [TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=N_TERMS) for _ in texts]
         X = sparse.hstack([one.fit_transform(some[name]) for one, name in zip(words, texts, strict=True)]).tocsr()
         folds = make_folds(N_FOLDS, codes, groups, seen=False)
-    except ValueError:  # no word occurs twice, or too few rows or groups for folds
+    except ValueError as error:  # no word occurs twice, or too few rows or groups for folds
+        used = ", ".join(repr(name) for name in kinds if name not in texts)
+        logger.warning("columns next to text are used without a comparison of held-out errors: %s (%s)", used, error)
         return True
     rest = some[[name for name in kinds if name not in texts]]
     others = table_encoder(rest, scale=True).fit_transform(rest)
