@@ -19,7 +19,7 @@ from numpy.testing import assert_array_equal
 from ordinalq.io import columns, writing
 from ordinalq.io import columns as cells
 from ordinalq.io import csv as delimited
-from ordinalq.io.columns import MAX_COLUMNS, column_kinds, natural, typed
+from ordinalq.io.columns import MAX_COLUMNS, as_words, column_kinds, natural, typed
 from ordinalq.io.files import MAX_CELL
 from ordinalq.io.table import open_table
 
@@ -368,7 +368,7 @@ def test_a_sheet_is_read_from_its_first_cell_and_without_empty_rows(tmp_path, ca
     assert frame.columns.tolist() == ["stars", "text", "ok"]
     assert frame.astype(object).where(frame.notna(), None).to_numpy().tolist() == [
         ["5", "good", None],
-        ["1.5", None, "TRUE"],
+        ["1.5", None, "True"],
     ]
     assert frame.index.tolist() == [4, 6]  # as Excel numbers them
     assert "sheet 'Data' is read" in caplog.text
@@ -445,6 +445,12 @@ def test_the_size_of_a_sheet_is_found_however_its_cells_are_written(sheet, membe
                 new.writestr(name, old.read(name).replace(b"worksheets/sheet1.xml", member.encode()))
     with pytest.raises(ValueError, match=r"got 1,048,576 rows and 16,384 columns"):
         open_table(changed).columns()
+
+
+def test_true_and_false_of_excel_are_those_of_its_csv_files(tmp_path):
+    sheet = open_table(sheets(tmp_path / "t.xlsx", Data={(0, 0): "gift", (1, 0): True, (2, 0): False})).read()
+    text = open_table(written(tmp_path / "t.csv", "gift\nTRUE\nFALSE\n")).read()
+    assert as_words(sheet["gift"]) == as_words(text["gift"]) == ["True", "False"]
 
 
 def test_columns_without_a_name_are_counted(tmp_path, caplog):

@@ -134,10 +134,8 @@ def _word(cell: Any) -> str | None:
     """Return a cell as a CSV file has it, None if it is empty.
 
     >>> [_word(cell) for cell in (5.0, 1.25, " a ", "", True, dt.date(2024, 1, 31), dt.datetime(2024, 1, 31, 12, 30))]
-    ['5', '1.25', 'a', None, 'TRUE', '2024-01-31', '2024-01-31T12:30:00']
+    ['5', '1.25', 'a', None, 'True', '2024-01-31', '2024-01-31T12:30:00']
     """
-    if isinstance(cell, bool):
-        return str(cell).upper()
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
     if isinstance(cell, dt.date | dt.time):  # a datetime is a date
