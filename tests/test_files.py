@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from numpy.testing import assert_array_equal
 from ordinalq.io import columns, writing
 from ordinalq.io import columns as cells
 from ordinalq.io import csv as delimited
-from ordinalq.io.columns import MAX_COLUMNS, column_kinds, natural, typed
+from ordinalq.io.columns import MAX_COLUMNS, as_words, column_kinds, natural, typed
 from ordinalq.io.files import MAX_CELL
 from ordinalq.io.table import open_table
 
@@ -413,6 +414,82 @@ def test_a_sheet_that_would_fill_the_memory_is_refused(tmp_path):
     path = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars", (1_000_000, 1000): 1})
     with pytest.raises(ValueError, match=r"got 1,000,001 rows and 1,001 columns. Save it as CSV in Excel"):
         open_table(path).columns()
+
+
+WIDE = '<c r="A1"><v>1</v></c><c r="XFD1"><v>1</v></c>'
+
+
+@pytest.mark.parametrize(
+    ("sheet", "member"),
+    [
+        (
+            '<row r="1"><c r="A1"><v>1</v></c></row><row><c s="0" r="XFD1048576"><v>1</v></c></row>',
+            "worksheets/sheet1.xml",
+        ),
+        ("<row r='1'><c r='A1'><v>1</v></c><c s='>' r = 'xfd1048576'><v>1</v></c></row>", "worksheets/sheet1.xml"),
+        (f'<row r="1">{WIDE}</row><row r="1048576"><c><v>1</v></c></row>', "worksheets/sheet1.xml"),
+        ('<row r="1"><c r="A1"><v>1</v></c><c r="XFD1048576"><v>1</v></c></row>', "elsewhere/sheet1.data"),
+        ('<x:row r="1"><x:c r="A1"><x:v>1</x:v></x:c><x:c r="XFD1048576"/></x:row>', "worksheets/sheet1.xml"),
+    ],
+)
+def test_the_size_of_a_sheet_is_found_however_its_cells_are_written(sheet, member, tmp_path):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
+    x = "x:" if "<x:" in sheet else ""
+    space = f'xmlns{x and ":x"}="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    body = f"<{x}worksheet {space}><{x}sheetData>{sheet}</{x}sheetData></{x}worksheet>"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            if name == "xl/worksheets/sheet1.xml":
+                new.writestr(f"xl/{member}", body)
+            else:
+                new.writestr(name, old.read(name).replace(b"worksheets/sheet1.xml", member.encode()))
+    with pytest.raises(ValueError, match=r"got 1,048,576 rows and 16,384 columns"):
+        open_table(changed).columns()
+
+
+def test_true_and_false_of_excel_are_those_of_its_csv_files(tmp_path):
+    sheet = open_table(sheets(tmp_path / "t.xlsx", Data={(0, 0): "gift", (1, 0): True, (2, 0): False})).read()
+    text = open_table(written(tmp_path / "t.csv", "gift\nTRUE\nFALSE\n")).read()
+    assert as_words(sheet["gift"]) == as_words(text["gift"]) == ["True", "False"]
+
+
+def test_columns_without_a_name_are_counted(tmp_path, caplog):
+    cells = {(0, 0): "Report of May", (1, 0): "stars", (1, 1): "text", (1, 2): "shop", (2, 0): 5, (2, 1): "good"}
+    assert open_table(sheets(tmp_path / "t.xlsx", Data=cells)).columns() == ["Report of May"]
+    assert "t.xlsx: 2 of the columns have values but no name in row 1 and are not read" in caplog.text
+
+
+def test_formulas_without_a_stored_result_are_counted(tmp_path, caplog):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars", (1, 0): 5}), tmp_path / "u.xlsx"
+    cells = [
+        '<row r="1"><c r="A1" t="str"><v>stars</v></c></row>',
+        '<row r="2"><c r="A2"><f>1+1</f><v>2</v></c></row>',
+        '<row r="3"><c r="A3"><f>1+2</f><v></v></c></row>',
+        '<row r="4"><c r="A4"><f>1+3</f></c></row>',
+        '<row r="5"><c r="A5" t="str"><f>""</f><v></v></c></row>',
+        '<row r="6"><c r="A6"><v>4</v></c></row>',
+    ]
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = re.sub(
+                    rb"<sheetData>.*</sheetData>", f"<sheetData>{''.join(cells)}</sheetData>".encode(), content
+                )
+            new.writestr(name, content)
+    assert open_table(path).columns() == ["stars"]
+    assert "formulas" not in caplog.text
+    assert [word for word in open_table(changed).read()["stars"] if isinstance(word, str)] == ["2", "4"]
+    assert "u.xlsx: 2 formulas have no stored result" in caplog.text
+
+
+def test_a_damaged_sheet_is_refused(tmp_path):
+    path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"</sheetData>", b"</sheet>"))
+    with pytest.raises(ValueError, match=r"u\.xlsx: not a readable Excel or OpenDocument file \(mismatched tag"):
+        open_table(changed).columns()
 
 
 def test_results_in_excel_have_number_formats_and_no_formulas(tmp_path):

@@ -213,14 +213,41 @@ def test_plan_draws_exactly_as_many_rows_as_asked(method, tables, tmp_path, caps
     run(*call, 20, "--out", tmp_path / "group.csv", "--json")
     assert ("spread" in json.loads(capsys.readouterr().out)) == (method == "GroupBLP")
     for wrong, message in (
-        (["46", "--group", "7"], "at most the number of rows without a label, 45, got 46"),
-        (["5", "--group", "77"], "group must be one of the 13 groups, got '77'"),
-        (["5000"], "at most the number of rows without a label, 540, got 5,000"),
+        (["46", "--group", "7"], "expected at most 45 rows to draw, those without a label, got 46"),
+        (["5", "--group", "77"], "none of the 13 groups of 'shop' is '77'"),
+        (["5000"], "expected at most 540 rows to draw, those without a label, got 5,000"),
+        (["0"], "--rows must be at least 1, got 0"),
     ):
         assert main([str(word) for word in [*call, *wrong, "--out", tmp_path / "wrong.csv"]]) != 0
         assert message in " ".join(capsys.readouterr().err.split())
     assert main([str(word) for word in [*call, "5"]]) != 0
     assert "--rows needs --out" in capsys.readouterr().err
+
+
+def test_plan_finds_a_group_by_a_part_of_its_name(tables, tmp_path, capsys):
+    new = pd.read_csv(tables / "new.csv")
+    new["shop"] = "Shop " + new["shop"].astype(str) + " North"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    call = [
+        "plan",
+        tables / "PACC.oq",
+        tmp_path / "new.csv",
+        "--by",
+        "shop",
+        "--rows",
+        5,
+        "--out",
+        tmp_path / "rows.csv",
+    ]
+    run(*call, "--group", "shop 7", "--json")
+    assert json.loads(capsys.readouterr().out)["group"] == "Shop 7 North"
+    assert set(pd.read_csv(tmp_path / "rows.csv")["shop"]) == {"Shop 7 North"}
+    run(*call, "--group", "shop 7")
+    assert "from the rows of Shop 7 North without a label" in " ".join(capsys.readouterr().out.split())
+    assert main([str(word) for word in [*call, "--group", "north"]]) != 0
+    assert "of the 13 groups of 'shop' contain 'north'" in " ".join(capsys.readouterr().err.split())
+    assert main([str(word) for word in [*call, "--group", "Shop 7 Nort h"]]) != 0
+    assert "?." not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", ["GroupBLP", "PACC"])

@@ -21,9 +21,12 @@ import ordinalq as oq
 from ordinalq import aliases
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
+from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
+from ordinalq.tables.grouping import tidied
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
+from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 
@@ -316,9 +319,53 @@ def test_identifiers_dates_votes_and_weights_are_not_learned_from_unless_they_ar
     assert named.unused_ == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("consumer_price_index", [101.2, 99.8, 104.1, 110.0], ""),
+        ("heat_index", [80, 80, 95, 95], ""),
+        ("index", [7, 3, 12, 5], "an identifier"),
+        ("Weight (kg)", [71, 64.5, 90, 82], ""),
+        ("body weight", [71, 64.5, 90, 82], ""),
+        ("weight", [71, 64.5, 90, 82], "a weight"),
+        ("wt", [0.5, 1.5, 1, 1], "a weight"),
+        ("post_wgt", [0.5, 1.5, 1, 1], "a weight"),
+        ("survey_weight", [1200, 800, 950, 1100], "a weight"),
+    ],
+)
+def test_a_measured_column_is_not_taken_for_an_identifier_or_a_weight(name, values, reason):
+    assert unused_reason(name, "number", pd.Series(values)) == reason
+
+
+def test_names_of_groups_are_found_by_their_words():
+    names = [
+        "restored",
+        "history",
+        "capacity",
+        "shop",
+        "productId",
+        "storeid",
+        "subcategory",
+        "reviews.brand",
+        "Cities",
+    ]
+    assert likely_groups(dict.fromkeys(names, "category")) == names[3:]
+
+
+def test_do_not_know_has_no_place_between_disagree_and_agree():
+    assert known_order(["stimme nicht zu", "weiß nicht", "stimme zu"]) is None
+    assert known_order(["stimme zu", "weder noch", "stimme nicht zu"]) == ["stimme nicht zu", "weder noch", "stimme zu"]
+
+
 def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, rng):
     told = survey[["comment", "stars"]].assign(recommends=survey["stars"] + 0.5 * rng.normal(size=600) > 3)
     assert oq.TableModel(oq.PCC()).fit(told, "stars").kinds_ == {"comment": "text", "recommends": "category"}
+
+
+def test_columns_next_to_text_that_cannot_be_compared_are_named_in_a_warning(caplog):
+    few = pd.DataFrame({"comment": ["one two", "three four"], "height": [1.5, 2.5]})
+    assert others_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
+    assert "columns next to text are used without a comparison of held-out errors: 'height'" in caplog.text
 
 
 def test_fit_lists_used_and_unused_columns_and_counts_of_rows(survey, tmp_path, capsys):
@@ -446,6 +493,27 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert [one["n_items"] for one in found] == [one["n_items"] for one in expected]
     assert_allclose([one["prevalences"] for one in found], [one["prevalences"] for one in expected], atol=1e-9)
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
+
+
+def test_predict_groups_of_a_frame_merges_spellings_as_files_do(rng):
+    frame = moods(rng).assign(shop=rng.choice(["North", "north ", "zoo"], size=1000))
+    model = oq.TableModel(oq.PACC()).fit(frame.drop(columns="shop"), "mood")
+    with pytest.warns(UserWarning, match=r"3 groups of 'shop' are 2 .* Use tidy_groups=True"):
+        assert len(model.predict_groups(frame, by="shop")) == 3
+    found = model.predict_groups(frame, by="shop", tidy_groups=True, level=0.9)
+    expected = model.predict_groups(frame.assign(shop=frame["shop"].str.strip().str.title()), by="shop", level=0.9)
+    assert found.n_items.tolist() == expected.n_items.tolist()
+    assert_allclose(found.prevalences, expected.prevalences, atol=1e-9)
+
+
+def test_groups_by_two_columns_are_merged_only_if_both_names_agree():
+    values = {"city": ["A", "A, b", "a", "A"], "shop": ["b, c", "c", "B,  C", "d"]}
+    keys, codes = Keys.of(values)
+    rows, kept = tidied(keys, np.ones(len(keys)), True)
+    assert (len(keys), len(kept)) == (4, 3)
+    new = rows[codes]
+    assert new[0] == new[2]
+    assert len(set(new.tolist())) == 3
 
 
 def test_a_large_but_uncertain_gain_is_not_called_no_better():

@@ -713,6 +713,8 @@ def _draw_rows(
 
     if out is None:
         raise ValueError("--rows needs --out, the file for the rows.")
+    if n_rows < 1:
+        raise ValueError(f"--rows must be at least 1, got {n_rows}.")
     if group is not None and job.by is None:
         raise ValueError("--group needs --by, the column of the groups.")
     with job.reading() as how:
@@ -723,11 +725,11 @@ def _draw_rows(
     with writing.replacing(out) as path:
         writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)
     if job.json:
-        say_json({"rows": len(found.rows), "group": group} | _spread_result(found.spread))
+        say_json({"rows": len(found.rows), "group": found.group} | _spread_result(found.spread))
         return
     if found.spread is not None:
         display.sentences(f"{found.spread}")
-    where = "all rows without a label" if group is None else f"the rows of {group} without a label"
+    where = "all rows without a label" if found.group is None else f"the rows of {found.group} without a label"
     say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
 
 

@@ -121,13 +121,17 @@ def is_words(column: "pd.Series[Any]") -> bool:
     return bool(pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column))
 
 
+# True and false in the CSV files that Excel writes.
+EXCEL_WORDS = {"TRUE": "True", "FALSE": "False"}
+
+
 def as_words(column: Any) -> list[str | None]:
     """Return values as words that do not depend on the kind of file: 1, 1.0, "1" and "1.0" are "1".
 
     None where missing.
 
-    >>> as_words([1, 1.0, " 1.0 ", "one", None, True])
-    ['1', '1', '1', 'one', None, 'True']
+    >>> as_words([1, 1.0, " 1.0 ", "one", None, True, "TRUE"])
+    ['1', '1', '1', 'one', None, 'True', 'True']
     """
     if not hasattr(column, "dtype") or len(column) < 100:
         return [_word(value) for value in column]
@@ -156,7 +160,7 @@ def _word(value: Any) -> str | None:
         word = value.strip()
         # As programs write whole numbers of columns with gaps.
         is_whole = word.endswith(".0") and word[:-2].removeprefix("-").isdecimal()
-        return word[:-2] if is_whole else word
+        return word[:-2] if is_whole else EXCEL_WORDS.get(word, word)
     if value is None or pd.isna(value):
         return None
     if isinstance(value, float | np.floating):

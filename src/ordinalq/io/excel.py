@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.parsers import expat
 
 import pyarrow as pa
 
@@ -25,14 +26,14 @@ logger = logging.getLogger("ordinalq")
 MAX_UNPACKED = 1 << 30
 MAX_CELLS = 50_000_000
 
-CHUNK, OVERLAP = 1 << 22, 32
-# The place of a cell in a sheet of Excel.
-PLACE = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"')
-# Rows and cells of a sheet of OpenDocument, which may stand for several.
-ROW = b"<table:table-row"
-ROW_TIMES = re.compile(rb'^[^>]*number-rows-repeated="([0-9]+)"')
-CELL = re.compile(rb"<table:(?:covered-)?table-cell([^>]*)>")
-CELL_TIMES = re.compile(rb'number-columns-repeated="([0-9]+)"')
+CHUNK = 1 << 22
+# Any sheet of Excel has this element. A file may name its members as it likes.
+SHEET = re.compile(rb"<(?:[^\s<>/]+:)?sheetData\b")
+LONGEST_TAG = 256
+# The place of a cell in a sheet of Excel, or the number of a row.
+PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
+# Cells of a sheet of OpenDocument.
+CELLS = {"table:table-cell", "table:covered-table-cell"}
 
 ADVICE = "Save it as CSV in Excel."
 
@@ -85,7 +86,7 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
             cells, first = _cells(book, name, sheet)
     except calamine.PasswordError as error:
         raise ValueError(f"{name}: the file is protected by a password. {ADVICE}") from error
-    except (calamine.CalamineError, zipfile.BadZipFile, OSError) as error:
+    except (calamine.CalamineError, zipfile.BadZipFile, expat.ExpatError, OSError) as error:
         if isinstance(error, PermissionError):
             raise
         raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {ADVICE}") from error
@@ -95,6 +96,15 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
     check_names(names, name)
     kept = [j for j, column in enumerate(names) if column]
     rows = [(first + i, row) for i, row in enumerate(cells) if i and any(cell != "" for cell in row)]
+    unnamed = sum(1 for j, column in enumerate(names) if not column and any(row[j] != "" for _, row in rows))
+    if unnamed:
+        logger.warning(
+            "%s: %d of the columns have values but no name in row %d and are not read; if the names are in a later "
+            "row, delete the rows above it",
+            name,
+            unnamed,
+            first,
+        )
     columns = [pa.array([_word(row[j]) for _, row in rows], type=pa.string()) for j in kept]
     named = [names[j] for j in kept]
     return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows])
@@ -140,10 +150,18 @@ def _check_size(path: Path, name: str) -> None:
         if sum(member.file_size for member in members) > MAX_UNPACKED:
             raise ValueError(f"{name}: expected at most {MAX_UNPACKED >> 30} GB of unpacked cells, got more. {ADVICE}")
         for member in members:
-            if member.filename.startswith("xl/worksheets/") and member.filename.endswith(".xml"):
-                n_rows, n_columns = _size_of_sheet(archive, member)
-            elif member.filename == "content.xml":
-                n_rows, n_columns = _size_of_content(archive.read(member))
+            if member.filename == "content.xml":
+                n_rows, n_columns = _size_of_content(_chunks(archive, member))
+            elif _is_sheet(_chunks(archive, member)):
+                n_rows, n_columns, n_unknown = _size_of_sheet(_chunks(archive, member))
+                if n_unknown:
+                    logger.warning(
+                        "%s: %d formulas have no stored result (%s) and are read as missing values; open the file in "
+                        "Excel and save it",
+                        name,
+                        n_unknown,
+                        member.filename,
+                    )
             else:
                 continue
             if n_rows * n_columns > MAX_CELLS:
@@ -151,41 +169,114 @@ def _check_size(path: Path, name: str) -> None:
                 raise ValueError(f"{name}: expected at most {MAX_CELLS:,} cells in a sheet, got {size}. {ADVICE}")
 
 
-def _size_of_sheet(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return rows and columns of the rectangle with all cells of a sheet of Excel."""
-    n_rows = n_columns = 0
-    rest = b""
+def _chunks(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a member."""
     with archive.open(member) as stream:
         while chunk := stream.read(CHUNK):
-            places = set(PLACE.findall(rest + chunk))
-            n_rows = max([n_rows, *(int(row) for _, row in places)])
-            n_columns = max([n_columns, *(_number(letters) for letters in {letters for letters, _ in places})])
-            rest = chunk[-OVERLAP:]
-    return n_rows, n_columns
+            yield chunk
 
 
-def _number(letters: bytes) -> int:
+def _is_sheet(chunks: Iterator[bytes]) -> bool:
+    """Return whether a member of an Excel file has rows of cells."""
+    rest = b""
+    for chunk in chunks:
+        if SHEET.search(rest + chunk):
+            return True
+        rest = chunk[-LONGEST_TAG:]
+    return False
+
+
+def _parse(chunks: Iterator[bytes], parser: expat.XMLParserType) -> None:
+    """Parse a member."""
+    for chunk in chunks:
+        parser.Parse(chunk)
+    parser.Parse(b"", True)
+
+
+def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int, int]:
+    """Return rows and columns of the rectangle with all cells of a sheet of Excel, and formulas without a result.
+
+    Rows and cells without a place follow the one before.
+    """
+    row = column = n_rows = n_columns = n_formulas = n_results = 0
+    is_text = has_formula = False
+    parser = expat.ParserCreate()
+
+    def start(element: str, attributes: dict[str, str]) -> None:
+        nonlocal row, column, n_rows, n_columns, n_formulas, is_text, has_formula
+        kind = element.rpartition(":")[2]
+        if kind == "c":
+            at = _place(attributes.get("r", ""))
+            row, column = at[0] or row, at[1] or column + 1
+            n_rows, n_columns = max(n_rows, row), max(n_columns, column)
+            # A result that is a text may be empty.
+            is_text, has_formula = attributes.get("t") == "str", False
+            parser.CharacterDataHandler = None
+        elif kind == "row":
+            row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
+        elif kind == "f" and not is_text and not has_formula:
+            has_formula = True
+            n_formulas += 1
+        elif kind == "v" and has_formula:
+            parser.CharacterDataHandler = result
+
+    def result(_text: str) -> None:
+        nonlocal n_results
+        n_results += 1
+        parser.CharacterDataHandler = None
+
+    parser.StartElementHandler = start
+    _parse(chunks, parser)
+    return n_rows, n_columns, n_formulas - n_results
+
+
+def _place(word: str) -> tuple[int, int]:
+    """Return the numbers of row and column of a cell, 0 if they are not given.
+
+    >>> _place("AB12"), _place("7"), _place("")
+    ((12, 28), (7, 0), (0, 0))
+    """
+    found = PLACE.match(word)
+    assert found is not None  # the pattern matches the empty text
+    return int(found[2] or 0), _number(found[1].upper())
+
+
+@lru_cache(maxsize=1 << 15)
+def _number(letters: str) -> int:
     """Return the number of a column from its letters.
 
-    >>> _number(b"A"), _number(b"AB")
+    >>> _number("A"), _number("AB")
     (1, 28)
     """
     found = 0
     for letter in letters:
-        found = 26 * found + letter - ord("A") + 1
+        found = 26 * found + ord(letter) - ord("A") + 1
     return found
 
 
-def _size_of_content(content: bytes) -> tuple[int, int]:
-    """Return rows and columns of a rectangle that holds the cells of all sheets of OpenDocument."""
-    n_rows = total = n_columns = 0
-    for piece in content.split(ROW)[1:]:
-        times = ROW_TIMES.match(piece)
-        total += int(times[1]) if times else 1
-        width = 0
-        for cell in CELL.finditer(piece):
-            repeated = CELL_TIMES.search(cell[1])
-            width += int(repeated[1]) if repeated else 1
-            if b"value-type" in cell[1]:
+def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int]:
+    """Return rows and columns of a rectangle that holds the cells of all sheets of OpenDocument.
+
+    A row or a cell may stand for several. Empty ones at the end do not count.
+    """
+    n_rows = total = n_columns = width = 0
+
+    def start(element: str, attributes: dict[str, str]) -> None:
+        nonlocal n_rows, total, n_columns, width
+        if element == "table:table-row":
+            total, width = total + _times(attributes, "table:number-rows-repeated"), 0
+        elif element in CELLS:
+            width += _times(attributes, "table:number-columns-repeated")
+            if any("value" in name or name == "table:formula" for name in attributes):
                 n_rows, n_columns = total, max(n_columns, width)
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    _parse(chunks, parser)
     return n_rows, n_columns
+
+
+def _times(attributes: dict[str, str], name: str) -> int:
+    """Return how many rows or cells one element stands for."""
+    times = attributes.get(name, "1")
+    return int(times) if times.isdecimal() else 1

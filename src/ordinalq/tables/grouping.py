@@ -153,42 +153,48 @@ class Grouping:
 
 
 def spellings(keys: Keys, n_items: Any) -> Index:
-    """Return for each group the position of the largest group of the same name but for case and blanks, (B,)."""
-    largest: dict[str, int] = {}
-    folded = [" ".join(label.casefold().split()) for label in keys.labels()]
+    """Return for each group the position of the largest group of the same name but for case and blanks, (B,).
+
+    Groups by several columns are the same if their names in each column are.
+    """
+    largest: dict[tuple[str, ...], int] = {}
+    names = zip(*(column.labels() for column in keys.columns), strict=True)
+    folded = [tuple(" ".join(label.casefold().split()) for label in name) for name in names]
     for b, name in enumerate(folded):
         if name not in largest or n_items[b] > n_items[largest[name]]:
             largest[name] = b
     return np.array([largest[name] for name in folded], dtype=np.intp)
 
 
-def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> Index:
-    """Return the new number of each group (B,): those of the same name but for case and blanks are merged.
+def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
+    """Return the new number of each group (B,), and the old numbers of the groups that are kept.
 
-    Without `tidy_groups` every group keeps its number, and a warning counts the groups that would be merged.
+    Groups of the same name but for case and blanks are merged into the largest of them. Without `tidy_groups` every
+    group keeps its number, and a warning counts the groups that would be merged.
     """
+    all_groups = np.arange(len(keys))
     if len(keys) > MOST_CHECKED and not tidy_groups:
-        return np.arange(len(keys))
+        return all_groups, all_groups
     target = spellings(keys, n_items)
     kept = np.unique(target)
-    if len(kept) < len(target) and not tidy_groups:
-        labels, b = keys.labels(), int(np.flatnonzero(target != np.arange(len(target)))[0])
+    if tidy_groups:
+        return np.searchsorted(kept, target), kept
+    if len(kept) < len(target):
+        labels, b = keys.labels(), int(np.flatnonzero(target != all_groups)[0])
         warnings.warn(
             f"the {len(target):,} groups of {keys.name!r} are {len(kept):,} if case and blanks do not count, such as "
             f"{labels[target[b]]!r} and {labels[b]!r}. Use tidy_groups=True to merge them.",
             UserWarning,
             stacklevel=3,
         )
-    return np.searchsorted(kept, target) if tidy_groups else np.arange(len(target))
+    return all_groups, all_groups
 
 
 def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
     """Return the summary of merged groups, see :func:`tidied`; they have the name of the largest of them."""
     assert summary.keys is not None
-    rows = tidied(summary.keys, summary.n_items, tidy_groups)
-    if rows.max(initial=-1) + 1 == len(rows):
-        return summary
-    return summary.regrouped(rows, summary.keys[np.unique(spellings(summary.keys, summary.n_items))])
+    rows, kept = tidied(summary.keys, summary.n_items, tidy_groups)
+    return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
 
 
 def as_list(by: By) -> list[str]:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.text import nearest
 from ordinalq._utils.validation import Index, Mask, check_integer, check_random_state
 from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels, drawn_items, labels_needed, spread_labels
 from ordinalq.inference.options import IntervalOptions
@@ -15,6 +14,7 @@ from ordinalq.samples.keys import Keys
 from ordinalq.tables.aggregate import Reading, read_summary
 from ordinalq.tables.grouping import By, Grouping
 from ordinalq.tables.inner import fitted_quantifier
+from ordinalq.tables.predict import find_group
 
 
 class LabelPlan(NamedTuple):
@@ -63,10 +63,12 @@ class DrawnRows(NamedTuple):
     """Rows to label, drawn at random from all rows without a label or from those of one group.
 
     `spread` has the expected effect on all groups; None if rows are of one group or the method has no model of groups.
+    `group` is the name of the group; None if rows are of all groups.
     """
 
     rows: pd.DataFrame
     spread: SpreadLabels | None
+    group: str | None
 
 
 def draw_rows(
@@ -86,8 +88,8 @@ def draw_rows(
 ) -> DrawnRows:
     """Draw exactly `n_rows` rows to label at random from all rows without a label, or from those of one group.
 
-    The group is named as in the output. The columns of the rows are as in :func:`rows_to_label`; the other parameters
-    are those of :func:`plan_labels`.
+    The group is named as in the output, or by a part of its name that no other name has. The columns of the rows are as
+    in :func:`rows_to_label`; the other parameters are those of :func:`plan_labels`.
     """
     n_rows = check_integer("n_rows", n_rows, minimum=1)
     groups = Grouping(by, file.format)
@@ -97,19 +99,18 @@ def draw_rows(
     codes, free = _groups_of_rows(file, summary.keys, by, labels)
     if group is not None:
         order, shown = groups.order(summary.keys)
-        names = shown.labels()
-        if group not in names:
-            raise ValueError(f"group must be one of the {len(names):,} groups, got {group!r}{nearest(group, names)}.")
-        free &= codes == order[names.index(group)]
+        found = find_group(shown, group)
+        group = shown.labels()[found]
+        free &= codes == order[found]
     if n_rows > free.sum():
-        raise ValueError(f"n_rows must be at most the number of rows without a label, {free.sum():,}, got {n_rows:,}.")
+        raise ValueError(f"expected at most {free.sum():,} rows to draw, those without a label, got {n_rows:,}.")
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[check_random_state(random_state).choice(np.flatnonzero(free), n_rows, replace=False)] = True
     spread = None
     if group is None and quantifier.traits.has_group_model and len(summary) > 1:
         more: dict[str, Any] = {"quantity": quantity, "level": level, "options": options}
         spread = spread_labels(quantifier, summary, n_labels=n_rows, **more)
-    return DrawnRows(_rows(file, chosen, target), spread)
+    return DrawnRows(_rows(file, chosen, target), spread, group)
 
 
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:

@@ -43,6 +43,7 @@ from ordinalq.tables.grouping import (
     names_of,
     parsed_classes,
     tidied,
+    tidied_summary,
 )
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
@@ -459,7 +460,7 @@ class TableModel(BaseEstimator):
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
-            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[codes]
+            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[0][codes]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
@@ -554,6 +555,7 @@ class TableModel(BaseEstimator):
         options: IntervalOptions | None = None,
         sample_weight: Any = None,
         weight_type: str = "survey",
+        tidy_groups: bool = False,
     ) -> Estimates:
         """Estimate the class distribution of each group of rows.
 
@@ -578,9 +580,13 @@ class TableModel(BaseEstimator):
             Weights of the rows, or their column.
         weight_type : {"survey", "frequency"}, default="survey"
             What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+        tidy_groups : bool, default=False
+            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
+        if summary.keys is not None:
+            summary = tidied_summary(summary, tidy_groups)
         found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 

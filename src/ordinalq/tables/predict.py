@@ -61,16 +61,20 @@ def chosen(summary: Summary, names: Sequence[str]) -> Summary:
     A group is also found by a part of its name that no other name has, in any case.
     """
     assert summary.keys is not None
-    positions = {label: row for row, label in enumerate(summary.keys.labels())}
-    if len(summary.keys.columns) > 1:
-        tight = {label.replace(AND, ","): label for label in positions}
-        names = [name if name in positions else tight.get(name, name) for name in names]
-    picked = np.array([positions[_found(name, list(positions), summary.keys.name)] for name in names])
+    picked = np.array([find_group(summary.keys, name) for name in names])
     if len(set(picked.tolist())) < len(picked):
         raise ValueError(f"expected different groups, but two of {', '.join(map(repr, names))} are the same.")
     rows = np.full(len(summary), -1, dtype=np.intp)
     rows[picked] = np.arange(len(picked))
     return summary.regrouped(rows, summary.keys[picked])
+
+
+def find_group(keys: Keys, name: str) -> int:
+    """Return the position of the group that a name, or a part that no other name has, stands for; "a,b" is "a, b"."""
+    labels = keys.labels()
+    if len(keys.columns) > 1 and name not in labels:
+        name = {label.replace(AND, ","): label for label in labels}.get(name, name)
+    return labels.index(_found(name, labels, keys.name))
 
 
 def _found(name: str, labels: Sequence[str], column: str) -> str:

@@ -1,5 +1,6 @@
 """Columns of a table that a model learns from by default, and reasons for leaving out the others."""
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,14 +18,20 @@ from ordinalq.classifiers.registry import NEWTON
 from ordinalq.io.columns import parsed_numbers, typed
 from ordinalq.io.encoder import table_encoder
 
+logger = logging.getLogger("ordinalq")
+
 # Parts of names of columns. Names such as "reviews.numHelpful" have the parts reviews, num and helpful.
 # fmt: off
 IDENTIFIERS = {
     "id", "ids", "uuid", "guid", "respondent", "respondents", "caseid", "userid", "respid", "asin", "asins", "sku",
-    "ean", "isbn", "url", "urls", "link", "email", "username", "reviewer", "reviewerid", "index", "rownumber",
+    "ean", "isbn", "url", "urls", "link", "email", "username", "reviewer", "reviewerid", "rownumber",
 }
 WEIGHTS = {
-    "weight", "weights", "wgt", "wgts", "gewicht", "gewichte", "poids", "peso",
+    "weight", "weights", "wgt", "wgts", "wt", "gewicht", "gewichte", "poids", "peso",
+}
+# Weights of a survey may have any mean.
+SURVEYS = {
+    "survey", "sample", "sampling", "design", "final", "person", "household",
 }
 VOTES = {
     "helpful", "vote", "votes", "upvote", "upvotes", "downvotes", "likes", "dislikes", "thumbs", "views", "clicks",
@@ -34,8 +41,15 @@ TIMES = {
     "timestamp", "unixtime", "date", "datetime",
 }
 # fmt: on
-# Names of columns that hold groups.
-LIKE_GROUP = re.compile(r"product|group|brand|shop|store|region|city|country|category|film|movie|asin", re.IGNORECASE)
+# Parts of names of columns that hold groups, also written together with the word that follows: "shopid".
+LIKE_GROUP = re.compile(
+    r"(?:sub)?(?:product|group|brand|shop|store|region|cit(?:y|ie)|countr(?:y|ie)|categor(?:y|ie)|film|movie|asin)"
+    r"s?(?:id|name|code|no|nr|number)?s?"
+)
+# Weights without the name of a survey have a mean between these.
+MEAN_WEIGHT = (0.5, 2.0)
+# Numbers in a column "index" are identifiers if this part of them is distinct.
+NEARLY_UNIQUE = 0.95
 
 NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -65,8 +79,10 @@ def unused_reason(name: str, kind: str, column: "pd.Series[Any]") -> str:
     'a count of votes'
     >>> unused_reason("price", "number", pd.Series([9.5, 3, 1]))
     ''
+    >>> unused_reason("Weight (kg)", "number", pd.Series([71, 64.5, 90]))
+    ''
     """
-    parts = {part.lower() for part in NAME_PART.findall(name)}
+    parts = name_parts(name)
     if kind.startswith("date"):
         return "a date"
     if kind in ("number", "category") and parts & IDENTIFIERS:
@@ -80,8 +96,11 @@ def unused_reason(name: str, kind: str, column: "pd.Series[Any]") -> str:
     if not len(known) or known.min() < 0:
         return ""
     if parts & WEIGHTS:
-        return "a weight"
+        is_weight = len(parts) == 1 or parts & SURVEYS or MEAN_WEIGHT[0] <= known.mean() <= MEAN_WEIGHT[1]
+        return "a weight" if is_weight else ""
     whole = bool((known == np.round(known)).all())
+    if whole and "index" in parts and len(np.unique(known)) > NEARLY_UNIQUE * len(known):
+        return "an identifier"
     if whole and parts & VOTES:
         return "a count of votes"
     # Numbers of the rows, in any order.
@@ -89,16 +108,35 @@ def unused_reason(name: str, kind: str, column: "pd.Series[Any]") -> str:
     return "a number of the row" if counts_rows else ""
 
 
+def name_parts(name: str) -> set[str]:
+    """Return the words of a name in lower case.
+
+    >>> sorted(name_parts("reviews.numHelpful"))
+    ['helpful', 'num', 'reviews']
+    """
+    return {part.lower() for part in NAME_PART.findall(name)}
+
+
+def is_like_group(name: str) -> bool:
+    """Return whether the name of a column suggests that it holds groups of rows.
+
+    >>> is_like_group("productId"), is_like_group("shop_name"), is_like_group("restored")
+    (True, True, False)
+    """
+    return any(LIKE_GROUP.fullmatch(part) for part in name_parts(name))
+
+
 def likely_groups(kinds: Mapping[str, str]) -> list[str]:
     """Return the columns whose names suggest that they hold groups of rows."""
-    return [name for name, kind in kinds.items() if kind in ("category", "number") and LIKE_GROUP.search(name)]
+    return [name for name, kind in kinds.items() if kind in ("category", "number") and is_like_group(name)]
 
 
 def others_help(table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, groups: Codes | None = None) -> bool:
     """Return whether other columns than text lower the error on held-out rows.
 
     Logistic regressions of text alone and of text with all other columns are compared by their log loss on the same
-    folds of at most 3,000 rows. Folds keep groups together.
+    folds of at most 3,000 rows. Folds keep groups together. If a table is too small for this, the columns are used and
+    a warning is logged.
 
     Parameters
     ----------
@@ -118,7 +156,9 @@ def others_help(table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, gro
         words = [TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=N_TERMS) for _ in texts]
         X = sparse.hstack([one.fit_transform(some[name]) for one, name in zip(words, texts, strict=True)]).tocsr()
         folds = make_folds(N_FOLDS, codes, groups, seen=False)
-    except ValueError:  # no word occurs twice, or too few rows or groups for folds
+    except ValueError as error:  # no word occurs twice, or too few rows or groups for folds
+        used = ", ".join(repr(name) for name in kinds if name not in texts)
+        logger.warning("columns next to text are used without a comparison of held-out errors: %s (%s)", used, error)
         return True
     rest = some[[name for name in kinds if name not in texts]]
     others = table_encoder(rest, scale=True).fit_transform(rest)

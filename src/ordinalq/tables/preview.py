@@ -9,7 +9,7 @@ import pandas as pd
 from ordinalq.io.columns import UNNAMED, as_words, column_kinds, is_missing, is_words, require_columns, short
 from ordinalq.io.table import Table
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
-from ordinalq.tables.predictors import LIKE_GROUP, unused_reason
+from ordinalq.tables.predictors import is_like_group, unused_reason
 from ordinalq.tables.scales import known_order
 
 # Rows and characters of a cell that are shown.
@@ -69,7 +69,7 @@ def likely_group(preview: TablePreview, target: str = "") -> str:
     """Return the column whose name suggests that it holds groups, "" if there is none."""
     kinds = ("category", "text", "number")
     able = [column for column in preview.columns if column.kind in kinds and column.name != target]
-    return next((column.name for column in able if LIKE_GROUP.search(column.name)), "")
+    return next((column.name for column in able if is_like_group(column.name)), "")
 
 
 def preview_table(file: Table, *, whole: bool = False) -> TablePreview:

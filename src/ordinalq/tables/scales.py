@@ -8,7 +8,7 @@ _SCALES = """
 strongly disagree|totally disagree|stimme gar nicht zu|stimme überhaupt nicht zu|pas du tout d'accord|
 totalmente en desacuerdo|muy en desacuerdo, disagree|stimme nicht zu|pas d'accord|en desacuerdo,
 somewhat disagree|slightly disagree|stimme eher nicht zu|plutôt pas d'accord|algo en desacuerdo, neutral|
-neither|undecided|unsure|neither agree nor disagree|teils teils|weder noch|weiß nicht|neutre|
+neither|undecided|unsure|neither agree nor disagree|teils teils|weder noch|neutre|
 ni d'accord ni pas d'accord|ni de acuerdo ni en desacuerdo, somewhat agree|slightly agree|stimme eher zu|
 plutôt d'accord|algo de acuerdo, agree|stimme zu|d'accord|de acuerdo, strongly agree|totally agree|
 stimme voll zu|stimme voll und ganz zu|tout à fait d'accord|totalmente de acuerdo|muy de acuerdo
