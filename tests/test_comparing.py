@@ -532,6 +532,19 @@ def test_parts_are_predicted_by_the_formula_of_two_levels(by_shop, rng):
     assert_allclose(got.covariance, blocks, atol=1e-6)
 
 
+def test_a_series_of_one_part_that_rests_on_labels_alone_leaves_the_others_their_trend(by_shop, rng):
+    X, y, groups = make_groups(rng, 3, 100)
+    month = np.where((groups < 2) & (np.arange(300) % 2 == 1), 2, 1)
+    keys, chance = pd.DataFrame({"shop": groups, "month": month}), np.full(300, 0.5)
+    labels = [label if shop == 2 and i % 2 else None for i, (label, shop) in enumerate(zip(y, groups, strict=True))]
+    how = {"level": 0.95, "options": POPULATION, "drift": None}
+    found = by_shop.predict_groups(X, keys, labels=labels, label_inclusion=chance, **how)
+    assert found.basis.tolist() == ["model"] * 4 + ["labels"]
+    trend = found.trend()
+    assert_allclose(trend.p_value, by_shop.predict_groups(X, keys, **how).trend().p_value, equal_nan=True)
+    assert np.isfinite(trend.p_value[:2]).all() and np.isnan(trend.p_value[2])
+
+
 def test_the_assumption_on_groups_is_stated(by_shop, rng):
     X, keys = halved(rng, 2)
     nested_groups = by_shop.predict_groups(X, keys, drift=None).provenance.groups

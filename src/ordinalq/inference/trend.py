@@ -207,7 +207,8 @@ def of_series(
 ) -> tuple[Floats, Floats]:
     """Return the estimates (B, n) by which groups of series are tested, and their covariances (B, n, n).
 
-    These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others.
+    These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others. A
+    series with a part that rests on its labels alone, whose `linear` is NaN, is one of the others.
     """
     assert keys is not None
     codes = np.zeros(len(groups), dtype=np.intp)
@@ -217,7 +218,7 @@ def of_series(
     first[codes] = groups
     mixed = np.zeros(len(first), dtype=bool)
     mixed[codes[groups != first[codes]]] = True
-    other = mixed[codes][:, None]
+    other = (mixed[codes] | np.isnan(linear[:, 0]))[:, None]
     # Covariances are those of an average group: no direction is known to have a much smaller variance than the others.
     n = P.shape[1]
     mean = np.trace(sampling, axis1=1, axis2=2)[:, None, None] / (n - 1)
