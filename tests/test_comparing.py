@@ -20,7 +20,7 @@ from ordinalq.cli import main
 from ordinalq.inference import nested
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.predict import OTHER, select
+from ordinalq.inference.predict import OTHER, estimate, estimate_some, select
 from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
 from ordinalq.samples.keys import Keys
@@ -241,7 +241,8 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     groups = rng.choice([10, 20, 30, 40, 50], 500, p=[0.4, 0.1, 0.3, 0.15, 0.05])
     S = model.scores(X)
     summary = model.summarize(S, oq.Samples.from_groups(groups))
-    found = select(model, summary, top=2)
+    found, rows = select(model, summary, top=2)
+    assert rows.tolist() == [0, 2, -1]
     assert found.keys.tolist() == ["10", "30", OTHER]
     assert found.n_items.tolist() == [
         (groups == 10).sum(),
@@ -251,15 +252,16 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     rest = model.solve(model.summarize(S[~np.isin(groups, [10, 30])])).p
     assert_allclose(model.solve(found).p[2:], rest, atol=1e-12)
     # The groups keep their type where there are no others, and their order unless another is asked for.
-    assert select(model, summary, min_items=1).keys.tolist() == [10, 20, 30, 40, 50]
-    large = select(model, summary, min_items=int((groups == 40).sum()))
+    assert select(model, summary, min_items=1)[0].keys.tolist() == [10, 20, 30, 40, 50]
+    large = select(model, summary, min_items=int((groups == 40).sum()))[0]
     assert large.keys.tolist()[-1] == OTHER
     assert "50" not in large.keys.tolist()
-    assert select(model, summary, min_items=501).keys.tolist() == [OTHER]
-    by_mean = select(model, summary, "mean")
+    assert select(model, summary, min_items=501)[0].keys.tolist() == [OTHER]
+    by_mean, rows = select(model, summary, "mean")
+    assert summary.keys[rows].tolist() == by_mean.keys.tolist()
     means = model.predict_groups(X, groups).sorted("mean")
     assert by_mean.keys.tolist() == means.keys.tolist()
-    assert select(model, summary, 4, 3).keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
+    assert select(model, summary, 4, 3)[0].keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
 
 
 def test_pictures_of_comparisons(same):
@@ -553,6 +555,22 @@ def test_the_assumption_on_groups_is_stated(by_shop, rng):
     months = by_shop.predict_groups(X, keys["half"], drift=None).provenance.groups
     assert months == "groups by half are assumed to differ like the training groups by shop"
     assert "drawn like the training groups" in by_shop.predict_groups(X, keys["shop"], drift=None).provenance.groups
+
+
+def test_chosen_parts_have_the_estimates_that_they_have_among_all(by_shop, rng):
+    X, keys = halved(rng, 3)
+    summary = by_shop.summarize(by_shop.scores(X), oq.Samples.from_groups(keys))
+    whole, how = estimate(by_shop, summary, 0.95, POPULATION, None), (0.95, POPULATION, None)
+    one = np.array([2])
+    found = estimate_some(by_shop, summary, summary[one], one, *how)
+    assert_allclose(found.prevalences, whole.prevalences[one])
+    assert abs(estimate(by_shop, summary[one], *how).prevalences - whole.prevalences[one]).max() > 1e-4
+    some, rows = select(by_shop, summary, sort="mean", top=2)
+    found = estimate_some(by_shop, summary, some, rows, *how)
+    assert found.keys.labels()[-1] == OTHER
+    assert_allclose(found.prevalences[:2], whole.prevalences[rows[:2]])
+    assert_allclose(found.lower[:2], whole.lower[rows[:2]])
+    assert found.n_items.tolist() == [200, 200, 800]
 
 
 def test_models_in_files_know_the_columns_of_their_groups(tmp_path, capsys):

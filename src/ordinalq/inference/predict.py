@@ -5,11 +5,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ordinalq._utils.validation import check_integer, check_real
+from ordinalq._utils.validation import Index, check_integer, check_real
 from ordinalq.inference.drift import Drift, check_selection
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
 from ordinalq.inference.labels import with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
+from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.provenance import provenance_of
 from ordinalq.samples.keys import Column, Keys
@@ -57,6 +58,44 @@ def estimate(
         found = [estimate_block(quantifier, summary[rows], level, options, b, context) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
     return united([estimates for estimates, _ in found], summary.keys)
+
+
+def estimate_some(
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    some: Summary,
+    rows: Index,
+    level: float | None = None,
+    options: IntervalOptions | None = None,
+    drift: Any = "auto",
+) -> Estimates:
+    """Estimate some of the summarized samples.
+
+    If the samples are parts of groups, all parts determine the effect of a group, also those that are left out.
+
+    Parameters
+    ----------
+    quantifier : FittedQuantifier
+        The quantifier that made the summary.
+    summary : Summary
+        All samples.
+    some : Summary
+        The samples to estimate.
+    rows : ndarray (k,)
+        Position of each of them among all samples; -1, at the end, if it consists of several.
+    level, options, drift
+        See :func:`estimate`.
+
+    Returns
+    -------
+    Estimates
+    """
+    if groups_of_parts(summary.keys, getattr(quantifier, "group_columns_", ())) is None:
+        return estimate(quantifier, some, level, options, drift)
+    found = [estimate(quantifier, summary, level, options, drift).take(rows[rows >= 0])]
+    if (rows < 0).any():
+        found.append(estimate(quantifier, some, level, options, drift).take(rows < 0))
+    return united([part for part in found if len(part)], some.keys)
 
 
 def estimate_block(
@@ -203,8 +242,10 @@ def select(
     top: int | None = None,
     min_items: int | None = None,
     drift: Drift | None = None,
-) -> Summary:
+) -> tuple[Summary, Index]:
     """Return the groups that matter in order, and the items of all others as one more group, the last.
+
+    The positions (k,) of these groups among all groups are returned, too; -1 for the others.
 
     What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
     text, since its own, "(other)", is.
@@ -227,7 +268,9 @@ def select(
     keys = summary.keys[order]
     rows = np.full(len(summary), -1 if len(order) == len(summary) else len(order), dtype=np.intp)
     rows[order] = np.arange(len(order))
-    return summary.regrouped(rows, keys if len(order) == len(summary) else _with_others(keys))
+    if len(order) == len(summary):
+        return summary.regrouped(rows, keys), order
+    return summary.regrouped(rows, _with_others(keys)), np.append(order, -1)
 
 
 def _with_others(keys: Keys) -> Keys:
