@@ -23,6 +23,7 @@ from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.predict import OTHER, estimate, estimate_some, select
 from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
+from ordinalq.samples import summary as blocks
 from ordinalq.samples.keys import Keys
 
 POPULATION = oq.inference.IntervalOptions("population")
@@ -544,7 +545,8 @@ def test_a_series_of_one_part_that_rests_on_labels_alone_leaves_the_others_their
     assert found.basis.tolist() == ["model"] * 4 + ["labels"]
     trend = found.trend()
     assert_allclose(trend.p_value, by_shop.predict_groups(X, keys, **how).trend().p_value, equal_nan=True)
-    assert np.isfinite(trend.p_value[:2]).all() and np.isnan(trend.p_value[2])
+    assert np.isfinite(trend.p_value[:2]).all()
+    assert np.isnan(trend.p_value[2])
 
 
 def test_the_assumption_on_groups_is_stated(by_shop, rng):
@@ -571,6 +573,36 @@ def test_chosen_parts_have_the_estimates_that_they_have_among_all(by_shop, rng):
     assert_allclose(found.prevalences[:2], whole.prevalences[rows[:2]])
     assert_allclose(found.lower[:2], whole.lower[rows[:2]])
     assert found.n_items.tolist() == [200, 200, 800]
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_labels_of_one_group_leave_the_parts_of_others_their_two_levels(by_shop, estimand, rng):
+    X, y, groups = make_groups(rng, 4, 100)
+    keys, half = pd.DataFrame({"shop": groups, "half": np.arange(400) % 2}), np.arange(8) >= 6
+    labels = [label if i in range(300, 340, 2) else None for i, label in enumerate(y)]
+    how = {"level": 0.95, "options": oq.inference.IntervalOptions(estimand), "drift": None}
+    found = by_shop.predict_groups(X, keys, labels=labels, **how)
+    without = by_shop.predict_groups(X, keys, **how)
+    for name in ("prevalences", "lower", "upper", "covariance", "linear", "sampling", "response"):
+        assert_allclose(getattr(found, name)[~half], getattr(without, name)[~half], err_msg=name)
+    assert np.isnan(found.response[half]).all()
+    alone = by_shop.predict_groups(X, [f"{s} {h}" for s, h in keys.to_numpy()], labels=labels, **how)
+    assert_allclose(found.prevalences[half], alone.prevalences[half])
+    assert_allclose(found.lower[half], alone.lower[half])
+    assert "2 of 8 parts are estimated one by one" in found.provenance.groups
+    assert "one by one" not in without.provenance.groups
+    found.compare((0, 0), (3, 1)), found.trend()
+
+
+def test_labels_in_a_later_block_of_parts_are_no_error(by_shop, monkeypatch, rng):
+    X, y, groups = make_groups(rng, 8, 20)
+    keys = pd.DataFrame({"shop": groups, "half": np.arange(160) % 2})
+    labels = [label if shop == 7 else None for label, shop in zip(y, groups, strict=True)]
+    whole = by_shop.predict_groups(X, keys, level=0.9, labels=labels)
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 4)
+    found = by_shop.predict_groups(X, keys, level=0.9, labels=labels)
+    assert_allclose(found.prevalences, whole.prevalences)
+    assert_allclose(found.linear, whole.linear)
 
 
 def test_models_in_files_know_the_columns_of_their_groups(tmp_path, capsys):

@@ -238,7 +238,8 @@ def compare(model: Path, groups: Sequence[str], level: float, estimand: str, fol
     # All groups of the table determine their common offset.
     drift = drift_of(quantifier, summary)
     some = chosen(summary, groups)
-    assert summary.keys is not None and some.keys is not None
+    assert summary.keys is not None
+    assert some.keys is not None
     rows, options = summary.keys.positions(some.keys), IntervalOptions(estimand=estimand)
     estimates = estimate_some(quantifier, summary, some, rows, level, options, drift)
     assert estimates.keys is not None

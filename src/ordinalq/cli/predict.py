@@ -596,7 +596,8 @@ def compare(
     # All groups of the table determine their common offset.
     drift = drift_of(job.quantifier, summary, job.stated_drift)
     some = chosen(summary, groups)
-    assert summary.keys is not None and some.keys is not None
+    assert summary.keys is not None
+    assert some.keys is not None
     rows = summary.keys.positions(some.keys)
     estimates = estimate_some(job.quantifier, summary, some, rows, interval, plan, drift)
     assert estimates.keys is not None

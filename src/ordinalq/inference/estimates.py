@@ -69,7 +69,7 @@ class Estimates:
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
     linear, sampling, response : ndarray (B, n), (B, n, n), (B, n), default=None
         For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
-        see :class:`ordinalq.inference.nested.Parts`. NaN if the estimate does not rest on the model of groups.
+        see :class:`ordinalq.inference.nested.Parts`. NaN if the part is estimated by itself, because of labels.
     group_columns : tuple of str, default=()
         Columns of the groups that the model was trained with.
     drift : Drift, default=None
@@ -147,6 +147,9 @@ class Estimates:
         if self.origin is None:
             return None
         origin = self.origin if self.drift is None else replace(self.origin, drift=assumed_drift(self.drift))
+        if self.response is not None and (alone := int(np.isnan(self.response[:, 0]).sum())):
+            one_by_one = f"{alone:,} of {len(self):,} parts are estimated one by one, since their group has labels"
+            origin = replace(origin, groups=f"{origin.groups}; {one_by_one}")
         if self.n_labelled is None or self.basis is None:
             return origin
         alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
