@@ -605,6 +605,29 @@ def test_labels_in_a_later_block_of_parts_are_no_error(by_shop, monkeypatch, rng
     assert_allclose(found.linear, whole.linear)
 
 
+@pytest.mark.parametrize("columns", [["shop", "part"], ["part", "shop"]])
+def test_blocks_do_not_cut_groups_of_parts(by_shop, columns, monkeypatch, rng):
+    X, _, groups = make_groups(rng, 6, 30)
+    keys = pd.DataFrame({"shop": groups, "part": np.arange(180) % np.array([1, 2, 5, 3, 2, 1])[groups]})[columns]
+    whole = by_shop.predict_groups(X, keys, level=0.9)
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 4)
+    found = by_shop.predict_groups(X, keys, level=0.9)
+    assert_allclose(found.prevalences, whole.prevalences)
+    assert_allclose(found.bounds.mean_upper, whole.bounds.mean_upper)
+
+
+def test_blocks_end_where_no_group_of_parts_is_open(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 3)
+
+    def ends(groups):
+        return [one.stop for one in blocks.blocks(np.ones(len(groups)), of_items=False, groups=np.array(groups))]
+
+    assert ends([0, 0, 1, 1, 2, 3]) == [2, 5, 6]
+    assert ends([0, 0, 0, 0, 0, 1, 2, 2]) == [5, 8]
+    assert ends([0, 1, 0, 1, 2]) == [4, 5]
+    assert ends([0, 1, 2, 3, 0]) == [5]
+
+
 def test_models_in_files_know_the_columns_of_their_groups(tmp_path, capsys):
     rng = generator(72)
     for name, shops, items in (("train", 30, 40), ("new", 3, 400)):

@@ -50,7 +50,9 @@ def estimate(
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
     options = IntervalOptions() if options is None else options
     context = drift_of(quantifier, summary, drift)
-    parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means)
+    nested = groups_of_parts(summary.keys, getattr(quantifier, "group_columns_", ()))
+    groups = None if nested is None else nested[1]
+    parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means, groups=groups)
     if len(parts) == 1:
         found = [estimate_block(quantifier, summary, level, options, 0, context)]
     else:
