@@ -208,7 +208,11 @@ def test_a_stored_drift_gives_the_same_estimates_later(trained, rng):
         assert_allclose(later.prevalences, first.prevalences[:4], atol=1e-12)
         assert_allclose(later.lower, first.lower[:4], atol=1e-12)
         assert_allclose(later.shared, first.shared[:4], atol=1e-6)
+        assert later.verdict.startswith("The offset of an earlier table (20 groups, 30 labels) was used. It moves the ")
+        assert "of an earlier table, found from 20 groups and 30 labels" in later.provenance.drift
     assert str(read) == str(first.drift)
+    assert first.verdict.startswith("The new groups as a whole")
+    assert "earlier" not in first.provenance.drift
 
 
 def test_labels_of_one_group_move_the_others(trained, rng):
@@ -421,6 +425,7 @@ def test_a_file_of_estimates_states_the_offset_of_a_later_table(capsys, folder):
     (folder / "first.json").write_text(json.dumps(first))
     again = answered(capsys, folder, "--drift", str(folder / "first.json"))
     assert again["drift"]["offset"] == first["drift"]["offset"]
+    assert again["drift"]["verdict"].startswith("The offset of an earlier table (")
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"drift": {}}', '{"drift": {"offset": "x"}}'])

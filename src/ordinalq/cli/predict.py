@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import counted, percent
 from ordinalq.cli.options import (
     CsvSafeOption,
     EncodingOption,
@@ -691,7 +691,7 @@ def plan(
     if found.spread is not None:
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
-        say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+        say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
 
 
 def _usual_width(job: Job, quantity: str) -> float:

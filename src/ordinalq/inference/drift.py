@@ -201,6 +201,8 @@ class Drift:
         Groups and labelled items that the offset was found from.
     selection_p_value : float
         Probability of labelled items as different from the others of their groups, if they are a random draw.
+    is_earlier : bool
+        Whether the offset, if it is passed to a call, is that of an earlier table.
     """
 
     offset: Floats
@@ -212,6 +214,7 @@ class Drift:
     n_groups: int
     n_labelled: int
     selection_p_value: float = 1.0
+    is_earlier: bool = False
 
     @property
     def differs(self) -> bool:
@@ -230,7 +233,9 @@ class Drift:
     def to_json(self) -> dict[str, Any]:
         """Return all values as plain numbers, lists and text; :meth:`from_json` reads them."""
         arrays = {"offset": self.offset.tolist(), "root": self.root.tolist(), "strengths": list(self.strengths)}
-        return {"verdict": str(self), "differs": self.differs, **vars(self), **arrays}
+        values = {"verdict": str(self), "differs": self.differs, **vars(self), **arrays}
+        del values["is_earlier"]
+        return values
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -253,7 +258,7 @@ class Drift:
             raise ValueError(f"drift must be the result of Drift.to_json, got {str(values)[:60]!r}.") from error
         if offset.ndim != 1 or root.ndim != 2 or not (np.isfinite(offset).all() and np.isfinite(root).all()):
             raise ValueError("drift must have a finite offset (n + d,) and root (n + d, k).")
-        return cls(offset, root, p, size, c, stated, *counts, selection_p_value=selection)
+        return cls(offset, root, p, size, c, stated, *counts, selection_p_value=selection, is_earlier=True)
 
 
 def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = None) -> Drift:

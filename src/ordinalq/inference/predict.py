@@ -1,6 +1,7 @@
 """From summaries to estimates: of groups, of samples, or of all items as one sample."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -131,7 +132,9 @@ def estimate_block(
         origin=provenance_of(quantifier, options.estimand, level, keys=summary.keys),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
-        drift=context,
+        # Users pass it to calls with other tables.
+        drift=None if context is None else replace(context, is_earlier=True),
+        has_earlier_drift=context is not None and context.is_earlier,
         linear=found.linear,
         sampling=found.sampling,
         response=found.response,
