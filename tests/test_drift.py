@@ -274,6 +274,15 @@ def test_groups_whose_items_have_changed_differ_as_a_whole(trained, rng):
     assert "as a whole differ from the training groups (p < 0.001)" in got.verdict
 
 
+def test_the_verdict_does_not_depend_on_a_stated_strength(trained, rng):
+    X, _, groups = make(rng, 40, 60)
+    summary = trained.summarize(trained.scores(X + 2.0), oq.Samples.from_groups(groups))
+    found = [estimate(trained, summary, drift=drift).drift for drift in ("auto", 0, 0.3)]
+    assert found[0].differs
+    assert len({str(drift) for drift in found}) == 1
+    assert len({drift.size for drift in found}) == 1
+
+
 def test_groups_are_unlike_the_training_groups_only_after_the_offset(rng):
     """New groups are alike, but have mostly another class than the training groups."""
     X, y, groups = make(rng, 60, 60, spread=0.1, concentration=100)
@@ -346,7 +355,7 @@ def test_impossible_drifts_are_errors(trained, rng, drift, error, match):
 def test_a_drift_needs_a_model_of_groups_and_belongs_to_it(trained, rng):
     X, y, groups = make(rng, 10, 30)
     q = oq.PACC(CLASSIFIER).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="without training groups"):
+    with pytest.raises(ValueError, match="for PACC, which has no model of groups"):
         q.predict_groups(X, groups, drift=0.3)
     assert q.predict_groups(X, groups).drift is None
     drift = trained.predict_groups(X, groups).drift

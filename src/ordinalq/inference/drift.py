@@ -192,7 +192,8 @@ class Drift:
     p_value : float
         Probability of an offset as large if the new groups are drawn like the training groups.
     size : float
-        Root mean square of the offset in standard deviations of the training groups.
+        Root mean square of the offset in standard deviations of the training groups. It does not depend on a stated
+        strength: it is that of the offset averaged over the strengths.
     strengths : tuple of two floats
         Posterior means of c for the part that unlabelled items show, and for the part that only labels show.
     is_stated : bool
@@ -303,11 +304,13 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
         weight /= weight.sum()
     covariance = np.tensordot(weight, C + (b - mean)[:, :, None] * (b - mean)[:, None, :], 1)
     back = state.to_full
+    # Whether groups differ does not depend on the strength that a user states.
+    size = float(np.sqrt(mean @ np.linalg.solve(J, mean) / len(J)))
     return Drift(
         back @ mean,
         back @ _roots(covariance),
         p_value=_p_value(model, state, sums),
-        size=float(np.sqrt(mean @ np.linalg.solve(J, mean) / len(J))),
+        size=size if strength is None else solve_drift(model, sums).size,
         strengths=(visible, hidden),
         is_stated=strength is not None,
         n_groups=sums.n_groups,

@@ -175,7 +175,11 @@ def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
         if isinstance(drift, bool) or not isinstance(drift, int | float | np.number):
             raise TypeError(f"drift must be 'auto', None, a number or a Drift, got {drift!r}.")
         check_real("drift", drift, low=0)
-    if not (quantifier.traits.has_group_model and learned_groups(quantifier)):
+    if not quantifier.traits.has_group_model:
+        raise ValueError(
+            f"drift must be 'auto' or None for {type(quantifier).__name__}, which has no model of groups. Use GroupBLP."
+        )
+    if not learned_groups(quantifier):
         raise ValueError("drift must be 'auto' or None for a model without training groups. Pass groups to fit.")
     return True
 
