@@ -68,7 +68,7 @@ FEW_LABELS, NOT_EXCLUDED = 10, 0.3
 
 
 class LabelSelectionWarning(UserWarning):
-    """Labelled items differ from the other items of their groups."""
+    """Labelled items are not a random draw, or were not drawn with the stated probabilities."""
 
 
 class DriftSums(NamedTuple):

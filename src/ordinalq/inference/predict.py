@@ -9,7 +9,7 @@ import numpy as np
 from ordinalq._utils.validation import Index, check_integer, check_real
 from ordinalq.inference.drift import Drift, check_selection
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
-from ordinalq.inference.labels import with_labels
+from ordinalq.inference.labels import check_inclusion_sums, with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
 from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
@@ -49,6 +49,7 @@ def estimate(
         )
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
+    check_inclusion_sums(summary, stacklevel=3)
     options = IntervalOptions() if options is None else options
     context = drift_of(quantifier, summary, drift)
     nested = groups_of_parts(summary.keys, getattr(quantifier, "group_columns_", ()))
