@@ -670,6 +670,8 @@ def plan(
     for option in ("weight", "label_inclusion"):
         if getattr(job, option) is not None:
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
+    if job.drift != "auto":
+        raise ValueError("plan does not support --drift.")
     if job.tidy_groups:
         raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:

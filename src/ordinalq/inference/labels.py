@@ -409,8 +409,8 @@ def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
 def check_inclusion_sums(summary: Summary, stacklevel: int = 2) -> None:
     """Warn if the labels of a sample were not drawn with the stated inclusion probabilities pi.
 
-    The sum of 1 / pi over the labelled items estimates the number N of all items with variance sum (1 - pi) / pi^2. That
-    variance is scaled to N if the sum is smaller.
+    The sum of 1 / pi over the labelled items estimates the number N of all items with variance sum (1 - pi) / pi^2.
+    That variance is scaled to N if the sum is smaller.
     """
     m = summary.n_labelled
     if m is None or WEIGHTED not in summary.totals:
