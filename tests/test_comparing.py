@@ -20,9 +20,10 @@ from ordinalq.cli import main
 from ordinalq.inference import nested
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.estimates import Estimates
-from ordinalq.inference.predict import OTHER, select
+from ordinalq.inference.predict import OTHER, estimate, estimate_some, select
 from ordinalq.io.table import open_table
 from ordinalq.plot import comparison
+from ordinalq.samples import summary as blocks
 from ordinalq.samples.keys import Keys
 
 POPULATION = oq.inference.IntervalOptions("population")
@@ -241,7 +242,8 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     groups = rng.choice([10, 20, 30, 40, 50], 500, p=[0.4, 0.1, 0.3, 0.15, 0.05])
     S = model.scores(X)
     summary = model.summarize(S, oq.Samples.from_groups(groups))
-    found = select(model, summary, top=2)
+    found, rows = select(model, summary, top=2)
+    assert rows.tolist() == [0, 2, -1]
     assert found.keys.tolist() == ["10", "30", OTHER]
     assert found.n_items.tolist() == [
         (groups == 10).sum(),
@@ -251,15 +253,16 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     rest = model.solve(model.summarize(S[~np.isin(groups, [10, 30])])).p
     assert_allclose(model.solve(found).p[2:], rest, atol=1e-12)
     # The groups keep their type where there are no others, and their order unless another is asked for.
-    assert select(model, summary, min_items=1).keys.tolist() == [10, 20, 30, 40, 50]
-    large = select(model, summary, min_items=int((groups == 40).sum()))
+    assert select(model, summary, min_items=1)[0].keys.tolist() == [10, 20, 30, 40, 50]
+    large = select(model, summary, min_items=int((groups == 40).sum()))[0]
     assert large.keys.tolist()[-1] == OTHER
     assert "50" not in large.keys.tolist()
-    assert select(model, summary, min_items=501).keys.tolist() == [OTHER]
-    by_mean = select(model, summary, "mean")
+    assert select(model, summary, min_items=501)[0].keys.tolist() == [OTHER]
+    by_mean, rows = select(model, summary, "mean")
+    assert summary.keys[rows].tolist() == by_mean.keys.tolist()
     means = model.predict_groups(X, groups).sorted("mean")
     assert by_mean.keys.tolist() == means.keys.tolist()
-    assert select(model, summary, 4, 3).keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
+    assert select(model, summary, 4, 3)[0].keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
 
 
 def test_pictures_of_comparisons(same):
@@ -532,6 +535,20 @@ def test_parts_are_predicted_by_the_formula_of_two_levels(by_shop, rng):
     assert_allclose(got.covariance, blocks, atol=1e-6)
 
 
+def test_a_series_of_one_part_that_rests_on_labels_alone_leaves_the_others_their_trend(by_shop, rng):
+    X, y, groups = make_groups(rng, 3, 100)
+    month = np.where((groups < 2) & (np.arange(300) % 2 == 1), 2, 1)
+    keys, chance = pd.DataFrame({"shop": groups, "month": month}), np.full(300, 0.5)
+    labels = [label if shop == 2 and i % 2 else None for i, (label, shop) in enumerate(zip(y, groups, strict=True))]
+    how = {"level": 0.95, "options": POPULATION, "drift": None}
+    found = by_shop.predict_groups(X, keys, labels=labels, label_inclusion=chance, **how)
+    assert found.basis.tolist() == ["model"] * 4 + ["labels"]
+    trend = found.trend()
+    assert_allclose(trend.p_value, by_shop.predict_groups(X, keys, **how).trend().p_value, equal_nan=True)
+    assert np.isfinite(trend.p_value[:2]).all()
+    assert np.isnan(trend.p_value[2])
+
+
 def test_the_assumption_on_groups_is_stated(by_shop, rng):
     X, keys = halved(rng, 2)
     nested_groups = by_shop.predict_groups(X, keys, drift=None).provenance.groups
@@ -540,6 +557,75 @@ def test_the_assumption_on_groups_is_stated(by_shop, rng):
     months = by_shop.predict_groups(X, keys["half"], drift=None).provenance.groups
     assert months == "groups by half are assumed to differ like the training groups by shop"
     assert "drawn like the training groups" in by_shop.predict_groups(X, keys["shop"], drift=None).provenance.groups
+
+
+def test_chosen_parts_have_the_estimates_that_they_have_among_all(by_shop, rng):
+    X, keys = halved(rng, 3)
+    summary = by_shop.summarize(by_shop.scores(X), oq.Samples.from_groups(keys))
+    whole, how = estimate(by_shop, summary, 0.95, POPULATION, None), (0.95, POPULATION, None)
+    one = np.array([2])
+    found = estimate_some(by_shop, summary, summary[one], one, *how)
+    assert_allclose(found.prevalences, whole.prevalences[one])
+    assert abs(estimate(by_shop, summary[one], *how).prevalences - whole.prevalences[one]).max() > 1e-4
+    some, rows = select(by_shop, summary, sort="mean", top=2)
+    found = estimate_some(by_shop, summary, some, rows, *how)
+    assert found.keys.labels()[-1] == OTHER
+    assert_allclose(found.prevalences[:2], whole.prevalences[rows[:2]])
+    assert_allclose(found.lower[:2], whole.lower[rows[:2]])
+    assert found.n_items.tolist() == [200, 200, 800]
+
+
+@pytest.mark.parametrize("estimand", ["sample", "population"])
+def test_labels_of_one_group_leave_the_parts_of_others_their_two_levels(by_shop, estimand, rng):
+    X, y, groups = make_groups(rng, 4, 100)
+    keys, half = pd.DataFrame({"shop": groups, "half": np.arange(400) % 2}), np.arange(8) >= 6
+    labels = [label if i in range(300, 340, 2) else None for i, label in enumerate(y)]
+    how = {"level": 0.95, "options": oq.inference.IntervalOptions(estimand), "drift": None}
+    found = by_shop.predict_groups(X, keys, labels=labels, **how)
+    without = by_shop.predict_groups(X, keys, **how)
+    for name in ("prevalences", "lower", "upper", "covariance", "linear", "sampling", "response"):
+        assert_allclose(getattr(found, name)[~half], getattr(without, name)[~half], err_msg=name)
+    assert np.isnan(found.response[half]).all()
+    alone = by_shop.predict_groups(X, [f"{s} {h}" for s, h in keys.to_numpy()], labels=labels, **how)
+    assert_allclose(found.prevalences[half], alone.prevalences[half])
+    assert_allclose(found.lower[half], alone.lower[half])
+    assert "2 of 8 parts are estimated one by one" in found.provenance.groups
+    assert "one by one" not in without.provenance.groups
+    found.compare((0, 0), (3, 1)), found.trend()
+
+
+def test_labels_in_a_later_block_of_parts_are_no_error(by_shop, monkeypatch, rng):
+    X, y, groups = make_groups(rng, 8, 20)
+    keys = pd.DataFrame({"shop": groups, "half": np.arange(160) % 2})
+    labels = [label if shop == 7 else None for label, shop in zip(y, groups, strict=True)]
+    whole = by_shop.predict_groups(X, keys, level=0.9, labels=labels)
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 4)
+    found = by_shop.predict_groups(X, keys, level=0.9, labels=labels)
+    assert_allclose(found.prevalences, whole.prevalences)
+    assert_allclose(found.linear, whole.linear)
+
+
+@pytest.mark.parametrize("columns", [["shop", "part"], ["part", "shop"]])
+def test_blocks_do_not_cut_groups_of_parts(by_shop, columns, monkeypatch, rng):
+    X, _, groups = make_groups(rng, 6, 30)
+    keys = pd.DataFrame({"shop": groups, "part": np.arange(180) % np.array([1, 2, 5, 3, 2, 1])[groups]})[columns]
+    whole = by_shop.predict_groups(X, keys, level=0.9)
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 4)
+    found = by_shop.predict_groups(X, keys, level=0.9)
+    assert_allclose(found.prevalences, whole.prevalences)
+    assert_allclose(found.bounds.mean_upper, whole.bounds.mean_upper)
+
+
+def test_blocks_end_where_no_group_of_parts_is_open(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 3)
+
+    def ends(groups):
+        return [one.stop for one in blocks.blocks(np.ones(len(groups)), of_items=False, groups=np.array(groups))]
+
+    assert ends([0, 0, 1, 1, 2, 3]) == [2, 5, 6]
+    assert ends([0, 0, 0, 0, 0, 1, 2, 2]) == [5, 8]
+    assert ends([0, 1, 0, 1, 2]) == [4, 5]
+    assert ends([0, 1, 2, 3, 0]) == [5]
 
 
 def test_models_in_files_know_the_columns_of_their_groups(tmp_path, capsys):

@@ -208,7 +208,11 @@ def test_a_stored_drift_gives_the_same_estimates_later(trained, rng):
         assert_allclose(later.prevalences, first.prevalences[:4], atol=1e-12)
         assert_allclose(later.lower, first.lower[:4], atol=1e-12)
         assert_allclose(later.shared, first.shared[:4], atol=1e-6)
+        assert later.verdict.startswith("The offset of an earlier table (20 groups, 30 labels) was used. It moves the ")
+        assert "of an earlier table, found from 20 groups and 30 labels" in later.provenance.drift
     assert str(read) == str(first.drift)
+    assert first.verdict.startswith("The new groups as a whole")
+    assert "earlier" not in first.provenance.drift
 
 
 def test_labels_of_one_group_move_the_others(trained, rng):
@@ -268,6 +272,15 @@ def test_groups_whose_items_have_changed_differ_as_a_whole(trained, rng):
     got = trained.predict_groups(X + 2.0, groups)
     assert got.drift.differs
     assert "as a whole differ from the training groups (p < 0.001)" in got.verdict
+
+
+def test_the_verdict_does_not_depend_on_a_stated_strength(trained, rng):
+    X, _, groups = make(rng, 40, 60)
+    summary = trained.summarize(trained.scores(X + 2.0), oq.Samples.from_groups(groups))
+    found = [estimate(trained, summary, drift=drift).drift for drift in ("auto", 0, 0.3)]
+    assert found[0].differs
+    assert len({str(drift) for drift in found}) == 1
+    assert len({drift.size for drift in found}) == 1
 
 
 def test_groups_are_unlike_the_training_groups_only_after_the_offset(rng):
@@ -342,7 +355,7 @@ def test_impossible_drifts_are_errors(trained, rng, drift, error, match):
 def test_a_drift_needs_a_model_of_groups_and_belongs_to_it(trained, rng):
     X, y, groups = make(rng, 10, 30)
     q = oq.PACC(CLASSIFIER).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="without training groups"):
+    with pytest.raises(ValueError, match="for PACC, which has no model of groups"):
         q.predict_groups(X, groups, drift=0.3)
     assert q.predict_groups(X, groups).drift is None
     drift = trained.predict_groups(X, groups).drift
@@ -421,6 +434,7 @@ def test_a_file_of_estimates_states_the_offset_of_a_later_table(capsys, folder):
     (folder / "first.json").write_text(json.dumps(first))
     again = answered(capsys, folder, "--drift", str(folder / "first.json"))
     assert again["drift"]["offset"] == first["drift"]["offset"]
+    assert again["drift"]["verdict"].startswith("The offset of an earlier table (")
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"drift": {}}', '{"drift": {"offset": "x"}}'])

@@ -376,9 +376,11 @@ def test_wrong_inclusion_probabilities_are_refused(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier, half = trained["GroupBLP"], np.full(60, 0.5)
     with pytest.raises(
-        ValueError, match=r"label_inclusion must be in \(0, 1\] for every labelled item, got 0 for item 1"
+        ValueError, match=r"label_inclusion must be in \[1e-09, 1\] for every labelled item, got 0 for item 1"
     ):
         quantifier.predict_groups(X, groups, labels=y, label_inclusion=[0.5, 0, *half[2:]])
+    with pytest.raises(ValueError, match="got 1e-200 for item 1"):
+        quantifier.predict_groups(X, groups, labels=y, label_inclusion=[0.5, 1e-200, *half[2:]])
     with pytest.raises(ValueError, match=r"one probability per item, 60, got shape \(3,\)"):
         quantifier.predict_groups(X, groups, labels=y, label_inclusion=half[:3])
     with pytest.raises(ValueError, match="label_inclusion needs labels"):
@@ -388,6 +390,24 @@ def test_wrong_inclusion_probabilities_are_refused(trained, rng):
         quantifier.predict_groups(X, groups, labels=y, label_inclusion=half, options=options)
     with pytest.raises(ValueError, match="label_inclusion must be None with sample_weight"):
         quantifier.predict_groups(X, groups, labels=y, label_inclusion=half, sample_weight=half)
+
+
+def test_probabilities_that_do_not_add_up_to_the_items_are_warned_of(trained, rng):
+    X, y, groups = make(rng, 3, 44)
+    labelled, quantifier = some_labels(rng, y, groups, 15), trained["PACC"]
+    chance = np.full(len(y), 15 / 44)
+    quantifier.predict_groups(X, groups, labels=labelled, label_inclusion=chance)
+    chance[groups == groups[0]] = 1
+    with pytest.warns(oq.inference.LabelSelectionWarning, match="of 1 of 3 samples do not agree.* for 15 items, .* 44"):
+        quantifier.predict_groups(X, groups, labels=labelled, label_inclusion=chance)
+
+
+def test_probabilities_of_the_actual_draw_are_not_warned_of(trained, rng):
+    X, y, groups = make(rng, 100, 60)
+    chance = rng.choice([0.2, 0.5, 1.0], len(y))
+    labelled = np.where(rng.random(len(y)) < chance, y, np.nan)
+    got = trained["PACC"].predict_groups(X, groups, labels=labelled, label_inclusion=chance)
+    assert (got.basis == "labels").sum() > 50
 
 
 def test_class_predictions_sum_to_one(trained, rng):

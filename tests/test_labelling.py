@@ -339,6 +339,7 @@ def test_wrong_labels_in_a_table_are_named(tables, tmp_path, capsys):
     assert "--basis must be one of" in refused(capsys, *predict, "--labels", "known", "--basis", "both")
     plan = ["plan", model, tmp_path / "new.csv", "--by", "shop"]
     assert "--width must be" in refused(capsys, *plan, "--width", "0")
+    assert "plan does not support --drift." in refused(capsys, *plan, "--drift", "0.3")
     assert "--quantity must be 'mean' or one of the classes" in refused(capsys, *plan, "--quantity", "9")
     assert "needs a table in a file" in refused(
         capsys, "plan", model, "-", "--format", "csv", "--out", tmp_path / "rows.csv"

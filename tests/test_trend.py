@@ -281,11 +281,22 @@ def test_an_outlying_period_is_named():
     assert "2024-07" not in str(by_hand(24, P=np.tile(SHARES, (24, 1)), groups=months).trend())
 
 
-def test_no_slope_exceeds_the_scale():
-    """Two years at both ends of the scale are stated as they are; three years rise by two classes at most per year."""
+def test_two_periods_do_not_differ_by_more_than_the_scale():
+    """Two years at both ends of the scale are stated as they are."""
     ends = np.array([[0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.01, 0.97]])
     two = by_hand(2, P=ends, groups=["2010", "2011"]).trend()
     assert "the mean class rises from 1.06 in 2010 to 3.94 in 2011" in str(two)
     assert "per year" not in str(two)
-    years = by_hand(3, np.array([5, 5, 5000]), P=ends[[0, 1, 1]], groups=["2010", "2011", "2012"]).trend()
-    assert np.abs([years.slope, years.slope_lower, years.slope_upper]).max() <= 1.5
+    beyond = by_hand(2, np.array([5, 5]), P=ends[::-1], groups=["2010", "2011"]).trend()
+    assert beyond.slope_lower[0] == -3
+    assert beyond.slope_lower[0] < beyond.slope[0] < beyond.slope_upper[0]
+
+
+def test_the_interval_of_a_slope_contains_it_if_a_series_jumps():
+    """The line through 1, 1, 4, 4 rises by 1.2 per month, more than from the lowest to the highest class in between."""
+    P = np.eye(4)[[0, 0, 3, 3]]
+    found = by_hand(4, P=P, groups=[f"2024-0{t}" for t in range(1, 5)]).trend()
+    assert_allclose(found.slope, 1.2, rtol=1e-9)
+    assert_allclose((found.slope_lower + found.slope_upper) / 2, 1.2, rtol=1e-9)
+    assert found.slope_lower[0] < found.slope[0] < found.slope_upper[0]
+    assert "rises by 1.200 per month" in str(found)

@@ -180,3 +180,12 @@ def table(
     hidden = (total or len(rows)) - len(shown)
     if hidden > 0:
         console.print(f"... and {hidden:,} more{hint}.")
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "group"), counted(1200, "item")
+    ('1 group', '1,200 items')
+    """
+    return f"{n:,} {what}{'s' * (n != 1)}"

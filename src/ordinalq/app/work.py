@@ -16,7 +16,7 @@ from ordinalq.inference.estimates import Estimates, check_names
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.inference.model import has_held_out, learned_groups
 from ordinalq.inference.options import IntervalOptions
-from ordinalq.inference.predict import drift_of, estimate
+from ordinalq.inference.predict import drift_of, estimate, estimate_some
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table
@@ -237,7 +237,11 @@ def compare(model: Path, groups: Sequence[str], level: float, estimand: str, fol
     quantifier = fitted_quantifier(loaded).for_groups()
     # All groups of the table determine their common offset.
     drift = drift_of(quantifier, summary)
-    estimates = estimate(quantifier, chosen(summary, groups), level, IntervalOptions(estimand=estimand), drift)
+    some = chosen(summary, groups)
+    assert summary.keys is not None
+    assert some.keys is not None
+    rows, options = summary.keys.positions(some.keys), IntervalOptions(estimand=estimand)
+    estimates = estimate_some(quantifier, summary, some, rows, level, options, drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     write_table(found.frame(), folder / "comparison.csv", "csv", csv_safe=True)

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ordinalq._utils.text import GAP, MAX_ROWS, MIN_WIDTH, Bold, cut, first_of, percent, plain, screen, shortened, table
+from ordinalq._utils.text import (
+    GAP,
+    MAX_ROWS,
+    MIN_WIDTH,
+    Bold,
+    counted,
+    cut,
+    first_of,
+    percent,
+    plain,
+    screen,
+    shortened,
+    table,
+)
 from ordinalq.cli.options import QUIET, in_options, say
 
 if TYPE_CHECKING:
@@ -152,15 +165,6 @@ def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
     )
 
 
-def counted(n: int, what: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "group"), counted(1200, "item")
-    ('1 group', '1,200 items')
-    """
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
 def others(estimates: "Estimates", n_groups: int) -> None:
     """State how many of all groups are in the last row, if these are."""
     from ordinalq.inference.predict import OTHER
@@ -187,11 +191,15 @@ def basis(estimates: "Estimates") -> None:
     known = counted(int(estimates.n_labelled.sum()), "item")
     text = f"labels of {known} in {some:,} of {counted(len(estimates), 'group')}"
     if alone:
-        text += f"; {alone:,} estimates rest on the labels alone, valid whatever else is wrong"
+        text += f"; {_rest(alone)} on the labels alone, valid whatever else is wrong"
     if some > alone:
-        text += f"; {some - alone:,} estimates rest on the model"
+        text += f"; {_rest(some - alone)} on the model"
         text += " (--basis labels: on the labels alone, where there are ten)"
     say(text)
+
+
+def _rest(n: int) -> str:
+    return f"{counted(n, 'estimate')} {'rests' if n == 1 else 'rest'}"
 
 
 def verdict(estimates: "Estimates") -> None:

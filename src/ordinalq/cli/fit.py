@@ -190,8 +190,9 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
 
 def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: bool) -> None:
     """Print the columns, the quality and the expected error; with `verbose` also methods and parameters."""
+    from ordinalq._utils.text import counted
     from ordinalq.cli import display
-    from ordinalq.cli.display import counted, percentages, smoothing_of
+    from ordinalq.cli.display import percentages, smoothing_of
     from ordinalq.tables.model import row_counts, sentences, unit
 
     groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.text import percent
+from ordinalq._utils.text import counted, percent
 from ordinalq.cli.options import (
     CsvSafeOption,
     EncodingOption,
@@ -466,7 +466,7 @@ def _answer(
     diagnose: bool,
 ) -> Answer:
     """Read the table, here or on an engine, and estimate its groups."""
-    from ordinalq.inference.predict import drift_of, estimate, select
+    from ordinalq.inference.predict import drift_of, estimate, estimate_some, select
     from ordinalq.samples.summary import Summary
     from ordinalq.tables.predict import diagnoses_of, summarize_table
 
@@ -487,8 +487,11 @@ def _answer(
         summary = read
     n_groups, drift = len(summary), drift_of(quantifier, summary, stated)
     if selects:
-        summary = select(quantifier, summary, **selection, drift=drift)
-    estimates = estimate(quantifier, summary, interval, options, drift)
+        whole = summary
+        summary, rows = select(quantifier, whole, **selection, drift=drift)
+        estimates = estimate_some(quantifier, whole, summary, rows, interval, options, drift)
+    else:
+        estimates = estimate(quantifier, summary, interval, options, drift)
     found = diagnoses_of(quantifier, summary, groups=job.by is not None) if diagnose else None
     return Answer(estimates, n_groups, found)
 
@@ -575,7 +578,7 @@ def compare(
     """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
-    from ordinalq.inference.predict import drift_of, estimate
+    from ordinalq.inference.predict import drift_of, estimate_some
     from ordinalq.io import writing
     from ordinalq.tables.predict import chosen, summarize_table
 
@@ -592,7 +595,11 @@ def compare(
         summary = summarize_table(job.loaded, job.file, tidy_groups=job.tidy_groups, **how)
     # All groups of the table determine their common offset.
     drift = drift_of(job.quantifier, summary, job.stated_drift)
-    estimates = estimate(job.quantifier, chosen(summary, groups), interval, plan, drift)
+    some = chosen(summary, groups)
+    assert summary.keys is not None
+    assert some.keys is not None
+    rows = summary.keys.positions(some.keys)
+    estimates = estimate_some(job.quantifier, summary, some, rows, interval, plan, drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
     if plot is not None:
@@ -663,6 +670,8 @@ def plan(
     for option in ("weight", "label_inclusion"):
         if getattr(job, option) is not None:
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
+    if job.drift != "auto":
+        raise ValueError("plan does not support --drift.")
     if job.tidy_groups:
         raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:
@@ -684,7 +693,7 @@ def plan(
     if found.spread is not None:
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
-        say(f"written: {out}, {found.needed.total:,} rows, drawn at random within each group")
+        say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
 
 
 def _usual_width(job: Job, quantity: str) -> float:

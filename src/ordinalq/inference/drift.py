@@ -68,7 +68,7 @@ FEW_LABELS, NOT_EXCLUDED = 10, 0.3
 
 
 class LabelSelectionWarning(UserWarning):
-    """Labelled items differ from the other items of their groups."""
+    """Labelled items are not a random draw, or were not drawn with the stated probabilities."""
 
 
 class DriftSums(NamedTuple):
@@ -192,7 +192,8 @@ class Drift:
     p_value : float
         Probability of an offset as large if the new groups are drawn like the training groups.
     size : float
-        Root mean square of the offset in standard deviations of the training groups.
+        Root mean square of the offset in standard deviations of the training groups. It does not depend on a stated
+        strength: it is that of the offset averaged over the strengths.
     strengths : tuple of two floats
         Posterior means of c for the part that unlabelled items show, and for the part that only labels show.
     is_stated : bool
@@ -201,6 +202,8 @@ class Drift:
         Groups and labelled items that the offset was found from.
     selection_p_value : float
         Probability of labelled items as different from the others of their groups, if they are a random draw.
+    is_earlier : bool
+        Whether the offset, if it is passed to a call, is that of an earlier table.
     """
 
     offset: Floats
@@ -212,6 +215,7 @@ class Drift:
     n_groups: int
     n_labelled: int
     selection_p_value: float = 1.0
+    is_earlier: bool = False
 
     @property
     def differs(self) -> bool:
@@ -230,7 +234,9 @@ class Drift:
     def to_json(self) -> dict[str, Any]:
         """Return all values as plain numbers, lists and text; :meth:`from_json` reads them."""
         arrays = {"offset": self.offset.tolist(), "root": self.root.tolist(), "strengths": list(self.strengths)}
-        return {"verdict": str(self), "differs": self.differs, **vars(self), **arrays}
+        values = {"verdict": str(self), "differs": self.differs, **vars(self), **arrays}
+        del values["is_earlier"]
+        return values
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -253,7 +259,7 @@ class Drift:
             raise ValueError(f"drift must be the result of Drift.to_json, got {str(values)[:60]!r}.") from error
         if offset.ndim != 1 or root.ndim != 2 or not (np.isfinite(offset).all() and np.isfinite(root).all()):
             raise ValueError("drift must have a finite offset (n + d,) and root (n + d, k).")
-        return cls(offset, root, p, size, c, stated, *counts, selection_p_value=selection)
+        return cls(offset, root, p, size, c, stated, *counts, selection_p_value=selection, is_earlier=True)
 
 
 def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = None) -> Drift:
@@ -298,11 +304,13 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
         weight /= weight.sum()
     covariance = np.tensordot(weight, C + (b - mean)[:, :, None] * (b - mean)[:, None, :], 1)
     back = state.to_full
+    # Whether groups differ does not depend on the strength that a user states.
+    size = float(np.sqrt(mean @ np.linalg.solve(J, mean) / len(J)))
     return Drift(
         back @ mean,
         back @ _roots(covariance),
         p_value=_p_value(model, state, sums),
-        size=float(np.sqrt(mean @ np.linalg.solve(J, mean) / len(J))),
+        size=size if strength is None else solve_drift(model, sums).size,
         strengths=(visible, hidden),
         is_stated=strength is not None,
         n_groups=sums.n_groups,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ordinalq._utils.text import finite, percent
+from ordinalq._utils.text import counted, finite, percent
 from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index, check_integer
 from ordinalq.inference.bounds import Bounds, mean_class
 from ordinalq.inference.comparison import Comparison, SameGroup, Side, compared
@@ -69,12 +69,14 @@ class Estimates:
         Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
     linear, sampling, response : ndarray (B, n), (B, n, n), (B, n), default=None
         For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
-        see :class:`ordinalq.inference.nested.Parts`. NaN if the estimate does not rest on the model of groups.
+        see :class:`ordinalq.inference.nested.Parts`. NaN if the part is estimated by itself, because of labels.
     group_columns : tuple of str, default=()
         Columns of the groups that the model was trained with.
     drift : Drift, default=None
         Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
         Pass it to later calls to use the same offset.
+    has_earlier_drift : bool, default=False
+        Whether `drift` was found from an earlier table and passed to the call.
     moved : ndarray (B, n), default=None
         Difference between each estimate and that without the offset.
     """
@@ -101,6 +103,7 @@ class Estimates:
     response: Floats | None = None
     group_columns: tuple[str, ...] = ()
     drift: Drift | None = None
+    has_earlier_drift: bool = False
     moved: Floats | None = None
 
     def __len__(self) -> int:
@@ -146,23 +149,32 @@ class Estimates:
         """Model, version, estimand, level and assumptions of the estimates; None if they were made by hand."""
         if self.origin is None:
             return None
-        origin = self.origin if self.drift is None else replace(self.origin, drift=assumed_drift(self.drift))
+        origin = self.origin
+        if self.drift is not None:
+            origin = replace(origin, drift=assumed_drift(self.drift, is_earlier=self.has_earlier_drift))
+        if self.response is not None and (alone := int(np.isnan(self.response[:, 0]).sum())):
+            one_by_one = f"{alone:,} of {len(self):,} parts are estimated one by one, since their group has labels"
+            origin = replace(origin, groups=f"{origin.groups}; {one_by_one}")
         if self.n_labelled is None or self.basis is None:
             return origin
         alone, m = int((self.basis == "labels").sum()), int(self.n_labelled.sum())
         drawn = "drawn at random" if origin.labels == "none" else origin.labels
-        used = f"{m} items, {drawn}; {alone} of {len(self)} estimates rest on them alone"
+        rests = f"{alone} of {counted(len(self), 'estimate')} {'rests' if alone == 1 else 'rest'}"
+        used = f"{counted(m, 'item')}, {drawn}; {rests} on {'it' if m == 1 else 'them'} alone"
         return replace(origin, labels=used if m else "none")
 
     @property
     def verdict(self) -> str:
         """State whether all groups together differ from the training groups; empty without a common offset."""
-        if self.drift is None or self.moved is None or self.drift.n_groups < 2:
+        if self.drift is None or self.moved is None or (self.drift.n_groups < 2 and not self.has_earlier_drift):
             return ""
-        change = float((self.moved @ self.scale.numbers).mean())
-        text = f"{self.drift} The common offset moves the {self.scale.name} by {change:+.3f} on average"
-        m = self.drift.n_labelled
-        return f"{text}; {m:,} label{'s' * (m != 1)} of any groups were used." if m else f"{text}."
+        moves = f"moves the {self.scale.name} by {float((self.moved @ self.scale.numbers).mean()):+.3f} on average"
+        n, m = counted(self.drift.n_groups, "group"), counted(self.drift.n_labelled, "label")
+        if self.has_earlier_drift:
+            return f"The offset of an earlier table ({n}, {m}) was used. It {moves}."
+        text = f"{self.drift} The common offset {moves}"
+        used = "was" if self.drift.n_labelled == 1 else "were"
+        return f"{text}; {m} of any groups {used} used." if self.drift.n_labelled else f"{text}."
 
     def _known_bounds(self) -> Bounds:
         if self.bounds is None:
@@ -349,7 +361,7 @@ class Estimates:
 
 
 # The fields with one entry per sample; bounds have their own.
-WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift", "group_columns")
+WHOLE = ("classes", "bounds", "polars", "class_values", "origin", "drift", "has_earlier_drift", "group_columns")
 PER_SAMPLE = [field.name for field in fields(Estimates) if field.name not in WHOLE]
 REGIONS = ("region_centre", "region_covariance")
 # The columns of a table that are there only if known.

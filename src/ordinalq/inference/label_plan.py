@@ -224,10 +224,11 @@ class SpreadLabels:
     def __str__(self) -> str:
         what = self.quantity if self.quantity in MEANS else f"prevalence of class {self.quantity}"
         drawn = f"{self.n_labels:,} label{'s' * (self.n_labels != 1)}, drawn at random from all groups"
+        bring = "brings" if self.n_labels == 1 else "bring"
         interval = f"the typical (median) {percent(self.level)} interval of the {what}"
         if self.asked is not None and self.width > self.asked:
-            return f"Not even {drawn}, bring {interval} from {self.now:.3f} to {self.asked:g}."
-        return f"{drawn}, bring {interval} from {self.now:.3f} to about {self.width:.3f}."
+            return f"Not even {drawn}, {bring} {interval} from {self.now:.3f} to {self.asked:g}."
+        return f"{drawn}, {bring} {interval} from {self.now:.3f} to about {self.width:.3f}."
 
 
 def spread_labels(

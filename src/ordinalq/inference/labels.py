@@ -1,13 +1,16 @@
 """Estimates of groups by the random draw of their labelled items alone, and the sums that labels need."""
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
+from ordinalq._utils.text import counted
 from ordinalq._utils.validation import Codes, Floats, Index, Mask, check_choice, check_real, real_numbers
 from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
+from ordinalq.inference.drift import LabelSelectionWarning
 from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
 from ordinalq.inference.group_model import logits_pay, multinomial, project, variances, with_logits
@@ -336,6 +339,11 @@ def _merged(bounds: Bounds, rows: Index, found: DesignBased) -> Bounds:
 
 # Sums over labelled items with weights 1 / pi and (1 - pi) / pi^2, pi the probability with which the item was drawn.
 WEIGHTED, SPREAD = "labels w", "labels v"
+# Smallest probability of a labelled item.
+LEAST_CHANCE = 1e-9
+# The sum of 1 / pi differs from the number of items by chance at most by this many standard deviations, and by this
+# part of it because of rounded probabilities.
+MOST_DEVIATIONS, ROUNDED = 5, 0.01
 
 
 def label_totals(
@@ -391,11 +399,35 @@ def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
         raise ValueError(
             "label_inclusion must be None with sample_weight: weighted items are drawn with equal chances."
         )
-    wrong = (codes >= 0) & ~((pi > 0) & (pi <= 1))
+    wrong = (codes >= 0) & ~((pi >= LEAST_CHANCE) & (pi <= 1))
     if wrong.any():
         got = f"{pi[wrong][0]:g} for item {int(wrong.argmax())}"
-        raise ValueError(f"label_inclusion must be in (0, 1] for every labelled item, got {got}.")
+        raise ValueError(f"label_inclusion must be in [{LEAST_CHANCE:g}, 1] for every labelled item, got {got}.")
     return pi
+
+
+def check_inclusion_sums(summary: Summary, stacklevel: int = 2) -> None:
+    """Warn if the labels of a sample were not drawn with the stated inclusion probabilities pi.
+
+    The sum of 1 / pi over the labelled items estimates the number N of all items with variance sum (1 - pi) / pi^2.
+    That variance is scaled to N if the sum is smaller.
+    """
+    m = summary.n_labelled
+    if m is None or WEIGHTED not in summary.totals:
+        return
+    tested = enough(m, summary.n_items) & (m > 0)
+    N = summary.n_items[tested]
+    total, variance = (summary.totals[name][tested].sum(axis=1) for name in (WEIGHTED, SPREAD))
+    limit = MOST_DEVIATIONS * np.sqrt(variance * np.maximum(N / total, 1)) + ROUNDED * N
+    wrong = np.flatnonzero(np.abs(total - N) > limit)
+    if len(wrong):
+        one = f"The labels of one of them stand for {total[wrong[0]]:,.0f} items, but there are {N[wrong[0]]:,}."
+        warnings.warn(
+            f"The labels of {len(wrong):,} of {counted(len(N), 'sample')} do not agree with label_inclusion: the sum "
+            f"of 1 / probability must be near the number of items. {one} Pass the probability of each draw.",
+            LabelSelectionWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:

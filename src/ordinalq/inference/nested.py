@@ -19,11 +19,11 @@ covariance of this noise: the effect of the group, and its error, are the same i
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordinalq._utils.validation import Codes, Floats
+from ordinalq._utils.validation import Array, Codes, Floats, Mask
 from ordinalq.inference.group_model import (
     DROP,
     RANK_TOLERANCE,
@@ -59,12 +59,38 @@ class Parts(NamedTuple):
         Ratio of the estimated to the true deviation of a part from its group, if items of a class have the same
         features in all parts: of the cumulative prevalences but the last and of the mean class. Estimates are drawn to
         the group.
+
+    The last three are NaN for parts that are predicted one by one.
     """
 
     prediction: Prediction
     linear: Floats
     sampling: Floats
     response: Floats
+
+    @classmethod
+    def alone(cls, prediction: Prediction) -> "Parts":
+        """Return parts that are predicted one by one."""
+        B, n = prediction.mean.shape
+        return cls(prediction, np.full((B, n), np.nan), np.full((B, n, n), np.nan), np.full((B, n), np.nan))
+
+    def replaced(self, rows: Mask, some: "Parts") -> "Parts":
+        """Return the same with other predictions of the parts of a mask (B,)."""
+        new = replace(some.prediction, unlabelled=some.prediction.total)
+        arrays: dict[str, Any] = {
+            name: _put(value, rows, getattr(new, name))
+            for name, value in vars(self.prediction).items()
+            if isinstance(value, np.ndarray)
+        }
+        others = (_put(old, rows, one) for old, one in zip(self[1:], some[1:], strict=True))
+        return Parts(replace(self.prediction, **arrays), *others)
+
+
+def _put(array: Array, rows: Mask, values: Array) -> Array:
+    """Return a copy with other values in the rows of a mask."""
+    changed = array.copy()
+    changed[rows] = values
+    return changed
 
 
 def groups_of_parts(keys: Keys | None, trained: tuple[str, ...]) -> tuple[Keys, Codes] | None:

@@ -1,15 +1,17 @@
 """From summaries to estimates: of groups, of samples, or of all items as one sample."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ordinalq._utils.validation import check_integer, check_real
+from ordinalq._utils.validation import Index, check_integer, check_real
 from ordinalq.inference.drift import Drift, check_selection
 from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
-from ordinalq.inference.labels import with_labels
+from ordinalq.inference.labels import check_inclusion_sums, with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
+from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.provenance import provenance_of
 from ordinalq.samples.keys import Column, Keys
@@ -47,9 +49,12 @@ def estimate(
         )
     _check_summary(quantifier, summary)
     check_names(quantifier.classes_, [] if summary.keys is None else summary.keys.names)
+    check_inclusion_sums(summary, stacklevel=3)
     options = IntervalOptions() if options is None else options
     context = drift_of(quantifier, summary, drift)
-    parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means)
+    nested = groups_of_parts(summary.keys, getattr(quantifier, "group_columns_", ()))
+    groups = None if nested is None else nested[1]
+    parts = blocks(summary.n_items, of_items=not quantifier.traits.uses_sample_means, groups=groups)
     if len(parts) == 1:
         found = [estimate_block(quantifier, summary, level, options, 0, context)]
     else:
@@ -57,6 +62,44 @@ def estimate(
         found = [estimate_block(quantifier, summary[rows], level, options, b, context) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
     return united([estimates for estimates, _ in found], summary.keys)
+
+
+def estimate_some(
+    quantifier: FittedQuantifier,
+    summary: Summary,
+    some: Summary,
+    rows: Index,
+    level: float | None = None,
+    options: IntervalOptions | None = None,
+    drift: Any = "auto",
+) -> Estimates:
+    """Estimate some of the summarized samples.
+
+    If the samples are parts of groups, all parts determine the effect of a group, also those that are left out.
+
+    Parameters
+    ----------
+    quantifier : FittedQuantifier
+        The quantifier that made the summary.
+    summary : Summary
+        All samples.
+    some : Summary
+        The samples to estimate.
+    rows : ndarray (k,)
+        Position of each of them among all samples; -1, at the end, if it consists of several.
+    level, options, drift
+        See :func:`estimate`.
+
+    Returns
+    -------
+    Estimates
+    """
+    if groups_of_parts(summary.keys, getattr(quantifier, "group_columns_", ())) is None:
+        return estimate(quantifier, some, level, options, drift)
+    found = [estimate(quantifier, summary, level, options, drift).take(rows[rows >= 0])]
+    if (rows < 0).any():
+        found.append(estimate(quantifier, some, level, options, drift).take(rows < 0))
+    return united([part for part in found if len(part)], some.keys)
 
 
 def estimate_block(
@@ -90,7 +133,9 @@ def estimate_block(
         origin=provenance_of(quantifier, options.estimand, level, keys=summary.keys),
         region_centre=None if found.ellipsoids is None else found.ellipsoids.centre,
         region_covariance=None if found.ellipsoids is None else found.ellipsoids.covariance,
-        drift=context,
+        # Users pass it to calls with other tables.
+        drift=None if context is None else replace(context, is_earlier=True),
+        has_earlier_drift=context is not None and context.is_earlier,
         linear=found.linear,
         sampling=found.sampling,
         response=found.response,
@@ -131,7 +176,11 @@ def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
         if isinstance(drift, bool) or not isinstance(drift, int | float | np.number):
             raise TypeError(f"drift must be 'auto', None, a number or a Drift, got {drift!r}.")
         check_real("drift", drift, low=0)
-    if not (quantifier.traits.has_group_model and learned_groups(quantifier)):
+    if not quantifier.traits.has_group_model:
+        raise ValueError(
+            f"drift must be 'auto' or None for {type(quantifier).__name__}, which has no model of groups. Use GroupBLP."
+        )
+    if not learned_groups(quantifier):
         raise ValueError("drift must be 'auto' or None for a model without training groups. Pass groups to fit.")
     return True
 
@@ -203,8 +252,10 @@ def select(
     top: int | None = None,
     min_items: int | None = None,
     drift: Drift | None = None,
-) -> Summary:
+) -> tuple[Summary, Index]:
     """Return the groups that matter in order, and the items of all others as one more group, the last.
+
+    The positions (k,) of these groups among all groups are returned, too; -1 for the others.
 
     What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
     text, since its own, "(other)", is.
@@ -227,7 +278,9 @@ def select(
     keys = summary.keys[order]
     rows = np.full(len(summary), -1 if len(order) == len(summary) else len(order), dtype=np.intp)
     rows[order] = np.arange(len(order))
-    return summary.regrouped(rows, keys if len(order) == len(summary) else _with_others(keys))
+    if len(order) == len(summary):
+        return summary.regrouped(rows, keys), order
+    return summary.regrouped(rows, _with_others(keys)), np.append(order, -1)
 
 
 def _with_others(keys: Keys) -> Keys:

@@ -102,12 +102,13 @@ def provenance_of(
     return Provenance(type(fitted).__name__, model, __version__, estimand, level, groups)
 
 
-def assumed_drift(drift: Drift) -> str:
-    """Return what is assumed of a common offset of all groups."""
+def assumed_drift(drift: Drift, *, is_earlier: bool = False) -> str:
+    """Return what is assumed of a common offset of all groups, which may be that of an earlier table."""
     seen = f"found from {drift.n_groups:,} groups and {drift.n_labelled:,} labels, p = {drift.p_value:.2g}"
+    offset = "the common offset of an earlier table" if is_earlier else "a common offset"
     if drift.is_stated:
-        return f"a common offset of stated strength {drift.strengths[0]:g}, {seen}"
-    return f"a common offset, {seen}"
+        return f"{offset} of stated strength {drift.strengths[0]:g}, {seen}"
+    return f"{offset}, {seen}"
 
 
 def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:

@@ -66,8 +66,8 @@ class Trend:
         P-value of all differences of the mean class, without adjustment for the three tests.
     slope, slope_lower, slope_upper : ndarray (K,)
         Average rise of the mean class from one period to the next (weighted least squares) with an interval. Missing
-        periods are counted, and groups that are not periods follow one another. No rise is larger than that from the
-        lowest to the highest class within the series.
+        periods are counted, and groups that are not periods follow one another. A rise from the first to the second of
+        two groups is limited to that from the lowest to the highest class.
     period : str, default=""
         "year", "quarter", "month", "week" or "day"; "" for other groups.
     mean_name : {"mean class", "mean position"}
@@ -207,7 +207,8 @@ def of_series(
 ) -> tuple[Floats, Floats]:
     """Return the estimates (B, n) by which groups of series are tested, and their covariances (B, n, n).
 
-    These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others.
+    These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others. A
+    series with a part that rests on its labels alone, whose `linear` is NaN, is one of the others.
     """
     assert keys is not None
     codes = np.zeros(len(groups), dtype=np.intp)
@@ -217,7 +218,7 @@ def of_series(
     first[codes] = groups
     mixed = np.zeros(len(first), dtype=bool)
     mixed[codes[groups != first[codes]]] = True
-    other = mixed[codes][:, None]
+    other = (mixed[codes] | np.isnan(linear[:, 0]))[:, None]
     # Covariances are those of an average group: no direction is known to have a much smaller variance than the others.
     n = P.shape[1]
     mean = np.trace(sampling, axis1=1, axis2=2)[:, None, None] / (n - 1)
@@ -253,9 +254,10 @@ def trend_of(
     K, z = len(rows), float(ndtri(0.5 + level / 2))
     found = _Tests(*(np.array(column) for column in zip(*tests, strict=True)))
     several = np.minimum(K * found.p_values, 1)
-    # From the lowest to the highest class within the series.
-    steepest = np.array([np.ptp(scale.numbers) / max(np.ptp(time), 1) if len(time) else np.nan for time in times])
-    slope, half = np.clip(found.slope, -steepest, steepest), z * found.slope_error
+    # Two groups differ at most by the lowest and the highest class; the line through more may be steeper.
+    steepest = np.array([np.ptp(scale.numbers) / max(np.ptp(time), 1) if len(time) == 2 else np.inf for time in times])
+    ends = found.slope + np.array([[-z], [0.0], [z]]) * found.slope_error
+    slope_lower, slope, slope_upper = np.clip(ends, -steepest, steepest)
     outlier = [one[at] if at >= 0 else -1 for one, at in zip(rows, found.outlier.tolist(), strict=True)]
     return Trend(
         keys.names[-1],
@@ -275,8 +277,8 @@ def trend_of(
         degrees_of_freedom=found.degrees_of_freedom.astype(np.int64),
         mean_p_value=np.minimum(K * found.mean_p_value, 1),
         slope=slope,
-        slope_lower=np.maximum(found.slope - half, -steepest),
-        slope_upper=np.minimum(found.slope + half, steepest),
+        slope_lower=slope_lower,
+        slope_upper=slope_upper,
         period="" if named is None else named[0],
         mean_name=scale.name,
     )

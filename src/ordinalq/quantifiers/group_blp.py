@@ -137,13 +137,23 @@ class GroupBLP(Quantifier):
         return (self._prediction(model, summary, estimand), None) if parts is None else (parts.prediction, parts)
 
     def _parts(self, model: GroupModel, summary: Summary, estimand: str) -> Parts | None:
-        """Return the predictions of parts of groups that have no labels; None if the samples are not parts."""
+        """Return the predictions of parts of groups; None if the samples are not parts.
+
+        Parts of a group with labels are predicted one by one.
+        """
         found = groups_of_parts(summary.keys, self.group_columns_)
-        Q, sizes, labels = self._observed(summary)
-        has_labels = labels is not None and labels.counts.any()
-        if found is None or has_labels or model.source != "learned":
+        if found is None or model.source != "learned":
             return None
-        return predict_parts(model, Q, sizes, found[1], estimand, values_of(self))
+        Q, sizes, labels = self._observed(summary)
+        groups, n_labelled = found[1], np.zeros(len(sizes)) if labels is None else labels.n_labelled
+        plain = np.bincount(groups, weights=n_labelled)[groups] == 0
+        if plain.all():
+            return predict_parts(model, Q, sizes, groups, estimand, values_of(self))
+        alone = Parts.alone(self._prediction(model, summary, estimand))
+        if not plain.any():
+            return alone
+        some = np.unique(groups[plain], return_inverse=True)[1]
+        return alone.replaced(plain, predict_parts(model, Q[plain], sizes[plain], some, estimand, values_of(self)))
 
     def collect(self, summary: Summary) -> DriftSums | None:
         """Return the sums over samples that determine their common offset; None if no groups were learned from."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ordinalq._utils.arrays import read_header
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.validation import Array, Counts, Floats, Index
+from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index
 from ordinalq.samples.keys import Column, Keys
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.weights import Weights
@@ -306,17 +306,26 @@ def _are_below(numbers: Array, n: int) -> bool:
     return bool(numbers.ndim == 1 and numbers.dtype.kind in "iu" and ((numbers >= 0) & (numbers < n)).all())
 
 
-def blocks(n_items: Counts, *, of_items: bool) -> list[slice]:
+def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> list[slice]:
     """Return successive samples that are worked on at once, wherever that is.
 
-    At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more.
+    At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more. If samples are parts of
+    groups (B,), all parts of a group are in one block, however many these are.
     """
     ends, found, start = np.cumsum(n_items), [], 0
+    whole = np.arange(1, len(n_items) + 1)
+    if groups is not None:
+        last = np.zeros(groups.max(initial=-1) + 1, dtype=np.intp)
+        last[groups] = whole
+        # A block may end if no group before has a part behind.
+        whole = whole[np.maximum.accumulate(last[groups]) == whole]
     while start < len(n_items):
         stop = min(start + BLOCK_SAMPLES, len(n_items))
         if of_items:
             before = int(ends[start] - n_items[start])
             stop = min(stop, max(start + 1, int(np.searchsorted(ends, before + BLOCK_ITEMS, side="right"))))
+        at = int(np.searchsorted(whole, stop, side="right"))
+        stop = int(whole[at - 1] if at and whole[at - 1] > start else whole[at])
         found.append(slice(start, stop))
         start = stop
     return found
