@@ -20,6 +20,7 @@ import sklearn
 
 from ordinalq.inference.drift import Drift
 from ordinalq.inference.estimates import check_names, united
+from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate_block, is_wanted, settle
 from ordinalq.io.columns import require_columns
@@ -201,7 +202,8 @@ def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_
             f"them in one task, which takes at most {max_items:,} (max_items): take a method on means, such as "
             f"{_on_means()}."
         )
-    return Layout(keys, blocks(n_items, of_items=of_items))
+    parts = groups_of_parts(keys, getattr(task.quantifier, "group_columns_", ()))
+    return Layout(keys, blocks(n_items, of_items=of_items, groups=None if parts is None else parts[1]))
 
 
 def merged_block(keys: Keys, parts: Sequence[Summary]) -> Summary:
