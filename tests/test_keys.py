@@ -107,7 +107,8 @@ def test_the_rest_of_several_columns_is_one_row(frame, model):
     summary = quantifier.summarize(
         model.scores(frame), oq.Samples.from_groups(frame[["shop", "day"]].astype({"shop": "Int64"}), missing=True)
     )
-    found = select(quantifier, summary, top=2)
+    found, rows = select(quantifier, summary, top=2)
+    assert rows[-1] == -1
     assert found.keys.labels()[-1] == "(other)"
     assert found.keys.tolist()[-1] == ("(other)", "")
     assert found.n_items.sum() == len(frame)
