@@ -334,21 +334,22 @@ def test_estimates_of_populations_are_not_drawn_to_the_training_distribution(rng
 
 @pytest.mark.parametrize("like_training", [False, True])
 def test_intervals_of_the_default_prior_cover(like_training):
-    rng = generator(5)
-    S, y, T, samples = problem(rng, n_samples=300, size=200)
-    if like_training:
-        z = np.repeat(np.arange(N), 3000)
-        p = np.bincount(y) / len(y)
-        index = [np.concatenate([rng.choice(3000, c) + 3000 * i for i, c in enumerate(rng.multinomial(200, p))])
-                 for _ in range(300)]  # fmt: skip
-        samples = oq.Samples.from_index(index, len(T))
-        truth = samples.average(np.eye(N)[z])
-    else:
+    rng, covered = generator(5), []
+    for _ in range(4):
+        S, y, T, samples = problem(rng, n_samples=300, size=200)
         truth = samples.prevalences
-    q = oq.AdjustedML().fit_scores(S, y)
-    got = estimate(q, q.summarize(T, samples), 0.95)
-    # Over 30 training sets .942 +- .009 with drawn prevalences: five standard deviations.
-    assert ((got.lower <= truth) & (truth <= got.upper)).mean() > 0.895
+        if like_training:
+            z = np.repeat(np.arange(N), 3000)
+            p = np.bincount(y) / len(y)
+            index = [np.concatenate([rng.choice(3000, c) + 3000 * i for i, c in enumerate(rng.multinomial(200, p))])
+                     for _ in range(300)]  # fmt: skip
+            samples = oq.Samples.from_index(index, len(T))
+            truth = samples.average(np.eye(N)[z])
+        q = oq.AdjustedML().fit_scores(S, y)
+        got = estimate(q, q.summarize(T, samples), 0.95)
+        covered.append(((got.lower <= truth) & (truth <= got.upper)).mean())
+    # Single training sets cover .942 +- .009 with drawn prevalences, but one in some dozens less than .9.
+    assert np.mean(covered) > 0.895
 
 
 def test_intervals_of_populations_near_the_training_distribution_cover():
