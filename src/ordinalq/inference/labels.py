@@ -343,7 +343,7 @@ WEIGHTED, SPREAD = "labels w", "labels v"
 LEAST_CHANCE = 1e-9
 # The sum of 1 / pi differs from the number of items by chance at most by this many standard deviations, and by this
 # part of it because of rounded probabilities.
-MOST_DEVIATIONS, ROUNDED = 5, 0.01
+MOST_DEVIATIONS, ROUNDED = 8, 0.01
 
 
 def label_totals(
