@@ -1,4 +1,4 @@
-"""Hostile problems for the solvers, each answer judged by a certificate of its own.
+"""Hostile problems for the solvers, each answer judged by a separate certificate.
 
     python benchmarks/hostile.py [--problems 24000] [--fast] [--jobs 2] [--seed 0] [--show 10]
     python benchmarks/hostile.py --method all --problems 1000      # whole methods, see hostile_methods.py
@@ -14,7 +14,7 @@ samples of one item, tau from 0 to 1e12, backgrounds. Nothing of the solvers is 
 
 An excess counts if it is above 1e-9 of the minimum and above 1e-12 (Hellinger distance: 1e-8 and 1e-8). It is
 silent unless the solver said that it did not converge. Exits with 1 if there is a silent excess, an exception, NaN, or
-more than 1 % of the answers are flagged as not converged, or one whose condition number is below 1e8.
+more than 1% of the answers are flagged as not converged, or one whose condition number is below 1e8.
 """
 
 import argparse
@@ -93,7 +93,7 @@ class Problem:
 
 
 class Verdict(NamedTuple):
-    """What came of one problem: its excess, and whether the solver flagged it."""
+    """Result of one problem: its excess, and whether the solver flagged it."""
 
     index: int
     label: str
@@ -230,7 +230,7 @@ def convex_minimum(problem, data, p):
             x, r = p, tau * (C @ p)
             for x, r in refined(problem, data, np.where(free, p, 0), free, C, least):
                 best = max(best, bound(x, r))
-            # A class that should have mass, and one that should have none, where two can hardly be told apart.
+            # A class that should have mass, and one that should have none, where two can hardly be distinguished.
             full = long_loss(problem, data, x)[1] + C.T @ r
             for other in (free | (full < full[free].mean()), free & (full < full[free].max())):
                 if len(supports) < MOST_SUPPORTS and other.any() and not any((other == s).all() for s in supports):
@@ -374,7 +374,7 @@ def tolerance(minimum, relative, floor=FLOOR):
 
 
 def condition_number(objective, p):
-    """Return the largest curvature along the simplex at p (n,) over the smallest; infinite where it is flat.
+    """Return the largest curvature along the simplex at p (n,) over the smallest; infinite if it is flat.
 
     Of a sum of absolute residuals, which has none, it is that of the sum of their squares.
     """

@@ -286,6 +286,25 @@ def test_singular_problems_give_the_optimum_nearest_to_uniform(rng):
             assert_allclose(p[same], p[i], atol=1e-6)
 
 
+def test_hellinger_minima_are_never_worse_than_the_uniform_distribution():
+    # The stages that lead to the loss begin near a minimum whose penalty is three times that of the uniform p.
+    M = np.array([[0.52, 5611.0, 0.008], [0.48, 19074.0, 0.992]])
+    objective = LinearObjective(
+        Hellinger(), Tikhonov(1000.0, order=0), Data(np.array([[0.27, 0.86]]), M, np.array([1000]))
+    )
+    uniform = objective.value(np.full((1, 3), 1 / 3), np.zeros(1, dtype=np.intp))
+    assert choose(objective).minimize(objective).value < uniform
+
+
+def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
+    # Two columns are so short that differences between them are lost next to the others: flat directions of many sizes.
+    M = np.array([[0.301, 9.6e-93, 0.122, 0.445, 4.1e-93]])
+    objective = LinearObjective(LeastSquares(), NoPenalty(), Data(np.array([[0.5]]), M, np.array([30])))
+    solution = QuadraticSolver().minimize(objective)
+    assert solution.converged.all()
+    assert_allclose(solution.p, [[0, 0, 0, 1, 0]], atol=1e-12)
+
+
 @pytest.mark.parametrize("loss", [LeastSquares(), CumulativeSquares()], ids=repr)
 def test_directions_that_neither_data_nor_penalty_see_cost_no_digits_of_the_others(loss, rng):
     # A straight line through the middle of mirrored columns changes nothing, and the weak penalty next to nothing.

@@ -2,7 +2,7 @@
 
 What to use when: `LeastSquares` for classifier votes and posteriors (ACC, PACC), `Poisson` for counts in physics (RUN),
 `Hellinger` for histograms (HDx, HDy), `Energy` for mean distances (EDy), `MatchDistance` and `CumulativeSquares` for
-histograms over ordered bins (PDF, o-PDF). A loss says what it is and knows no solver.
+histograms over ordered bins (PDF, o-PDF). A loss does not depend on the solver.
 
 Shapes: P (B, n), and `Data` with Q (B, d), M (d, n), sizes (B,) and perhaps a background o (B, d), which is added to
 M p. Letters of the einsums: b sample, k histogram, i j classes.
@@ -58,7 +58,7 @@ class Loss(BaseEstimator, ABC):
         """Return Q, M and the background as the loss compares them.
 
         Rows of M that are zero for all classes (values of f that no training item has) say nothing about p: their mass
-        in q and in the background is dropped, and not made up for.
+        in q and in the background is dropped without compensation.
         """
         empty = ~data.M.any(axis=1)
         if not empty.any():
@@ -105,7 +105,7 @@ class Loss(BaseEstimator, ABC):
     def counted(self, data: Data) -> Mask | None:
         """Return which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
 
-        None where that is not known.
+        None if that is not known.
         """
         return None
 
@@ -136,7 +136,7 @@ class LeastSquares(Loss):
 
     @property
     def takes_any_q(self) -> bool:  # type: ignore[override]
-        """Whether rows are weighted alike: weights are those of counts."""
+        """Whether rows have equal weight."""
         return self.weights is None
 
     def check(self) -> None:
@@ -263,7 +263,7 @@ class Hellinger(Loss):
             G, H = row_product(1 - root, M), weighted_gram(curvature, M)
         else:
             weight = np.repeat(1 / (2 * h), V.shape[1] // n_blocks, axis=1)
-            # a (b, k, i): gradients of squared distances; along the simplex only differences count, tiny beside a kink
+            # a (b, k, i): gradients of squared distances; along the simplex only differences count, tiny next to a kink
             a = np.matmul((1 - root).reshape(B, n_blocks, 1, -1), M.reshape(n_blocks, -1, n))[:, :, 0]
             if data.directions is not None:
                 a = a - (P[:, None, :] * a).sum(axis=2, keepdims=True)

@@ -42,7 +42,7 @@ class AutoStrength(BaseEstimator):
     prevalences : array-like (k, n), default=None
         Expected distributions, such as those of earlier groups; all are equally likely.
     weight : {"groups", "items"}, default="groups"
-        With training groups: whether errors of all groups count alike, or by their number of items.
+        With training groups: whether errors of all groups have equal weight, or weights by their number of items.
     min_items : int, default=20
         With training groups: smaller ones are left out; what is best for them smooths large ones too much.
 
@@ -69,13 +69,13 @@ class AutoStrength(BaseEstimator):
 
 
 class Smoother(BaseEstimator):
-    """Something that smooths; `strength` is the name of the parameter that says how much, None where there is none."""
+    """Something that smooths; `strength` is the name of the parameter that says how much, None if there is none."""
 
     strength: str | None = None
 
     @property
     def auto(self) -> AutoStrength | None:
-        """How the strength is to be chosen; None where it is a number, or there is none."""
+        """Automatic choice of the strength; None if it is a number, or there is none."""
         value = getattr(self, self.strength) if self.strength else None
         if isinstance(value, AutoStrength):
             return value
@@ -99,7 +99,7 @@ class Smoother(BaseEstimator):
         return 0.0, np.inf
 
     def check_strength(self, n_classes: int, high: float = np.inf) -> None:
-        """Refuse a strength that is neither to be chosen nor a number in [0, high]."""
+        """Raise an error unless the strength is automatic or a number in [0, high]."""
         if self.auto is None:
             check_real(str(self.strength), getattr(self, str(self.strength)), low=0, high=high)
         else:
@@ -149,7 +149,7 @@ class Regularizer(Smoother, ABC):
     has_form: bool = False
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes."""
 
     @abstractmethod
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
@@ -171,7 +171,7 @@ class Regularizer(Smoother, ABC):
         return None
 
     def seen(self, n_classes: int) -> Floats | None:
-        """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None where that is not known."""
+        """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None if that is not known."""
         return None
 
     def strengths(self, unit: float) -> tuple[float, ...]:
@@ -232,7 +232,7 @@ class Tikhonov(Regularizer):
         self.shape = shape
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes."""
         _check_tau(self, n_classes)
         if self.shape is None:
             _check_order(self.order, self.tau, n_classes)
@@ -279,9 +279,9 @@ class Tikhonov(Regularizer):
 class Entropy(Regularizer):
     """tau sum_i p_i ln(p_i / c_i), the relative entropy of p and a centre c: maximum entropy (Schmelling, 1994).
 
-    It is convex, zero at p = c, and pulls every class towards its share in c, whatever its neighbours have: with a
-    uniform c it makes estimates flat, not smooth. Below p_i = 1e-9 its second-order expansion there takes its place, so
-    that derivatives are finite for empty classes; the value changes by less than 1e-9 tau per class.
+    It is convex, zero at p = c, and pulls every class towards its prevalence in c, independent of its neighbours: with
+    a uniform c it makes estimates flat, not smooth. Below p_i = 1e-9 its second-order expansion there takes its place,
+    so that derivatives are finite for empty classes; the value changes by less than 1e-9 tau per class.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class Entropy(Regularizer):
         self.centre = centre
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes."""
         _check_tau(self, n_classes)
         if self.centre is not None:
             c = check_vectors("centre", self.centre, min_classes=2)
@@ -353,7 +353,7 @@ class LogTikhonov(Regularizer):
         self.shape = shape
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes."""
         Tikhonov(self.tau, order=self.order, shape=self.shape).check(n_classes)
         check_acceptance(self.acceptance, n_classes)
 
@@ -409,7 +409,7 @@ def differences(n_classes: int, order: int, shape: Any = None) -> Floats:
 
 
 def _check_order(order: Any, tau: Any, n_classes: int) -> None:
-    """Refuse an order that is too high for n classes; two classes have no curvature, which is said and not refused."""
+    """Raise ValueError if the order is too high for n classes; warn for two classes."""
     check_integer("order", order, minimum=0)
     if n_classes == 2 and order == 1:
         if tau != 0:
@@ -423,7 +423,7 @@ def _check_order(order: Any, tau: Any, n_classes: int) -> None:
 
 
 def check_acceptance(acceptance: Any, n_classes: int) -> None:
-    """Refuse what are no n probabilities to be observed."""
+    """Raise ValueError unless these are n probabilities of observation."""
     a = check_vectors("acceptance", acceptance, min_classes=2)
     if a.shape != (n_classes,) or not ((a > 0) & (a <= 1 + ROUNDING)).all():
         raise ValueError(
@@ -439,7 +439,7 @@ def _check_tau(regularizer: Regularizer, n_classes: int) -> None:
         raise ValueError(f"tau must be at most {MAX_TAU:g}, got {tau!r}: its multiples would overflow.")
 
 
-# Smoothing between the iterations of an EM (IBU, o-SLD). It is no penalty: nothing is minimised.
+# Smoothing between the iterations of an EM (IBU, o-SLD). It is not a penalty: nothing is minimized.
 
 
 # Weights of the polynomial that are tried first.
@@ -464,7 +464,7 @@ class PolynomialSmoothing(Smoother):
         self.interpolation = interpolation
 
     def check(self, n_classes: int) -> None:
-        """Refuse parameters that do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes."""
         check_integer("order", self.order, minimum=0)
         self.check_strength(n_classes, high=1)
         if self.order > n_classes - 1:

@@ -153,7 +153,7 @@ def difference_matrix(n: int, order: int = 1) -> Floats:
 
 
 def existing_differences(n: int, order: int = 1) -> Floats:
-    """Return C_k (max(n - k - 1, 0), n), without rows where there are too few classes: two have no curvature."""
+    """Return C_k (max(n - k - 1, 0), n), without rows if there are too few classes: two have no curvature."""
     return difference_matrix(n, order) if n >= order + 2 else np.zeros((0, n))
 
 
@@ -178,14 +178,14 @@ def grid_difference_matrix(shape: tuple[int, ...], order: int = 1) -> Floats:
 
 
 def jaggedness(p: Any, order: int = 1, *, normalization: str = "paper") -> Any:
-    """How far p deviates from a smooth shape: xi_k(p) = ||C_k p||^2 / z.
+    """Deviation of p from a smooth shape: xi_k(p) = ||C_k p||^2 / z.
 
     [eq:jaggedness] for k = 1, [eq:jaggedness2] for k = 0, [eq:jaggedness3] for k = 2.
 
     Parameters
     ----------
     p : array-like (n,) or (B, n)
-        Finite vectors, usually distributions; they need not sum to one. n >= order + 2, or n = 2, where there is no
+        Finite vectors, usually distributions; they need not sum to one. n >= order + 2, or n = 2, if there is no
         curvature and xi_1 is zero.
     order : int, default=1
         k; 1 is the paper's measure of ordinal plausibility.
@@ -230,7 +230,7 @@ MOST_EMPHASES = 12
 
 
 def row_product(X: Floats, M: Floats) -> Floats:
-    """Return X M for X (B, k) and M (k, m), each row of it the same whatever the other rows are, and however many.
+    """Return X M for X (B, k) and M (k, m), each row independent of the other rows and of their number.
 
     A product of matrices adds in another order where their shapes differ. On problems with flat directions such last
     digits grow to visible ones; blocks of equal shape keep a sample's estimate the same in any batch.
@@ -283,12 +283,12 @@ class Data:
 
     @property
     def signal(self) -> Floats:
-        """What the classes have to explain, q - o (B, d)."""
+        """Part of q that the classes have to explain, q - o (B, d)."""
         return self.Q if self.background is None else self.Q - self.background
 
     @property
     def columns(self) -> Floats:
-        """What the derivatives of a loss are made of: M, or the directions in its place."""
+        """Matrix in the derivatives of a loss: M, or the directions in its place."""
         return self.M if self.directions is None else self.directions
 
     def along_simplex(self) -> "Data":

@@ -11,7 +11,7 @@ from ordinalq.solvers.solution import Solution, kkt_residual
 # each step of the elimination together: the batch is the last axis, along which every operation runs.
 
 
-# Matrices with more rows are worth a call of their own.
+# Matrices with more rows get a separate call.
 SMALL = 24
 
 

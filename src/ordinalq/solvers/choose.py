@@ -15,7 +15,7 @@ def choose(objective: Objective, solver: Any = None) -> Any:
     """Return the solver for an objective: the given one, the one of the given name, or the best suited.
 
     A quadratic objective gets the exact `QuadraticSolver`, a sum of absolute residuals the exact `L1Solver`, anything
-    else the `NewtonSolver`. The `SoftmaxSolver` is there for those who ask for it.
+    else the `NewtonSolver`. The `SoftmaxSolver` is used on request.
     """
     check_solver(solver)
     if solver is None:
@@ -26,7 +26,7 @@ def choose(objective: Objective, solver: Any = None) -> Any:
 
 
 def check_solver(solver: Any, also: tuple[str, ...] = ()) -> None:
-    """Refuse `solver` unless it is None, a solver object, or a name (of `SOLVERS` or `also`)."""
+    """Raise an error unless `solver` is None, a solver object, or a name (of `SOLVERS` or `also`)."""
     names = (*SOLVERS, *also)
     if isinstance(solver, str) and solver not in names:
         raise ValueError(f"solver must be one of {', '.join(map(repr, names))}, or an object, got {solver!r}.")

@@ -91,7 +91,7 @@ class L1Solver(BaseEstimator):
         if form is None:
             raise TypeError(f"solver 'l1' needs a sum of absolute residuals, got {objective}; use solver='newton'.")
         D, C, K, k = form
-        if K.any():  # the optimum is no vertex, and the interior points are all there is
+        if K.any():  # the optimum is not a vertex, so only interior points remain
             pull = Pull(K, k, np.full((len(C), 1), RIDGE))
             P, _, gap, n_iter = _in_chunks(
                 lambda rows: _interior_points(D, C[rows], pull.take(rows), max_iter), len(C), len(K)

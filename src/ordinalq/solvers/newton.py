@@ -2,7 +2,7 @@
 
 Each step minimises the second-order model over the simplex itself, a small quadratic program, so that classes without
 mass are found exactly instead of in a limit; a line search per sample makes the objective fall. Samples that are done
-leave the batch. Every sample is in one :class:`State`, which says what its next step is and when it ends.
+leave the batch. Every sample is in one :class:`State`, which determines its next step and its end.
 """
 
 from collections.abc import Iterator
@@ -104,7 +104,8 @@ def positive_definite(H: Floats) -> Mask:
         good &= H[:, k, k] > 0
         column = np.where(good[:, None], H[:, k + 1 :, k], 0.0)
         pivot = np.where(good, H[:, k, k], 1.0)
-        # Of a positive definite H, column^2 <= pivot * diagonal: what overflows is not, and its next pivot says so.
+        # Of a positive definite H, column^2 <= pivot * diagonal: if it overflows, H is not, and the next pivot is
+        # negative.
         with np.errstate(over="ignore", invalid="ignore"):
             H[:, k + 1 :, k + 1 :] -= column[:, :, None] * (column / pivot[:, None])[:, None, :]
     return good
@@ -119,7 +120,7 @@ def positive_definite(H: Floats) -> Mask:
 
 # Directions are flat where what is seen of them is below this part of what is seen of the others.
 FLAT = 1e-14
-# Weight of the condition that p moves along flat directions only, beside the distance from uniform; each step on its
+# Weight of the condition that p moves along flat directions only, next to the distance from uniform; each step on its
 # multipliers removes all but one part in this many of what is left.
 WEIGHT = 1e4
 MULTIPLIER_STEPS = 5
@@ -221,7 +222,7 @@ LOWER = 1e-12
 
 
 class State:
-    """What a sample does next; those up to POLISH take steps.
+    """Next action of a sample; states up to POLISH take steps.
 
     ======== =================================== =====================================================================
     state    step                                leaves for
@@ -278,6 +279,9 @@ class NewtonSolver(BaseEstimator):
             solution.put(rows, found)
         # Other starts for the samples that may have several minima; the best one counts.
         hard = objective.ambiguous(solution.p)
+        if not objective.convex:
+            B, n = solution.p.shape
+            hard |= solution.value > objective.value(np.full((B, n), 1 / n), np.arange(B))
         if hard.any():
             for rows, part in objective.passes(hard):
                 for again in _from_each(part, _other_starts(part, max_iter, tol), max_iter, tol):
@@ -428,7 +432,7 @@ class _Run:
         if not self.objective.convex:
             converged = (self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF))
             # A column of M that is thousands of times as long as the others has so steep a slope that a mass of 1e-15
-            # is missing; beside its curvature the model cannot tell. What each class could gain does.
+            # is missing; next to its curvature the model cannot show it. What each class could gain does.
             doubtful = np.flatnonzero((self.state == State.STUCK) & (self.polished > 0) & ~converged)
             if len(doubtful):
                 at = self._derivatives(doubtful, first=False)

@@ -31,9 +31,9 @@ TINY = 1e-300
 
 
 class Seen(NamedTuple):
-    """What the samples of a batch see of p: along d the objective is constant where d'Gd = 0 and sum d = 0.
+    """Directions of p that matter: along d the objective is constant where d'Gd = 0 and sum d = 0.
 
-    ``matrices`` (k, n, n) are the different G, ``which`` (B,) says which of them is a sample's.
+    ``matrices`` (k, n, n) are the different G, ``which`` (B,) is the index of each sample's matrix.
     """
 
     matrices: Floats
@@ -107,7 +107,7 @@ class Objective(ABC):
 
     @abstractmethod
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "Objective"]]:
-        """Yield the (chosen) samples in portions that fit the cache: rows (b,) and an objective of these b alone."""
+        """Yield the (chosen) samples in chunks that fit the cache: rows (b,) and an objective of these b alone."""
 
 
 class LinearObjective(Objective):
@@ -226,7 +226,7 @@ class LinearObjective(Objective):
         return Seen(np.array(matrices), which.ravel())
 
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "LinearObjective"]]:
-        """Yield portions of the samples."""
+        """Yield chunks of the samples."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         step = max(1, min(PASS, HESSIANS // self.n_classes**2))
         for start in range(0, len(everyone), step):
@@ -323,7 +323,7 @@ class MixtureObjective(Objective):
         return bare, penalty
 
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "MixtureObjective"]]:
-        """Yield portions of samples of similar size, whose ratios are gathered once for all evaluations."""
+        """Yield chunks of samples of similar size, whose ratios are gathered once for all evaluations."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         for block in self.blocks(everyone, BLOCKS):
             rows = everyone[block.rows]

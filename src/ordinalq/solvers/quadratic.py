@@ -127,7 +127,7 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
 
 
 def _inverse(K: Floats) -> Floats:
-    """Return the inverses of K (B, m, m), or pseudo-inverses of those whose ridge is lost beside larger entries."""
+    """Return the inverses of K (B, m, m), or pseudo-inverses of those whose ridge is lost next to larger entries."""
     try:
         return np.linalg.inv(K).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
@@ -351,7 +351,7 @@ def _last_guess(_systems: Systems, P: Floats, _rows: Index) -> Floats:
 
 
 def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
-    """Return interior points, without classes that have next to no mass, or uniform ones where there is a penalty."""
+    """Return interior points, without classes that have next to no mass, or uniform ones if there is a penalty."""
     if not isinstance(systems, PlainSystems):
         return np.full(P.shape, 1 / P.shape[1])
     P = interior_points(systems.A, systems.b, rows)
@@ -481,7 +481,7 @@ class QPSolution(NamedTuple):
     regular: Mask
 
     def multipliers(self) -> Floats:
-        """Return tau (C p - c), (B, m), without columns where there is no penalty."""
+        """Return tau (C p - c), (B, m), without columns if there is no penalty."""
         if self.penalty is None:
             return np.zeros((len(self.p), 0))
         tau, C, c = self.penalty
@@ -558,7 +558,7 @@ def _correct(
 
 
 def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Index) -> QPSolution:
-    """Return p, and r where there is a penalty, after a step from each p (B', n) on its classes with mass.
+    """Return p, and r if there is a penalty, after a step from each p (B', n) on its classes with mass.
 
     The step is a correction: it has as many digits as its gradient, while p as a whole has only those of A p.
     """
@@ -584,7 +584,7 @@ def _gain(A: Floats, found: QPSolution, G: Floats) -> Floats:
 def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floats) -> tuple[Floats, Floats]:
     """Return how p (n,) and r (m,) change to the optimum on the classes with mass, where the gradient is g (n,).
 
-    With r = tau (C p - c) as an unknown of its own, no entry of the system holds the sum of a large and a small term.
+    With r = tau (C p - c) as a separate unknown, no entry of the system holds the sum of a large and a small term.
     """
     free = p > 0
     C = np.zeros((0, len(p))) if penalty is None else penalty.C
@@ -677,7 +677,11 @@ def _judge(A: Floats, penalty: Penalty | None) -> _Judged:
     flat = relative <= SINGULAR * relative.max()
     if not flat.any():
         return _Judged(bool(relative.min() <= DELICATE * relative.max()), 0.0, np.zeros((n, 0)))
-    kernel = np.linalg.qr(axes @ (vectors[:, flat] / safe[:, None]))[0]
+    # The kernel is orthogonal to the other eigenvectors in units of p. Its own, divided by tiny units, would be nearly
+    # parallel, and rounding errors would lead them off the simplex.
+    steep = vectors[:, ~flat].T * safe
+    steep /= np.linalg.norm(steep, axis=1, keepdims=True)
+    kernel = np.linalg.qr(axes @ np.linalg.svd(steep)[2][len(steep) :].T)[0]
     curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
     size = curvature[-1] if curvature[-1] > 0 else 1.0
     if flat.all():

@@ -1,6 +1,6 @@
 """Newton's method in the soft-max chart, as the paper prints it: p = softmax(l), minimized over l from l = 0.
 
-For those who want to repeat the paper's numerics. The chart covers the open simplex only: where a class of the optimum
+It repeats the numerics of the paper. The chart covers the open simplex only: where a class of the optimum
 is empty, p approaches it without end, and what is left is of the order of the tolerance. The other solvers work on the
 simplex itself, and find empty classes exactly.
 """

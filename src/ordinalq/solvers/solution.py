@@ -29,8 +29,8 @@ class Solution:
     converged : ndarray (B,)
         Whether p is optimal up to the tolerance of the solver.
     kkt : ndarray (B,)
-        How far p is from optimal, see :func:`kkt_residual` (for sums of absolute residuals the duality gap, by how much
-        the value may exceed the minimum); 0 where nothing is minimised.
+        Distance of p from the optimum, see :func:`kkt_residual` (for sums of absolute residuals the duality gap, by how
+        much the value may exceed the minimum); 0 where nothing is minimised.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def optimality_gap(P: Floats, G: Floats) -> Floats:
 def kkt_residual(P: Floats, G: Floats) -> Floats:
     """max_i max(-ghat_i, p_i |ghat_i|) with ghat = g - (p.g) 1: zero exactly at the KKT points of the simplex.
 
-    The first part says that no class without mass should get some, the second that the classes with mass have equal
+    The first part is zero if no class without mass should get some, the second if the classes with mass have equal
     gradients. P and G, the gradient, have shape (B, n); the result (B,).
     """
     ghat = centred_gradient(P, G)
